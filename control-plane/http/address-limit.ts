@@ -39,3 +39,17 @@ export function networkOf(address: string | undefined): string {
   if (parsed.kind() === 'ipv4') return parsed.toString();
   return parsed.toByteArray().slice(0, 8).join('.');
 }
+
+/**
+ * What somebody who has one address of it often has all of: the /24 of an IPv4 address, the /48 of an IPv6
+ * address. For shares of work, where a neighbour waits a little longer; `networkOf` is for counts, which
+ * refuse.
+ */
+export function neighbourhoodOf(address: string | undefined): string {
+  if (address === undefined || !ipaddr.isValid(address)) return 'unknown';
+  const parsed = ipaddr.process(address);
+  return parsed
+    .toByteArray()
+    .slice(0, parsed.kind() === 'ipv4' ? 3 : 6)
+    .join('.');
+}

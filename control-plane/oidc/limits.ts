@@ -13,7 +13,12 @@ export const oidcLimits = {
   /** Logins of which the second half is checked at once, in all and of one network, and those that wait. */
   checksAtOnceMax: 16,
   checksPerNetworkMax: 8,
-  checksWaitingMax: 32,
+  checksWaitingPerNetworkMax: 32,
+  /** At 5 s each, of a provider that says nothing, the last one waits for the 30 s that the console does. */
+  checksWaitingMax: 96,
+  /** Networks of which is known how many checks they had lately. */
+  networksMax: 10_000,
+  networkKeptMs: 15 * minuteMs,
   /** Accounts of one person that a message names; nobody we know of is in more than three. */
   accountsNamedMax: 20,
   /** Of `return_to`: it travels in a cookie, of which browsers keep 4 KB. */

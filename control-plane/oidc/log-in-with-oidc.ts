@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
-import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { canonicalEmail } from '../../shared/wire/email.ts';
 import type { OidcLogin, OidcLoginBeginning } from '../../shared/wire/oidc.ts';
@@ -8,9 +8,10 @@ import type { Transaction } from '../base/database.ts';
 import { networkOf } from '../http/address-limit.ts';
 import { logInAs, type NewSession } from '../people/begin-session.ts';
 import { chooseAccount } from '../people/choose-account.ts';
-import { unnamedOrigin } from '../people/login-attempts.ts';
+import { leastServedFirst } from '../people/least-served.ts';
+import { peopleLimits } from '../people/limits.ts';
+import { counted, unnamedOrigin } from '../people/login-attempts.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
-import { fairShare } from '../storage/fair-share.ts';
 import type { OidcDeps } from './deps.ts';
 import {
   type IdentityProvider,
@@ -49,10 +50,14 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
   const { origin } = new URL(deps.baseUrl);
   const redirectUri = `${origin}/console/log-in/oidc`;
   const challenges = loginChallenges<OidcState>(deps, 'oidc');
-  const checks = fairShare<string>({
+  const checks = leastServedFirst(deps.clock, {
     atOnceMax: oidcLimits.checksAtOnceMax,
-    perOwnerMax: oidcLimits.checksPerNetworkMax,
-    waitingPerOwnerMax: oidcLimits.checksWaitingMax,
+    atOncePerOwnerMax: oidcLimits.checksPerNetworkMax,
+    waitingMax: oidcLimits.checksWaitingMax,
+    waitingPerOwnerMax: oidcLimits.checksWaitingPerNetworkMax,
+    ownersMax: oidcLimits.networksMax,
+    turnsCountedMax: peopleLimits.turnsCountedMax,
+    rememberedMs: oidcLimits.networkKeptMs,
   });
   const randomText = () => Buffer.from(deps.random.bytes(32)).toString('base64url');
 
@@ -66,35 +71,36 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
       );
       return { authorizationUrl, cookie };
     },
-    finish: async (request, { body, requestId }) => {
+    finish: (request, { body, requestId }) => {
       const provider = configured(deps);
-      const attempt = await deps.loginAttempts.begin(unnamedOrigin(deps, request));
-      const challenge = challenges.open(request.headers);
-      if (challenge === null) {
-        throw refused('This login was begun in another browser, or too long ago. Log in again.');
-      }
-      const { id: state, state: begun } = challenge;
-      const identity = await checks(networkOf(request.ip), () =>
-        asked(deps, provider, () =>
-          provider.identify(new URLSearchParams(body), { ...begun, state, redirectUri }),
-        ),
-      );
-      const user = await findUser(deps, provider, identity, begun.accountId);
-      // The second factor of this service is not asked for: whether the provider demands one is its own
-      // policy (docs/people.md).
-      const session = await logInAs(deps, user, {
-        operation: 'logInWithOidc',
-        headers: request.headers,
-        requestId,
-        admit: async (tx, locked) => {
-          if (locked === null) throw refused('Your access here has ended. Ask an owner or admin.');
-          if (!(await challenges.use(tx, challenge)))
-            throw refused('This login was used before. Log in again.');
-          return linkOrRefuse(tx, deps, provider, { identity, user });
-        },
+      return counted(deps.loginAttempts, unnamedOrigin(deps, request), async () => {
+        const challenge = challenges.open(request.headers);
+        if (challenge === null) {
+          throw refused('This login was begun in another browser, or too long ago. Log in again.');
+        }
+        const { id: state, state: begun } = challenge;
+        const identity = await checks.run(networkOf(request.ip), () =>
+          asked(deps, provider, () =>
+            provider.identify(new URLSearchParams(body), { ...begun, state, redirectUri }),
+          ),
+        );
+        const user = await findUser(deps, provider, identity, begun.accountId);
+        // The second factor of this service is not asked for: whether the provider demands one is its own
+        // policy (docs/people.md).
+        const session = await logInAs(deps, user, {
+          operation: 'logInWithOidc',
+          headers: request.headers,
+          requestId,
+          admit: async (tx, locked) => {
+            if (locked === null) throw refused('Your access here has ended. Ask an owner or admin.');
+            if (!(await challenges.use(tx, challenge)))
+              throw refused('This login was used before. Log in again.');
+            return linkOrRefuse(tx, deps, provider, { identity, user });
+          },
+        });
+        checks.forgive(networkOf(request.ip));
+        return { begun: session, returnTo: begun.returnTo };
       });
-      await attempt.forgive();
-      return { begun: session, returnTo: begun.returnTo };
     },
     expiredCookie: challenges.expiredCookie,
   };
@@ -168,8 +174,7 @@ async function findUser(
 function onlyOne(users: readonly OidcCandidate[]): OidcCandidate {
   const [first, ...others] = users;
   if (first !== undefined && others.length === 0) return first;
-  const names = users.map(({ accountName, accountId }) => `${accountName} (${accountId})`);
-  throw invalidRequest('account_id', chooseAccount(names));
+  throw chooseAccount(users);
 }
 
 /** Links the user to the identity, or makes sure that they are. For the audit: with whom, and what is new. */

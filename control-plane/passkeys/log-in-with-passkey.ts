@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import { logInAs, type NewSession } from '../people/begin-session.ts';
 import type { PeopleDeps } from '../people/deps.ts';
-import { unnamedOrigin } from '../people/login-attempts.ts';
+import { counted, unnamedOrigin } from '../people/login-attempts.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
 import { CeremonyRefused, loginOptions, readLogin, verifyLogin } from './ceremonies.ts';
 import { ownRelyingParty } from './own-relying-party.ts';
@@ -33,34 +33,33 @@ export function passkeyLogins(deps: PeopleDeps): PasskeyLogins {
       const { challenge, cookie } = challenges.begin(null);
       return { options: await loginOptions(ownRelyingParty(deps), challenge.id), cookie };
     },
-    finish: async (request, { response, requestId }) => {
+    finish: (request, { response, requestId }) => {
       const relyingParty = ownRelyingParty(deps);
-      const attempt = await deps.loginAttempts.begin(unnamedOrigin(deps, request));
-      const challenge = challenges.open(request.headers);
-      const named = readLogin(response);
-      if (challenge === null || named === null) throw refused();
-      const passkey = await findPresentedPasskey(deps.sql, named.credentialId);
-      // A passkey that is found by itself says whose it is.
-      if (passkey === null || named.userHandle !== passkey.userId) throw refused();
-      const { passkeyId } = passkey;
-      const wanted = { challenge: challenge.id, credential: passkey };
-      const counter = await verifyLogin(relyingParty, response, wanted).catch((error: unknown) => {
-        if (!(error instanceof CeremonyRefused)) throw error;
-        deps.logger.warn({ passkey_id: passkeyId, failure: error.message }, 'a passkey was refused');
-        throw refused();
+      return counted(deps.loginAttempts, unnamedOrigin(deps, request), async () => {
+        const challenge = challenges.open(request.headers);
+        const named = readLogin(response);
+        if (challenge === null || named === null) throw refused();
+        const passkey = await findPresentedPasskey(deps.sql, named.credentialId);
+        // A passkey that is found by itself says whose it is.
+        if (passkey === null || named.userHandle !== passkey.userId) throw refused();
+        const { passkeyId } = passkey;
+        const wanted = { challenge: challenge.id, credential: passkey };
+        const counter = await verifyLogin(relyingParty, response, wanted).catch((error: unknown) => {
+          if (!(error instanceof CeremonyRefused)) throw error;
+          deps.logger.warn({ passkey_id: passkeyId, failure: error.message }, 'a passkey was refused');
+          throw refused();
+        });
+        return logInAs(deps, passkey, {
+          operation: 'logInWithPasskey',
+          headers: request.headers,
+          requestId,
+          admit: async (tx, user) => {
+            if (user === null || !(await challenges.use(tx, challenge))) throw refused();
+            if (!(await usePasskey(tx, passkeyId, { counter, nowMs: deps.clock.now() }))) throw refused();
+            return { passkey_id: passkeyId };
+          },
+        });
       });
-      const begun = await logInAs(deps, passkey, {
-        operation: 'logInWithPasskey',
-        headers: request.headers,
-        requestId,
-        admit: async (tx, user) => {
-          if (user === null || !(await challenges.use(tx, challenge))) throw refused();
-          if (!(await usePasskey(tx, passkeyId, { counter, nowMs: deps.clock.now() }))) throw refused();
-          return { passkey_id: passkeyId };
-        },
-      });
-      await attempt.forgive();
-      return begun;
     },
     expiredCookie: challenges.expiredCookie,
   };

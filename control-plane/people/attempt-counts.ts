@@ -11,13 +11,15 @@ import {
   trimAttempts,
 } from './attempt-store.ts';
 import { peopleLimits } from './limits.ts';
-import type { HashLane } from './passwords.ts';
 
 /** A count in which an attempt needs room. */
 export interface CountLimit {
   readonly key: string;
   readonly max: number;
 }
+
+/** Who waits to be counted: a browser that has logged in here before, or anybody. */
+type CountLane = 'known' | 'anybody';
 
 export type CountedAttempt =
   | { readonly isAllowed: true; readonly units: readonly CountedUnit[] }
@@ -33,14 +35,14 @@ export interface AttemptCounts {
    * Counts an attempt in all of these, or in none where one of them is full. Throws `overloaded` where more
    * than `peopleLimits.attemptsWaitingMax` of the lane wait already.
    */
-  take(counts: readonly CountLimit[], lane: HashLane): Promise<CountedAttempt>;
+  take(counts: readonly CountLimit[], lane: CountLane): Promise<CountedAttempt>;
   /** Takes back what was counted. Never rejects: what PostgreSQL did not take back ends with its window. */
   giveBack(units: readonly CountedUnit[]): Promise<void>;
 }
 
 interface Taking {
   readonly counts: readonly CountLimit[];
-  readonly lane: HashLane;
+  readonly lane: CountLane;
   resolve(counted: CountedAttempt): void;
   reject(error: unknown): void;
 }

@@ -3,7 +3,7 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Caller } from '../http/caller.ts';
 import type { PeopleDeps } from './deps.ts';
-import { readDevice } from './login-attempts.ts';
+import { counted, readDevice } from './login-attempts.ts';
 import type { HashLane } from './passwords.ts';
 import { findUserWithSecrets, type UserWithSecrets } from './user-store.ts';
 
@@ -22,11 +22,19 @@ export async function checkOwnPassword(
   const user = await findUserWithSecrets(deps.sql, accountId, userId);
   if (user === null) throw new ApiError('unauthorized');
   const device = readDevice(deps, headers, user.email);
-  const lane = device === null ? 'anybody' : 'known';
-  const attempt = await deps.loginAttempts.begin({ email: user.email, address: ip, device });
-  if (!(await deps.passwords.isRight(password, user.passwordHash, lane))) {
-    throw invalidRequest(field, `${field} is not your password.`);
-  }
-  await attempt.forgive();
+  const origin = { email: user.email, address: ip, device };
+  // A session vouches for its person, in whichever browser.
+  const lane: HashLane = { name: 'vouched', owner: device ?? userId };
+  const isRight = await counted(deps.loginAttempts, origin, async () => {
+    const [isOwn] = await deps.passwords.areRight(password, [user.passwordHash], lane);
+    if (isOwn !== true) throw new ApiError('login_failed');
+  }).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof ApiError && error.code === 'login_failed') return false;
+      throw error;
+    },
+  );
+  if (!isRight) throw invalidRequest(field, `${field} is not your password.`);
   return { user, lane };
 }

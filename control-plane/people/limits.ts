@@ -9,8 +9,11 @@ export const peopleLimits = {
   invitationMs: 7 * dayMs,
   /** Links of a first owner that work at once: every start of every replica makes one. */
   firstOwnerLinksMax: 8,
-  /** One address may belong to users of several accounts; a login tries the password at so many of them. */
-  loginCandidatesMax: 4,
+  /**
+   * One address may belong to users of several accounts; a login that names none tries the password at so
+   * many of them, the oldest, and computes as many hashes for an address that nobody has.
+   */
+  loginCandidatesMax: 2,
   /**
    * Tries of a wrong password: of one address as its owner mistypes it, of one network with everybody behind
    * it, and of one account with all its people. A browser that has logged in before is counted by itself.
@@ -33,10 +36,13 @@ export const peopleLimits = {
   fullKeptMs: secondMs,
   fullKeysMax: 20_000,
   /**
-   * Hashes of passwords that are computed at once, 16 MB and a thread each, and those that wait: at 0.2 s
-   * each the last one waits for three seconds. Browsers that have logged in before have a lane of their own.
+   * Hashes of passwords that are computed at once in each of the two lanes, 16 MB and a thread each, and
+   * logins that wait: at 0.4 s each the last one waits for six seconds.
    */
-  hashesAtOnceMax: 2,
   hashesPerLaneMax: 1,
   hashesWaitingMax: 16,
+  /** Owners of whom is known how many hashes they had lately: a megabyte for each lane. */
+  hashOwnersMax: 10_000,
+  /** More than a person needs who mistypes a password, and few enough for a flood to reach in a minute. */
+  turnsCountedMax: 8,
 } as const;

@@ -4,15 +4,19 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { Login } from '../../shared/wire/session.ts';
 import { logInAs, type NewSession } from './begin-session.ts';
+import { chooseAccount } from './choose-account.ts';
 import type { PeopleDeps } from './deps.ts';
-import { readDevice } from './login-attempts.ts';
+import { peopleLimits } from './limits.ts';
+import { counted, laneOf, readDevice } from './login-attempts.ts';
+import type { HashLane } from './passwords.ts';
 import { checkSecondFactor } from './second-factor.ts';
-import { findLoginCandidates, type UserWithSecrets } from './user-store.ts';
+import { findLoginCandidates, type LoginCandidate } from './user-store.ts';
 
 /**
  * Begins a session for whoever knows the address, the password and, where there is one, the code of a user.
  * Throws `login_failed` whatever of it is wrong, after the same work whether or not the address is known;
- * `totp_required` for a right password without the code; `rate_limited`. What is in force is looked at again
+ * `totp_required` for a right password without the code; `invalid_request` where it is that of users of
+ * several accounts and `account_id` names none; `rate_limited`. What is in force is looked at again
  * under the lock of the user: a password that is being changed opens nothing.
  */
 export async function logIn(
@@ -25,41 +29,45 @@ export async function logIn(
   }: { readonly email: string; readonly body: Static<typeof Login>; readonly requestId: RequestId },
 ): Promise<NewSession> {
   const { headers } = request;
-  const device = readDevice(deps, headers, email);
-  const attempt = await deps.loginAttempts.begin({ email, address: request.ip, device });
-  const candidates = await findLoginCandidates(deps.sql, email, body.account_id ?? null);
-  const [first] = candidates;
-  if (first !== undefined) await attempt.countFor(first.accountId);
-  const user = await findByPassword(deps, candidates, body.password, device);
-  if (user === null) throw new ApiError('login_failed');
-  const { totp_code: code = null } = body;
-  if (user.totpEnabled && code === null) {
-    await attempt.forgive();
-    throw new ApiError('totp_required');
-  }
-  const begun = await logInAs(deps, user, {
-    operation: 'logIn',
-    headers,
-    requestId,
-    admit: async (tx, locked) => {
-      const isSame = locked !== null && locked.passwordHash === user.passwordHash;
-      if (!isSame || !(await checkSecondFactor(tx, deps, locked, code))) throw new ApiError('login_failed');
-      return {};
-    },
+  const origin = { email, address: request.ip, device: readDevice(deps, headers, email) };
+  return counted(deps.loginAttempts, origin, async (attempt) => {
+    const candidates = await findLoginCandidates(deps.sql, email, body.account_id ?? null);
+    await attempt.countFor(candidates[0]?.accountId ?? null);
+    const user = await findByPassword(deps, candidates, { body, lane: laneOf(origin) });
+    const { totp_code: code = null } = body;
+    if (user.totpEnabled && code === null) throw new ApiError('totp_required');
+    return logInAs(deps, user, {
+      operation: 'logIn',
+      headers,
+      requestId,
+      admit: async (tx, locked) => {
+        const isSame = locked !== null && locked.passwordHash === user.passwordHash;
+        if (!isSame || !(await checkSecondFactor(tx, deps, locked, code))) throw new ApiError('login_failed');
+        return {};
+      },
+    });
   });
-  await attempt.forgive();
-  return begun;
 }
 
-/** The first of them whose password it is. Without any it takes as long as with one. */
+/**
+ * The one of them whose password it is. As many hashes are computed whoever they are, and if there is nobody,
+ * so that the time of an answer says nothing of an address. Throws `login_failed`, and `invalid_request` for
+ * `account_id` where it is the password of several.
+ */
 async function findByPassword(
   { passwords }: Pick<PeopleDeps, 'passwords'>,
-  candidates: readonly UserWithSecrets[],
-  password: string,
-  device: string | null,
-): Promise<UserWithSecrets | null> {
-  const lane = device === null ? 'anybody' : 'known';
-  for (const user of candidates) if (await passwords.isRight(password, user.passwordHash, lane)) return user;
-  if (candidates.length === 0) await passwords.isRight(password, null, lane);
-  return null;
+  candidates: readonly LoginCandidate[],
+  {
+    body: { password, account_id: accountId },
+    lane,
+  }: { readonly body: Static<typeof Login>; readonly lane: HashLane },
+): Promise<LoginCandidate> {
+  const tries = accountId === undefined ? peopleLimits.loginCandidatesMax : 1;
+  const hashes = Array.from({ length: tries }, (_each, place) => candidates[place]?.passwordHash ?? null);
+  const isRight = await passwords.areRight(password, hashes, lane);
+  const users = candidates.filter((_each, place) => isRight[place] === true);
+  const [user] = users;
+  if (user === undefined) throw new ApiError('login_failed');
+  if (users.length > 1) throw chooseAccount(users);
+  return user;
 }

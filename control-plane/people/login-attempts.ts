@@ -5,12 +5,13 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { networkOf } from '../http/address-limit.ts';
+import { neighbourhoodOf, networkOf } from '../http/address-limit.ts';
 import { textSeal } from '../http/answer-secrets.ts';
 import { deviceCookie, readCookie } from '../sessions/cookies.ts';
 import { attemptCounts, type CountLimit } from './attempt-counts.ts';
 import type { CountedUnit } from './attempt-store.ts';
 import { peopleLimits } from './limits.ts';
+import type { HashLane } from './passwords.ts';
 
 /** What a login is counted under. */
 export interface LoginOrigin {
@@ -35,11 +36,42 @@ export interface LoginAttempts {
 
 /** An attempt that is allowed. */
 export interface LoginAttempt {
-  /** Counts it for the account of the user too, once it is known. Throws as `begin`. */
-  countFor(accountId: AccountId): Promise<void>;
-  /** It was a success, or half of one: it does not count. Never rejects. */
+  /**
+   * Counts it for the account of the user too, once it is known; null: nobody has that address, which takes
+   * the same work. Throws as `begin`.
+   */
+  countFor(accountId: AccountId | null): Promise<void>;
+  /** It was a success, or nobody has judged it: it does not count. Never rejects. */
   forgive(): Promise<void>;
 }
+
+/**
+ * Runs what shows whether somebody is who they say. An attempt counts that was looked at and found wrong
+ * (`login_failed`). One that succeeded, or that nobody has looked at because something is overloaded or away,
+ * does not.
+ */
+export async function counted<T>(
+  attempts: LoginAttempts,
+  origin: LoginOrigin,
+  work: (attempt: Pick<LoginAttempt, 'countFor'>) => Promise<T>,
+): Promise<T> {
+  const attempt = await attempts.begin(origin);
+  let isWrong = false;
+  try {
+    return await work(attempt);
+  } catch (error) {
+    isWrong = error instanceof ApiError && error.code === 'login_failed';
+    throw error;
+  } finally {
+    if (!isWrong) await attempt.forgive();
+  }
+}
+
+/** In which lane the hashes of a login wait. */
+export const laneOf = ({ device, address }: Pick<LoginOrigin, 'device' | 'address'>): HashLane =>
+  device === null
+    ? { name: 'strangers', owner: neighbourhoodOf(address) }
+    : { name: 'vouched', owner: device };
 
 export function loginAttempts(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): LoginAttempts {
   const counts = attemptCounts(deps);
@@ -58,7 +90,9 @@ export function loginAttempts(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>):
       else await take(network, count('email', email, peopleLimits.attemptsPerEmailMax));
       return {
         countFor: async (accountId) => {
-          if (device === null) await take(count('account', accountId, peopleLimits.attemptsPerAccountMax));
+          if (device !== null) return;
+          const of = accountId ?? `of nobody ${email}`;
+          await take(count('account', of, peopleLimits.attemptsPerAccountMax));
         },
         forgive: () => counts.giveBack(units.splice(0)),
       };

@@ -1,20 +1,30 @@
 import { type BinaryLike, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { assert } from '../../shared/errors/assert.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import { fairShare } from '../storage/fair-share.ts';
+import { type LeastServed, leastServedFirst } from './least-served.ts';
 import { peopleLimits } from './limits.ts';
 
-/** Who waits for a hash: a browser that has logged in here before, or anybody. */
-export type HashLane = 'known' | 'anybody';
+/**
+ * Who waits for a hash. Those who were let in before, by a login in this browser or by an invitation, and
+ * strangers have a lane each, so that no number of strangers holds the others up. Within a lane each owner
+ * has a fair share.
+ */
+export interface HashLane {
+  readonly name: 'vouched' | 'strangers';
+  /** A browser, an invitation, or a neighbourhood of addresses. */
+  readonly owner: string;
+}
 
 /** Passwords as they are kept: `scrypt$<log2 N>$<r>$<p>$<salt>$<hash>`, base64url. */
 export interface Passwords {
   hash(password: string, lane: HashLane): Promise<string>;
   /**
-   * Whether the password is the one of the hash; null: there is no such user, which takes as long to say.
-   * Throws `overloaded` where too many wait already.
+   * Of which of these hashes it is the password, in their order; null: there is no such user, which takes as
+   * long to say. All of them in one turn. Throws `overloaded` where too many wait already: then none was
+   * computed.
    */
-  isRight(password: string, hash: string | null, lane: HashLane): Promise<boolean>;
+  areRight(password: string, hashes: readonly (string | null)[], lane: HashLane): Promise<readonly boolean[]>;
 }
 
 /** One of the equal choices of the OWASP Password Storage Cheat Sheet: 16 MB, 0.2 s on a slow core. */
@@ -23,31 +33,46 @@ const saltBytes = 16;
 const hashBytes = 32;
 
 /**
- * scrypt on the threads of libuv, off the event loop. At most `peopleLimits.hashesAtOnceMax` run at a time,
- * so that a flood of logins takes half of the four threads and 32 MB. `cost`: of new hashes; those that are
+ * scrypt on the threads of libuv, off the event loop. One runs at a time for each of the two lanes, so that a
+ * flood of logins takes half of the four threads and 32 MB. `cost`: of new hashes; those that are
  * kept say their own.
  */
 export function passwordHasher({ bytes }: Pick<Random, 'bytes'>, cost: PasswordCost): Passwords {
-  const turns = fairShare<HashLane>({
-    atOnceMax: peopleLimits.hashesAtOnceMax,
-    perOwnerMax: peopleLimits.hashesPerLaneMax,
-    waitingPerOwnerMax: peopleLimits.hashesWaitingMax,
-  });
+  const lane = () =>
+    leastServedFirst(systemClock, {
+      atOnceMax: peopleLimits.hashesPerLaneMax,
+      atOncePerOwnerMax: peopleLimits.hashesPerLaneMax,
+      waitingMax: peopleLimits.hashesWaitingMax,
+      // Behind a proxy all strangers are one owner.
+      waitingPerOwnerMax: peopleLimits.hashesWaitingMax,
+      ownersMax: peopleLimits.hashOwnersMax,
+      turnsCountedMax: peopleLimits.turnsCountedMax,
+      rememberedMs: peopleLimits.attemptWindowMs,
+    });
+  const lanes: Readonly<Record<HashLane['name'], LeastServed>> = { vouched: lane(), strangers: lane() };
   /** Of no password: what a login with an unknown address is compared with. */
   const nobodys = render(cost, bytes(saltBytes), bytes(hashBytes));
   return {
-    hash: (password, lane) =>
-      turns(lane, async () => {
+    hash: (password, { name, owner }) =>
+      lanes[name].run(owner, async () => {
         const salt = bytes(saltBytes);
         return render(cost, salt, await derive(password, salt, cost));
       }),
-    isRight: (password, hash, lane) =>
-      turns(lane, async () => {
-        const kept = parse(hash ?? nobodys);
-        const isSame = timingSafeEqual(await derive(password, kept.salt, kept.cost), kept.hash);
-        return isSame && hash !== null;
-      }),
+    areRight: async (password, hashes, { name, owner }) => {
+      const right = await lanes[name].run(owner, async () => {
+        const each: boolean[] = [];
+        for (const hash of hashes) each.push((await isSame(password, hash ?? nobodys)) && hash !== null);
+        return each;
+      });
+      if (right.includes(true)) lanes[name].forgive(owner);
+      return right;
+    },
   };
+}
+
+async function isSame(password: string, hash: string): Promise<boolean> {
+  const kept = parse(hash);
+  return timingSafeEqual(await derive(password, kept.salt, kept.cost), kept.hash);
 }
 
 export type PasswordCost = typeof passwordCost;

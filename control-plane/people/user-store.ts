@@ -34,17 +34,28 @@ export async function listUsers(sql: Database, accountId: AccountId, page: PageR
   return { items, total: must(counted[0], 'a count has a row').total };
 }
 
-/** Who may log in with this address: the oldest first, so that nobody gets before them by being invited. */
+/** Somebody who may log in with a password. */
+export interface LoginCandidate extends UserWithSecrets {
+  readonly accountName: string;
+}
+
+/**
+ * Whose password is tried at a login with this address: the oldest, so that nobody gets out of their reach
+ * because others invite the address.
+ */
 export const findLoginCandidates = (
   sql: Database,
   email: string,
   accountId: string | null,
-): Promise<readonly UserWithSecrets[]> =>
-  sql<UserWithSecrets[]>`
-    SELECT ${secretColumns(sql)} FROM users
-    WHERE email = ${email} AND NOT is_disabled AND password_hash IS NOT NULL
-      ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
-    ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}`;
+): Promise<readonly LoginCandidate[]> =>
+  sql<LoginCandidate[]>`
+    SELECT u.*, a.name AS "accountName" FROM (
+      SELECT ${secretColumns(sql)} FROM users
+      WHERE email = ${email} AND NOT is_disabled AND password_hash IS NOT NULL
+        ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
+      ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}
+    ) u JOIN accounts a ON a.account_id = u."accountId"
+    ORDER BY u."userId"`;
 
 export async function findUserWithSecrets(
   sql: Database,

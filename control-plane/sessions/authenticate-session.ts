@@ -83,6 +83,7 @@ export function sessionUseNotes(
   });
   return ({ sessionId, lastSeenAtMs }, nowMs) => {
     if (nowMs - lastSeenAtMs < intervalMs || writing.has(sessionId)) return;
+    if (writing.size >= sessionsLimits.seenWritesMax) return;
     const written = touchSession(sql, sessionId, nowMs)
       .catch((error: unknown) => {
         const failure = error instanceof Error ? error.name : typeof error;

@@ -8,6 +8,8 @@ export const sessionsLimits = {
   sessionsPerTrimMax: 10,
   /** `last_seen_at` is written at most this often, and no more rarely than ten times before the idle end. */
   seenWriteIntervalMsMax: minuteMs,
+  /** Such writes under way, of a database that answers slowly; a later request of the session notes it. */
+  seenWritesMax: 256,
   /** Of the name by which a browser calls itself: the part that tells one from another. */
   userAgentCharsMax: 200,
   /** From the beginning of a login in several steps to its end: a person finds a phone, or a password. */

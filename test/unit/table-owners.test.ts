@@ -59,6 +59,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'oidc/identity-store.ts': ['accounts', 'users'],
   'operations/database-figures.ts': ['approvals', 'feeds', 'sidecars', 'webhook_deliveries', 'webhooks'],
   'operations/routes.ts': ['sidecars'],
+  'people/user-store.ts': ['accounts'],
   'passkeys/passkey-store.ts': ['oidc_identities', 'users'],
   'passports/passport-store.ts': ['issuers', 'passport_use', 'signing_keys'],
   'people/invite-first-owner.ts': ['accounts'],
