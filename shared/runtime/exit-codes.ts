@@ -25,7 +25,10 @@ const meanings: readonly (readonly [code: ExitCode, meaning: string])[] = [
     exitCode.usage,
     'usage error, nothing was attempted: an argument, a setting or a file is wrong or missing',
   ],
-  [exitCode.notVerified, 'an export does not verify, names chains that are not whole, or could not be read to its end'],
+  [
+    exitCode.notVerified,
+    'an export does not verify, names chains that are not whole, or could not be read to its end',
+  ],
 ];
 
 /** For `--help`. */

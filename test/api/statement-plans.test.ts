@@ -8,8 +8,8 @@ import {
   writeExpired,
 } from '../../control-plane/approvals/approval-store.ts';
 import { lockChainHeads, moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
-import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import { walkChains } from '../../control-plane/attestations/chain-walk.ts';
+import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import { sliceExport } from '../../control-plane/attestations/read-export.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { claimKey as claimAnswer } from '../../control-plane/creation/idempotent-answers.ts';
@@ -303,7 +303,14 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
       lockChainHeads(tx, new Map(some.map((n) => [passportId(n), { accountId, mode: 'live' }]))),
     ),
   'beginning an export': (sql) =>
-    sql.begin((tx) => sliceExport(tx, { accountId, mode: 'live' }, null, walkChains(() => {})).next()),
+    sql.begin((tx) =>
+      sliceExport(
+        tx,
+        { accountId, mode: 'live' },
+        null,
+        walkChains(() => {}),
+      ).next(),
+    ),
   'reading what records are judged by': (sql) =>
     sql.begin((tx) =>
       readKnown(

@@ -76,7 +76,8 @@ export async function startTestProvider({
   /** Everybody who comes is logged in, and has agreed, without a page. */
   const interact = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const sent = request.headers[personHeader];
-    const person: ProviderPerson | null = typeof sent === 'string' ? JSON.parse(decodeURIComponent(sent)) : test.person;
+    const person: ProviderPerson | null =
+      typeof sent === 'string' ? JSON.parse(decodeURIComponent(sent)) : test.person;
     if (person === null) {
       return provider.interactionFinished(request, response, { error: 'access_denied' });
     }
