@@ -1,10 +1,10 @@
-import { must } from '../../shared/errors/assert.ts';
 import type { Account, AccountStatus, Plan } from '../../shared/model/account.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { AccountState } from '../../shared/wire/account.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 
 interface AccountRow {
   readonly account_id: AccountId;
@@ -50,11 +50,17 @@ export async function lockAccount(tx: Transaction, accountId: AccountId): Promis
   return row === undefined ? null : toAccount(row);
 }
 
-export async function listAccounts(sql: Database, page: PageRequest): Promise<Page<Account>> {
-  const counted = await sql<{ total: number }[]>`SELECT count(*) AS total FROM accounts`;
-  const rows = await sql<AccountRow[]>`
-    SELECT * FROM accounts ORDER BY account_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return { items: rows.map(toAccount), total: must(counted[0], 'a count has a row').total };
+export async function listAccounts(sql: Database, page: PagePlace): Promise<Page<Account>> {
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM accounts`,
+    rows: async (limit) => {
+      const rows = await sql<AccountRow[]>`
+        SELECT * FROM accounts WHERE true ${page.behind === null ? sql`` : sql`AND account_id < ${page.behind}`}
+        ORDER BY account_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
+      return rows.map(toAccount);
+    },
+    idOf: ({ accountId }) => accountId,
+  });
 }
 
 export async function updateAccountState(

@@ -9,7 +9,7 @@ import {
   renderAccount,
 } from '../../shared/wire/account.ts';
 import { renderApiKey } from '../../shared/wire/api-key.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
@@ -50,8 +50,10 @@ export function accountRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/accounts',
       { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(AccountAnswer) } } },
-      async (request) =>
-        renderPage(await listAccounts(deps.sql, request.query), request.query, renderAccount),
+      async (request) => {
+        const page = placePage(request.query, callerOf(request), 'accounts');
+        return renderPage(await listAccounts(deps.sql, page), page, renderAccount);
+      },
     );
 
     app.get(

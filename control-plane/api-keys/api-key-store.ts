@@ -1,5 +1,4 @@
 import type { PendingQuery, Row } from 'postgres';
-import { must } from '../../shared/errors/assert.ts';
 import { type AccountStatus, type Plan, type PlanLimits, planLimitsOf } from '../../shared/model/account.ts';
 import type { ApiKey } from '../../shared/model/api-key.ts';
 import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
@@ -8,8 +7,9 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 
 /** A key that somebody presented, with what decides whether it may be used. Deleted keys are not found. */
 export interface PresentedKey {
@@ -99,13 +99,15 @@ export async function lockApiKey(
   return rows[0] ?? null;
 }
 
-export async function listApiKeys(sql: Database, owner: Owner, page: PageRequest): Promise<Page<ApiKey>> {
+export async function listApiKeys(sql: Database, owner: Owner, page: PagePlace): Promise<Page<ApiKey>> {
   const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL`;
-  const counted = await sql<{ total: number }[]>`SELECT count(*) AS total FROM api_keys WHERE ${where}`;
-  const items = await sql<ApiKey[]>`
-    SELECT ${columns(sql)} FROM api_keys WHERE ${where}
-    ORDER BY key_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return { items, total: must(counted[0], 'a count has a row').total };
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM api_keys WHERE ${where}`,
+    rows: (limit) => sql<ApiKey[]>`
+      SELECT ${columns(sql)} FROM api_keys WHERE ${where} ${page.behind === null ? sql`` : sql`AND key_id < ${page.behind}`}
+      ORDER BY key_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf: ({ keyId }) => keyId,
+  });
 }
 
 /** From now on it is a rolled key, which ends at `endsAtMs`. */

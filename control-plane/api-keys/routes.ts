@@ -10,7 +10,7 @@ import {
   parseApiKeyCreation,
   renderApiKey,
 } from '../../shared/wire/api-key.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
@@ -41,8 +41,9 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       '/api-keys',
       { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(ApiKeyAnswer) } } },
       async (request) => {
-        const page = await listApiKeys(deps.sql, callerOf(request), request.query);
-        return renderPage(page, request.query, renderApiKey);
+        const owner = callerOf(request);
+        const page = placePage(request.query, owner, 'api-keys');
+        return renderPage(await listApiKeys(deps.sql, owner, page), page, renderApiKey);
       },
     );
 

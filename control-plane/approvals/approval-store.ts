@@ -6,10 +6,11 @@ import type { AccountId, ApprovalId, AttestationId, GateId, PassportId } from '.
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { readPage } from '../storage/read-page.ts';
 import { approvalsLimits } from './limits.ts';
 
 /** An approval with what its records need, and what it holds. */
@@ -353,19 +354,21 @@ export async function listApprovals(
     status,
     page,
     nowMs,
-  }: { readonly status: ApprovalStatus | null; readonly page: PageRequest; readonly nowMs: UnixMillis },
+  }: { readonly status: ApprovalStatus | null; readonly page: PagePlace; readonly nowMs: UnixMillis },
 ): Promise<Page<Approval>> {
   const where = sql`
     gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}
     ${status === null ? sql`` : sql`AND ${hasStatusAt(sql, status, nowMs)}`}`;
-  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM approvals WHERE ${where}`;
-  const rows = await sql<StoredApproval[]>`
-    SELECT ${columns(sql)} FROM approvals
-    WHERE ${where} ORDER BY approval_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return {
-    items: rows.map((row) => approvalAt(row, nowMs)),
-    total: must(totals[0], 'a count has a row').total,
-  };
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM approvals WHERE ${where}`,
+    rows: async (limit) => {
+      const rows = await sql<StoredApproval[]>`
+        SELECT ${columns(sql)} FROM approvals WHERE ${where} ${page.behind === null ? sql`` : sql`AND approval_id < ${page.behind}`}
+        ORDER BY approval_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
+      return rows.map((row) => approvalAt(row, nowMs));
+    },
+    idOf: ({ approvalId }) => approvalId,
+  });
 }
 
 /**

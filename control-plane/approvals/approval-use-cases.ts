@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { type ApprovalListQuery, renderApproval } from '../../shared/wire/approval.ts';
-import { renderPage } from '../../shared/wire/paging.ts';
+import { placePage, renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
@@ -13,8 +13,10 @@ export const approvalIdOf = (text: string) => pathId('appr', text, 'approval_not
 export const listApprovalsUseCase = {
   scope: 'approvals:read',
   run: async (deps, caller, query) => {
-    const wanted = { status: query.status ?? null, page: query, nowMs: deps.clock.now() };
-    return renderPage(await listApprovals(deps.sql, caller, wanted), query, renderApproval);
+    const { status = null } = query;
+    const page = placePage(query, caller, 'approvals', [status]);
+    const found = await listApprovals(deps.sql, caller, { status, page, nowMs: deps.clock.now() });
+    return renderPage(found, page, renderApproval);
   },
 } as const satisfies UseCase<AppendingDeps, Static<typeof ApprovalListQuery>, object>;
 

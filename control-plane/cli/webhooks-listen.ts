@@ -83,14 +83,16 @@ async function fetchNew(
 ): Promise<{ readonly deliveries: readonly FetchedDelivery[]; readonly pauseMs: number }> {
   const found: JsonObject[] = [];
   try {
-    for (let offset = 0; ; offset += limits.pageItemsMax) {
-      const query = `?limit=${limits.pageItemsMax}&offset=${offset}`;
+    for (let behind = ''; ; ) {
+      const query = `?limit=${limits.pageItemsMax}${behind}`;
       const { body, isLimited } = await callApi(api, 'GET', `${path}/deliveries${query}`);
       const items = Array.isArray(body['items']) ? body['items'].filter(isJsonObject) : [];
       const fresh = items.filter(({ delivery_id }) => !seen.has(String(delivery_id)));
       found.push(...fresh);
-      const isLast = items.length < limits.pageItemsMax || fresh.length < items.length;
+      const cursor = body['next_cursor'];
+      const isLast = typeof cursor !== 'string' || fresh.length < items.length;
       if (isLast) return { deliveries: take(found, seen), pauseMs: isLimited ? limitedPollMs : pollMs };
+      behind = `&cursor=${cursor}`;
     }
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;

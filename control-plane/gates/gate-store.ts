@@ -1,4 +1,4 @@
-import { InvariantError, must } from '../../shared/errors/assert.ts';
+import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Gate, GateStats } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -7,8 +7,9 @@ import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/catalog
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { CountedGate } from '../../shared/wire/gate.ts';
 import { parseGateRoutes, renderGateRoutes } from '../../shared/wire/gate-routes.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
@@ -132,13 +133,19 @@ export async function findCountedGate(
   return row === undefined ? null : toCountedGate(row);
 }
 
-export async function listGates(sql: Database, owner: Owner, page: PageRequest): Promise<Page<CountedGate>> {
+export async function listGates(sql: Database, owner: Owner, page: PagePlace): Promise<Page<CountedGate>> {
   const where = sql`g.account_id = ${owner.accountId} AND g.mode = ${owner.mode} AND g.deleted_at_ms IS NULL`;
-  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM gates g WHERE ${where}`;
-  const rows = await sql<CountedRow[]>`
-    SELECT ${columns(sql)}, ${stats(sql)} FROM gates g LEFT JOIN gate_use u USING (gate_id)
-    WHERE ${where} ORDER BY g.gate_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return { items: rows.map(toCountedGate), total: must(totals[0], 'a count has a row').total };
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM gates g WHERE ${where}`,
+    rows: async (limit) => {
+      const rows = await sql<CountedRow[]>`
+        SELECT ${columns(sql)}, ${stats(sql)} FROM gates g LEFT JOIN gate_use u USING (gate_id)
+        WHERE ${where} ${page.behind === null ? sql`` : sql`AND g.gate_id < ${page.behind}`}
+        ORDER BY g.gate_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
+      return rows.map(toCountedGate);
+    },
+    idOf: ({ gateId }) => gateId,
+  });
 }
 
 export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> {

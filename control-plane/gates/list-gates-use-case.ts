@@ -1,6 +1,6 @@
 import { renderGateListItem } from '../../shared/wire/gate.ts';
 import type { PageRequest } from '../../shared/wire/paging.ts';
-import { renderPage } from '../../shared/wire/paging.ts';
+import { placePage, renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { UseCase } from '../http/use-case.ts';
 import { listGates } from './gate-store.ts';
@@ -8,8 +8,10 @@ import { listGates } from './gate-store.ts';
 /** `GET /gates` */
 export const listGatesUseCase = {
   scope: 'gates:read',
-  run: async (deps, caller, query) =>
-    renderPage(await listGates(deps.sql, caller, query), query, (gate) =>
+  run: async (deps, caller, query) => {
+    const page = placePage(query, caller, 'gates');
+    return renderPage(await listGates(deps.sql, caller, page), page, (gate) =>
       renderGateListItem(gate, deps.gateHost),
-    ),
+    );
+  },
 } as const satisfies UseCase<AppendingDeps, PageRequest, object>;

@@ -1,11 +1,11 @@
-import { must } from '../../shared/errors/assert.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CountedIssuer } from '../../shared/wire/issuer.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",
@@ -74,18 +74,20 @@ export async function findCountedIssuer(
 export async function listIssuers(
   sql: Database,
   owner: Owner,
-  { limit, offset, nowMs }: PageRequest & { readonly nowMs: UnixMillis },
+  { page, nowMs }: { readonly page: PagePlace; readonly nowMs: UnixMillis },
 ): Promise<Page<CountedIssuer>> {
-  const totals = await sql<{ total: number }[]>`
-    SELECT count(*) AS total FROM issuers i WHERE i.account_id = ${owner.accountId} AND i.mode = ${owner.mode}`;
-  // The page is cut first, so that only its issuers are counted.
-  const items = await sql<CountedIssuer[]>`
-    SELECT ${columns(sql)}, counts.* FROM (
-      SELECT * FROM issuers WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}
-      ORDER BY issuer_id DESC LIMIT ${limit} OFFSET ${offset}
-    ) AS i ${counted(sql, nowMs)}
-    ORDER BY i.issuer_id DESC`;
-  return { items, total: must(totals[0], 'a count has a row').total };
+  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode}`;
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM issuers WHERE ${where}`,
+    // The page is cut first, so that only its issuers are counted.
+    rows: (limit) => sql<CountedIssuer[]>`
+      SELECT ${columns(sql)}, counts.* FROM (
+        SELECT * FROM issuers WHERE ${where} ${page.behind === null ? sql`` : sql`AND issuer_id < ${page.behind}`}
+        ORDER BY issuer_id DESC LIMIT ${limit} OFFSET ${page.offset}
+      ) AS i ${counted(sql, nowMs)}
+      ORDER BY i.issuer_id DESC`,
+    idOf: ({ issuerId }) => issuerId,
+  });
 }
 
 export async function updateIssuerRow(

@@ -7,7 +7,7 @@ import {
   parseIssuerCreation,
   renderIssuer,
 } from '../../shared/wire/issuer.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
@@ -47,8 +47,10 @@ export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       '/issuers',
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(IssuerAnswer) } } },
       async (request) => {
-        const wanted = { ...request.query, nowMs: deps.clock.now() };
-        return renderPage(await listIssuers(deps.sql, callerOf(request), wanted), wanted, renderIssuer);
+        const owner = callerOf(request);
+        const page = placePage(request.query, owner, 'issuers');
+        const found = await listIssuers(deps.sql, owner, { page, nowMs: deps.clock.now() });
+        return renderPage(found, page, renderIssuer);
       },
     );
 

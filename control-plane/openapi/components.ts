@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { BrokenAnswer } from '../../shared/attestation/broken-chains.ts';
 import { ExportAnswer } from '../../shared/attestation/export.ts';
 import { webhookEvents } from '../../shared/model/webhook.ts';
 import {
@@ -146,6 +147,7 @@ export const namedSchemas = {
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,
   Export: ExportAnswer,
+  BrokenChain: BrokenAnswer,
   Actor: ActorAnswer,
   AuditEntry: AuditEntryAnswer,
   AuditPage: AuditPageAnswer,
@@ -172,6 +174,7 @@ export const namedSchemas = {
   DecisionStatistics: DecisionStatisticsAnswer,
   DecisionTimes: DecisionTimesAnswer,
   Sidecar: SidecarAnswer,
+  SidecarPage: PageAnswer(SidecarAnswer),
   LimitUsage: LimitUsageAnswer,
   GateUsage: GateUsageAnswer,
   Login,
@@ -182,6 +185,7 @@ export const namedSchemas = {
   OidcLoginBegun,
   OidcLogin,
   SessionListItem,
+  SessionPage: PageAnswer(SessionListItem),
   UserInvitation,
   UserUpdate,
   User: UserAnswer,
@@ -199,6 +203,7 @@ export const namedSchemas = {
   PasskeyLogin,
   PasskeyUpdate,
   Passkey: PasskeyAnswer,
+  PasskeyPage: PageAnswer(PasskeyAnswer),
   WebhookCreation,
   WebhookUpdate,
   WebhookTest,

@@ -198,6 +198,9 @@ export const glossary: Readonly<Record<string, string>> = {
   // Attestations
   attestations: 'The records of this page.',
   next_cursor: '`cursor` of the next page; null on the last page.',
+  broken: 'Chains that are not whole in the database. Absent: all are.',
+  broken_unnamed: 'How many more are not whole. Absent: none.',
+  fault: 'What is wrong with the chain.',
   'Attestation.id': 'Id of the record, `att_…`.',
   'Attestation.passport_id': 'The passport that was presented; null if it did not verify.',
   'Attestation.gate_id': 'The gate that decided; null for a decision without a gate.',

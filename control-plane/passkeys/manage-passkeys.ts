@@ -3,6 +3,7 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PasskeyId, SessionId, UserId } from '../../shared/model/ids.ts';
 import type { Passkey } from '../../shared/model/passkey.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import { renderPasskey } from '../../shared/wire/passkey.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
@@ -15,7 +16,14 @@ import { loginChallenges } from '../sessions/login-challenge.ts';
 import { CeremonyRefused, registrationOptions, verifyRegistration } from './ceremonies.ts';
 import { passkeysLimits } from './limits.ts';
 import { ownRelyingParty } from './own-relying-party.ts';
-import { deletePasskey, hasIdentity, insertPasskey, listPasskeys, renamePasskey } from './passkey-store.ts';
+import {
+  deletePasskey,
+  hasIdentity,
+  insertPasskey,
+  listPasskeys,
+  readPasskeys,
+  renamePasskey,
+} from './passkey-store.ts';
 
 /** A registration belongs to the session that began it. */
 interface RegistrationState {
@@ -25,7 +33,7 @@ interface RegistrationState {
 
 /** The own passkeys of whoever is logged in. */
 export interface OwnPasskeys {
-  list(caller: Caller): Promise<readonly Passkey[]>;
+  list(caller: Caller, page: PagePlace): Promise<Page<Passkey>>;
   /**
    * For `navigator.credentials.create`, after the password: whoever found a browser open must not leave a key
    * of theirs. `cookie` is the value of a `Set-Cookie` header.
@@ -47,7 +55,7 @@ export interface OwnPasskeys {
 export function ownPasskeys(deps: PeopleDeps): OwnPasskeys {
   const challenges = loginChallenges<RegistrationState>(deps, 'new_passkey');
   return {
-    list: (caller) => listPasskeys(deps.sql, personOf(caller).userId),
+    list: (caller, page) => readPasskeys(deps.sql, personOf(caller).userId, page),
     begin: async (request, { caller, password }) => {
       const relyingParty = ownRelyingParty(deps);
       const { user } = await checkOwnPassword(deps, request, { caller, field: 'password', password });

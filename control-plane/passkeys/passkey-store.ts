@@ -1,7 +1,9 @@
 import type { AccountId, PasskeyId, UserId } from '../../shared/model/ids.ts';
 import type { Passkey } from '../../shared/model/passkey.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import type { PublicCredential } from './ceremonies.ts';
 
 /** A passkey that a login has named, with its person, who is not disabled. */
@@ -30,6 +32,16 @@ export async function findPresentedPasskey(
 /** Newest first; `passkeysLimits.passkeysPerUserMax` at most. */
 export const listPasskeys = (sql: Database | Transaction, userId: UserId): Promise<readonly Passkey[]> =>
   sql<Passkey[]>`SELECT ${columns(sql)} FROM passkeys WHERE user_id = ${userId} ORDER BY passkey_id DESC`;
+
+export const readPasskeys = (sql: Database, userId: UserId, page: PagePlace): Promise<Page<Passkey>> =>
+  readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM passkeys WHERE user_id = ${userId}`,
+    rows: (limit) => sql<Passkey[]>`
+      SELECT ${columns(sql)} FROM passkeys
+      WHERE user_id = ${userId} ${page.behind === null ? sql`` : sql`AND passkey_id < ${page.behind}`}
+      ORDER BY passkey_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf: ({ passkeyId }) => passkeyId,
+  });
 
 /** False: the credential is registered already, for this user or another one. */
 export async function insertPasskey(

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   PasskeyAnswer,
   PasskeyCreation,
@@ -53,8 +54,13 @@ export function passkeyRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/users/me/passkeys',
-      { config, schema: { response: { 200: PasskeyListAnswer } } },
-      async (request) => ({ items: (await passkeys.list(callerOf(request))).map(renderPasskey) }),
+      { config, schema: { querystring: PagingQuery, response: { 200: PasskeyListAnswer } } },
+      async (request) => {
+        const caller = callerOf(request);
+        const owner = { accountId: caller.accountId, mode: 'live' } as const;
+        const page = placePage(request.query, owner, 'passkeys', [caller.actor.id]);
+        return renderPage(await passkeys.list(caller, page), page, renderPasskey);
+      },
     );
 
     app.post(

@@ -1,4 +1,3 @@
-import { must } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
 import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
@@ -7,8 +6,9 @@ import { type Passport, type PassportStatus, passportStatusAt } from '../../shar
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
@@ -108,23 +108,26 @@ export async function listPassports(
     filter,
     page,
     nowMs,
-  }: { readonly filter: PassportFilter; readonly page: PageRequest; readonly nowMs: UnixMillis },
+  }: { readonly filter: PassportFilter; readonly page: PagePlace; readonly nowMs: UnixMillis },
 ): Promise<Page<Passport>> {
   const where = sql`
     p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
     ${filter.issuerId === null ? sql`` : sql`AND p.issuer_id = ${filter.issuerId}`}
     ${filter.trustTier === null ? sql`` : sql`AND p.trust_tier = ${filter.trustTier}`}
     ${filter.status === null ? sql`` : sql`AND ${hasStatusAt(sql, filter.status, nowMs)}`}`;
-  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM passports p WHERE ${where}`;
-  const rows = await sql<PassportRow[]>`
-    SELECT ${columns(sql)}, ${use(sql)} FROM passports p
-    JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-    LEFT JOIN passport_use u USING (passport_id)
-    WHERE ${where} ORDER BY p.passport_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return {
-    items: rows.map((row) => toPassport(row, nowMs)),
-    total: must(totals[0], 'a count has a row').total,
-  };
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM passports p WHERE ${where}`,
+    rows: async (limit) => {
+      const rows = await sql<PassportRow[]>`
+        SELECT ${columns(sql)}, ${use(sql)} FROM passports p
+        JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
+        LEFT JOIN passport_use u USING (passport_id)
+        WHERE ${where} ${page.behind === null ? sql`` : sql`AND p.passport_id < ${page.behind}`}
+        ORDER BY p.passport_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
+      return rows.map((row) => toPassport(row, nowMs));
+    },
+    idOf: ({ passportId }) => passportId,
+  });
 }
 
 /** Ids of the owner's passports with this agent_id, whatever their state, at most `max`, the newest first. */

@@ -4,7 +4,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { renderOptionalActor } from '../../shared/wire/audit.ts';
-import { renderPage } from '../../shared/wire/paging.ts';
+import { placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   type PassportListQuery,
   type RevocationAnswer,
@@ -50,8 +50,10 @@ export const issuePassportUseCase = {
 export const listPassportsUseCase = {
   scope: 'passports:read',
   run: async (deps, caller, query) => {
-    const wanted = { filter: parseFilter(query), page: query, nowMs: deps.clock.now() };
-    return renderPage(await listPassports(deps.sql, caller, wanted), query, renderPassportListItem);
+    const filter = parseFilter(query);
+    const page = placePage(query, caller, 'passports', [filter.issuerId, filter.status, filter.trustTier]);
+    const found = await listPassports(deps.sql, caller, { filter, page, nowMs: deps.clock.now() });
+    return renderPage(found, page, renderPassportListItem);
   },
 } as const satisfies UseCase<SigningDeps, Static<typeof PassportListQuery>, object>;
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { parseEmail } from '../../shared/wire/email.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   InvitedUserAnswer,
   renderUser,
@@ -55,7 +55,9 @@ export function peopleRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(UserAnswer) } } },
       async (request) => {
         const { accountId } = administratorOfPeople(callerOf(request));
-        return renderPage(await listUsers(deps.sql, accountId, request.query), request.query, renderUser);
+        // People belong to both modes.
+        const page = placePage(request.query, { accountId, mode: 'live' }, 'users');
+        return renderPage(await listUsers(deps.sql, accountId, page), page, renderUser);
       },
     );
 

@@ -5,6 +5,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { isId, type UserId } from '../../shared/model/ids.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import { parseEmail } from '../../shared/wire/email.ts';
+import { pagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { Login, SessionAnswer, SessionListAnswer } from '../../shared/wire/session.ts';
 import { InvitationAcceptance } from '../../shared/wire/user.ts';
 import { administer } from '../audit/administer.ts';
@@ -25,7 +26,7 @@ const begins = { scope: null, beginsSession: true } as const;
 const config = { scope: null, credential: 'session' } as const;
 
 const Nothing = Type.Unsafe<undefined>({});
-const ListQuery = Type.Object({ user_id: Type.Optional(Type.String()) });
+const ListQuery = Type.Object({ user_id: Type.Optional(Type.String()), ...pagingQuery });
 
 /** Logins and browser sessions (docs/people.md). */
 export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
@@ -78,8 +79,10 @@ export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
         if (userId !== own) await refuseForeignPerson(deps, caller, userId);
         const nowMs = deps.clock.now();
         const seenSinceMs = nowMs - deps.sessionTimes.idleMs;
-        const sessions = await listSessions(deps.sql, userId as UserId, { nowMs, seenSinceMs });
-        return { items: sessions.map((each) => renderSessionListItem(each, sessionId, deps.sessionTimes)) };
+        const { accountId } = caller;
+        const page = placePage(request.query, { accountId, mode: 'live' }, 'sessions', [userId]);
+        const found = await listSessions(deps.sql, userId as UserId, { page, nowMs, seenSinceMs });
+        return renderPage(found, page, (each) => renderSessionListItem(each, sessionId, deps.sessionTimes));
       },
     );
 

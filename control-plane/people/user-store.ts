@@ -2,8 +2,9 @@ import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, UserId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { User } from '../../shared/model/user.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import { peopleLimits } from './limits.ts';
 
 /** A user with what proves who they are. */
@@ -25,13 +26,15 @@ export async function findUser(sql: Database, accountId: AccountId, userId: User
   return user ?? null;
 }
 
-export async function listUsers(sql: Database, accountId: AccountId, page: PageRequest): Promise<Page<User>> {
-  const counted = await sql<{ total: number }[]>`
-    SELECT count(*) AS total FROM users WHERE account_id = ${accountId}`;
-  const items = await sql<User[]>`
-    SELECT ${columns(sql)} FROM users WHERE account_id = ${accountId}
-    ORDER BY user_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return { items, total: must(counted[0], 'a count has a row').total };
+export async function listUsers(sql: Database, accountId: AccountId, page: PagePlace): Promise<Page<User>> {
+  return readPage(page, {
+    count: () =>
+      sql<{ total: number }[]>`SELECT count(*) AS total FROM users WHERE account_id = ${accountId}`,
+    rows: (limit) => sql<User[]>`
+      SELECT ${columns(sql)} FROM users WHERE account_id = ${accountId} ${page.behind === null ? sql`` : sql`AND user_id < ${page.behind}`}
+      ORDER BY user_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf: ({ userId }) => userId,
+  });
 }
 
 /** Somebody who may log in with a password. */

@@ -3,7 +3,9 @@ import { planLimitsOf } from '../../shared/model/account.ts';
 import type { AccountId, SessionId, UserId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Role, User } from '../../shared/model/user.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import { sessionsLimits } from './limits.ts';
 
 /** A session as its row has it. */
@@ -95,14 +97,25 @@ export async function insertSession(tx: Transaction, session: Session, tokenHash
 export const listSessions = (
   sql: Database,
   userId: UserId,
-  since: { readonly nowMs: UnixMillis; readonly seenSinceMs: number },
-): Promise<readonly Session[]> =>
-  sql<Session[]>`
-    SELECT session_id AS "sessionId", user_id AS "userId", user_agent AS "userAgent",
-      created_at_ms AS "createdAtMs", last_seen_at_ms AS "lastSeenAtMs", expires_at_ms AS "expiresAtMs"
-    FROM sessions
-    WHERE user_id = ${userId} AND expires_at_ms > ${since.nowMs} AND last_seen_at_ms > ${since.seenSinceMs}
-    ORDER BY session_id DESC`;
+  {
+    page,
+    nowMs,
+    seenSinceMs,
+  }: { readonly page: PagePlace; readonly nowMs: UnixMillis; readonly seenSinceMs: number },
+): Promise<Page<Session>> => {
+  const where = sql`
+    user_id = ${userId} AND expires_at_ms > ${nowMs} AND last_seen_at_ms > ${seenSinceMs}`;
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM sessions WHERE ${where}`,
+    rows: (limit) => sql<Session[]>`
+      SELECT session_id AS "sessionId", user_id AS "userId", user_agent AS "userAgent",
+        created_at_ms AS "createdAtMs", last_seen_at_ms AS "lastSeenAtMs", expires_at_ms AS "expiresAtMs"
+      FROM sessions
+      WHERE ${where} ${page.behind === null ? sql`` : sql`AND session_id < ${page.behind}`}
+      ORDER BY session_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf: ({ sessionId }) => sessionId,
+  });
+};
 
 /** Whose session it is; null where it is nobody's of this account. */
 export async function findSessionOwner(

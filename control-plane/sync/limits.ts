@@ -28,8 +28,6 @@ export const syncLimits = {
    * flood of rows.
    */
   sidecarsPerAccountMax: 256,
-  /** Connected and silent ones of an account: all that it can have. */
-  sidecarsListedMax: 512,
   /** Silent sidecars forgotten by one that connects: they go faster than they come. */
   sidecarsPerTrimMax: 10,
   /** First and longest pause between two looks for acknowledgements of other replicas. */

@@ -6,10 +6,12 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { readPage } from '../storage/read-page.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { syncLimits } from './limits.ts';
 
@@ -255,8 +257,24 @@ export interface SeenSidecar {
   readonly silentMs: number;
 }
 
-/** The newest `syncLimits.sidecarsListedMax` sidecars of an account, those last heard of first. */
-export const listSidecars = (sql: Database, accountId: AccountId): Promise<readonly SeenSidecar[]> =>
+/** The sidecars of an account, those first that were set up last. */
+export const listSidecars = (
+  sql: Database,
+  accountId: AccountId,
+  page: PagePlace,
+): Promise<Page<SeenSidecar>> =>
+  readPage(page, {
+    count: () =>
+      sql<{ total: number }[]>`SELECT count(*) AS total FROM sidecars WHERE account_id = ${accountId}`,
+    rows: (limit) => readSidecars(sql, accountId, { ...page, limit }),
+    idOf: ({ sidecarId }) => sidecarId,
+  });
+
+const readSidecars = (
+  sql: Database,
+  accountId: AccountId,
+  page: PagePlace,
+): Promise<readonly SeenSidecar[]> =>
   sql<SeenSidecar[]>`
     SELECT sidecar_id AS "sidecarId", connected_at_ms AS "connectedAtMs", last_seen_at_ms AS "lastSeenAtMs",
       stopped_at_ms AS "stoppedAtMs", clock_offset_ms AS "clockOffsetMs", version, decisions, decision_p50_ms AS "decisionP50Ms",
@@ -267,5 +285,5 @@ export const listSidecars = (sql: Database, accountId: AccountId): Promise<reado
     FROM sidecars
       JOIN feeds own ON own.feed_id = sidecars.account_id
       JOIN feeds all_feeds ON all_feeds.feed_id = ${globalFeed}
-    WHERE account_id = ${accountId} ORDER BY last_seen_at_ms DESC, sidecar_id
-    LIMIT ${syncLimits.sidecarsListedMax}`;
+    WHERE account_id = ${accountId} ${page.behind === null ? sql`` : sql`AND sidecar_id < ${page.behind}`}
+    ORDER BY sidecar_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;

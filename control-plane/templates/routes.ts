@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   parseTemplateCreation,
   renderTemplate,
@@ -43,8 +43,9 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       '/templates',
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(TemplateAnswer) } } },
       async (request) => {
-        const page = await listTemplates(deps.sql, callerOf(request), request.query);
-        return renderPage(page, request.query, renderTemplate);
+        const owner = callerOf(request);
+        const page = placePage(request.query, owner, 'templates');
+        return renderPage(await listTemplates(deps.sql, owner, page), page, renderTemplate);
       },
     );
 

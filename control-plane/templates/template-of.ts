@@ -2,10 +2,11 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import { builtInTemplates } from './built-in-templates.ts';
-import { findOwnTemplate, listOwnTemplates } from './template-store.ts';
+import { countOwnTemplates, findOwnTemplate, readOwnTemplates } from './template-store.ts';
 
 /** By its slug, or as one of the account's own. Null: there is none. */
 export async function findTemplate(
@@ -30,15 +31,24 @@ export async function templateOf(
 }
 
 /** The built-in ones, then the account's own, newest first. */
-export async function listTemplates(
-  sql: Database,
-  owner: Owner,
-  { limit, offset }: PageRequest,
-): Promise<Page<Template>> {
-  const builtIn = builtInTemplates.slice(offset, offset + limit);
-  const own = await listOwnTemplates(sql, owner, {
-    limit: limit - builtIn.length,
-    offset: Math.max(0, offset - builtInTemplates.length),
+export const listTemplates = (sql: Database, owner: Owner, page: PagePlace): Promise<Page<Template>> =>
+  readPage(page, {
+    count: async () => [{ total: builtInTemplates.length + (await countOwnTemplates(sql, owner)) }],
+    rows: async (limit) => {
+      const passed = page.behind === null ? page.offset : builtInUpTo(page.behind);
+      const builtIn = builtInTemplates.slice(passed, passed + limit);
+      const own = await readOwnTemplates(sql, owner, {
+        limit: limit - builtIn.length,
+        offset: page.behind === null ? Math.max(0, page.offset - builtInTemplates.length) : 0,
+        behind: isId('tmpl', page.behind) ? page.behind : null,
+      });
+      return [...builtIn, ...own];
+    },
+    idOf: ({ templateId }) => templateId,
   });
-  return { items: [...builtIn, ...own.items], total: builtInTemplates.length + own.total };
+
+/** How many of the built-in ones a page behind this template passes over. */
+function builtInUpTo(templateId: string): number {
+  const place = builtInTemplates.findIndex((each) => each.templateId === templateId);
+  return place < 0 ? builtInTemplates.length : place + 1;
 }

@@ -3,7 +3,7 @@ import type { TemplateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
@@ -38,16 +38,22 @@ export async function findOwnTemplate(
   return row === undefined ? null : toTemplate(row);
 }
 
-/** Newest first. */
-export async function listOwnTemplates(
+export async function countOwnTemplates(sql: Database, owner: Owner): Promise<number> {
+  const [counted] = await sql<{ total: number }[]>`
+    SELECT count(*) AS total FROM templates WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}`;
+  return must(counted, 'a count has a row').total;
+}
+
+/** Newest first, behind an id. */
+export async function readOwnTemplates(
   sql: Database,
   owner: Owner,
-  page: PageRequest,
-): Promise<Page<Template>> {
-  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode}`;
-  const totals = await sql<{ total: number }[]>`SELECT count(*) AS total FROM templates WHERE ${where}`;
+  { limit, offset, behind }: Pick<PagePlace, 'limit' | 'offset' | 'behind'>,
+): Promise<readonly Template[]> {
   const rows = await sql<TemplateRow[]>`
-    SELECT ${columns(sql)} FROM templates WHERE ${where}
-    ORDER BY template_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return { items: rows.map(toTemplate), total: must(totals[0], 'a count has a row').total };
+    SELECT ${columns(sql)} FROM templates
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}
+      ${behind === null ? sql`` : sql`AND template_id < ${behind}`}
+    ORDER BY template_id DESC LIMIT ${limit} OFFSET ${offset}`;
+  return rows.map(toTemplate);
 }

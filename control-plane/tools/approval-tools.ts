@@ -6,7 +6,7 @@ import { PageAnswer } from '../../shared/wire/paging.ts';
 import { listApprovalsUseCase, resolveApprovalUseCase } from '../approvals/approval-use-cases.ts';
 import { defineTool } from './tool.ts';
 
-const { status, limit, offset } = ApprovalListQuery.properties;
+const { status, limit, offset, cursor } = ApprovalListQuery.properties;
 
 export const listApprovals = defineTool({
   name: 'list_approvals',
@@ -16,7 +16,7 @@ export const listApprovals = defineTool({
   scope: listApprovalsUseCase.scope,
   hints: { readOnlyHint: true },
   holdsForeignText: true,
-  input: closed({ status, limit: Type.Optional(limit), offset: Type.Optional(offset) }),
+  input: closed({ status, limit: Type.Optional(limit), offset: Type.Optional(offset), cursor }),
   output: PageAnswer(ApprovalAnswer),
   run: (deps, caller, args) =>
     listApprovalsUseCase.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),

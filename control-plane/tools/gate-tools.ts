@@ -40,7 +40,7 @@ export const discoverGates = defineTool({
     }),
 });
 
-const { limit: pageLimit, offset: pageOffset } = PagingQuery.properties;
+const { limit: pageLimit, offset: pageOffset, cursor: pageCursor } = PagingQuery.properties;
 
 export const listGates = defineTool({
   name: 'list_gates',
@@ -48,7 +48,11 @@ export const listGates = defineTool({
   description: 'Lists the gates of the account with their rules and counts, the newest first, page by page.',
   scope: listGatesUseCase.scope,
   hints: { readOnlyHint: true },
-  input: closed({ limit: Type.Optional(pageLimit), offset: Type.Optional(pageOffset) }),
+  input: closed({
+    limit: Type.Optional(pageLimit),
+    offset: Type.Optional(pageOffset),
+    cursor: pageCursor,
+  }),
   output: PageAnswer(GateListItem),
   run: (deps, caller, args) =>
     listGatesUseCase.run(deps, caller, { limit: limits.pageItemsDefault, offset: 0, ...args }),

@@ -1,9 +1,9 @@
-import { must } from '../../shared/errors/assert.ts';
 import { type DeliveryId, idTime, type WebhookId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Delivery, DeliveryAttempt, DeliveryStatus } from '../../shared/model/webhook.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 import { webhooksLimits } from './limits.ts';
 
 type DeliveryRow = Omit<Delivery, 'attempts'>;
@@ -23,18 +23,21 @@ export async function listDeliveries(
     readonly webhookId: WebhookId;
     /** Null: any. */
     readonly status: DeliveryStatus | null;
-    readonly page: PageRequest;
+    readonly page: PagePlace;
   },
 ): Promise<Page<Delivery>> {
   const where = sql`d.webhook_id = ${webhookId} ${withStatus(sql, status)}`;
-  const counted = await sql<
-    { total: number }[]
-  >`SELECT count(*) AS total FROM webhook_deliveries d WHERE ${where}`;
-  const rows = await sql<DeliveryRow[]>`
-    SELECT ${columns(sql)} FROM webhook_deliveries d JOIN webhook_events v USING (event_id)
-    WHERE ${where} ORDER BY d.delivery_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  const items = await withAttempts(sql, rows);
-  return { items, total: must(counted[0], 'a count has a row').total };
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM webhook_deliveries d WHERE ${where}`,
+    rows: async (limit) => {
+      const rows = await sql<DeliveryRow[]>`
+        SELECT ${columns(sql)} FROM webhook_deliveries d JOIN webhook_events v USING (event_id)
+        WHERE ${where} ${page.behind === null ? sql`` : sql`AND d.delivery_id < ${page.behind}`}
+        ORDER BY d.delivery_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
+      return withAttempts(sql, rows);
+    },
+    idOf: ({ deliveryId }) => deliveryId,
+  });
 }
 
 /**

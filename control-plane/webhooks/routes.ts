@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime, secondMs } from '../../shared/model/time.ts';
 import { ApiKeyRoll } from '../../shared/wire/api-key.ts';
-import { PageAnswer, PagingQuery, renderPage } from '../../shared/wire/paging.ts';
+import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   DeliveryAnswer,
   DeliveryQuery,
@@ -71,8 +71,9 @@ function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
       '/webhooks',
       { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(WebhookAnswer) } } },
       async (request) => {
-        const page = await listWebhooks(deps.sql, callerOf(request), request.query);
-        return renderPage(page, request.query, renderWebhook);
+        const owner = callerOf(request);
+        const page = placePage(request.query, owner, 'webhooks');
+        return renderPage(await listWebhooks(deps.sql, owner, page), page, renderWebhook);
       },
     );
 
@@ -142,10 +143,12 @@ function deliveryRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
       },
       async (request) => {
         const webhookId = webhookIdOf(request.params.id);
-        const webhook = await findWebhook(deps.sql, callerOf(request), webhookId);
+        const owner = callerOf(request);
+        const webhook = await findWebhook(deps.sql, owner, webhookId);
         if (webhook === null) throw new ApiError('webhook_not_found');
+        const { status = null, ...query } = request.query;
+        const page = placePage(query, owner, 'deliveries', [webhookId, status]);
         if (webhook.url === null) await touchFetched(deps.sql, webhookId, deps.clock.now());
-        const { status = null, ...page } = request.query;
         const found = await listDeliveries(deps.sql, { webhookId, status, page });
         return renderPage(found, page, renderDelivery);
       },

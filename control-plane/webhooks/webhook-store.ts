@@ -3,8 +3,9 @@ import type { AccountId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
-import type { Page, PageRequest } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   webhook_id AS "webhookId", account_id AS "accountId", mode, url, events, description, status,
@@ -52,13 +53,15 @@ export async function lockWebhook(
   return rows[0] ?? null;
 }
 
-export async function listWebhooks(sql: Database, owner: Owner, page: PageRequest): Promise<Page<Webhook>> {
+export async function listWebhooks(sql: Database, owner: Owner, page: PagePlace): Promise<Page<Webhook>> {
   const where = ownedBy(sql, owner);
-  const counted = await sql<{ total: number }[]>`SELECT count(*) AS total FROM webhooks WHERE ${where}`;
-  const items = await sql<Webhook[]>`
-    SELECT ${columns(sql)} FROM webhooks WHERE ${where}
-    ORDER BY webhook_id DESC LIMIT ${page.limit} OFFSET ${page.offset}`;
-  return { items, total: must(counted[0], 'a count has a row').total };
+  return readPage(page, {
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM webhooks WHERE ${where}`,
+    rows: (limit) => sql<Webhook[]>`
+      SELECT ${columns(sql)} FROM webhooks WHERE ${where} ${page.behind === null ? sql`` : sql`AND webhook_id < ${page.behind}`}
+      ORDER BY webhook_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf: ({ webhookId }) => webhookId,
+  });
 }
 
 export async function updateWebhookRow(tx: Transaction, webhook: Webhook): Promise<void> {

@@ -38,6 +38,8 @@ export const limits = {
   attestationPageItemsMax: 500,
   /** What is skipped is still read: whoever is that deep in a list wants a filter. */
   pageOffsetMax: 1_000_000,
+  /** A cursor of a list holds an id and a number: about 100 characters. */
+  listCursorCharsMax: 256,
   /** Free text of people and agents: long enough for a sentence, short enough for a log line. */
   nameCharsMax: 200,
   descriptionCharsMax: 2_000,

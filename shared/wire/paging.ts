@@ -1,24 +1,46 @@
 import { type TSchema, Type } from 'typebox';
+import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
+import { sha256Hex } from '../crypto/content-hash.ts';
+import { invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
+import type { Owner } from '../model/owner.ts';
+import { nullable } from './fields.ts';
 
-/** Query parameters of every list that is paged by offset (contract §12); above the maximum is 400. */
+/** Query parameters of every list (contract §12); above the maximum is 400. */
 export const pagingQuery = {
   limit: Type.Integer({ minimum: 1, maximum: limits.pageItemsMax, default: limits.pageItemsDefault }),
   offset: Type.Integer({ minimum: 0, maximum: limits.pageOffsetMax, default: 0 }),
+  /** `next_cursor` of an answer to the same query: the page begins behind it. Excludes `offset`. */
+  cursor: Type.Optional(Type.String({ maxLength: limits.listCursorCharsMax })),
 };
 
 export const PagingQuery = Type.Object(pagingQuery);
 
-/** Which part of a list is wanted. */
+/** Which part of a list is asked for. */
 export interface PageRequest {
   readonly limit: number;
   readonly offset: number;
+  readonly cursor?: string | undefined;
+}
+
+/** The same, with its cursor read. Lists are in descending order of an id, which an item keeps for ever. */
+export interface PagePlace {
+  readonly limit: number;
+  readonly offset: number;
+  /** Items with lower ids follow. Null: from the start. */
+  readonly behind: string | null;
+  /** Counted by the first page of a walk: the others need not count all items again. Null: to be counted. */
+  readonly total: number | null;
+  /** What the list is of, and how it is filtered. A cursor belongs to one such query. */
+  readonly query: string;
 }
 
 /** That part, newest first, and how many there are in all. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly total: number;
+  /** The id of the last item; null where none follow it. */
+  readonly lastId: string | null;
 }
 
 export const PageAnswer = <Item extends TSchema>(item: Item) =>
@@ -27,10 +49,66 @@ export const PageAnswer = <Item extends TSchema>(item: Item) =>
     total: Type.Integer(),
     limit: Type.Integer(),
     offset: Type.Integer(),
+    next_cursor: nullable(Type.String()),
   });
 
+/**
+ * Reads the cursor of a query. `list` and `filters` name what is listed: all that narrows it, but for the
+ * owner. Throws `invalid_request` for a cursor of another list, owner or filter.
+ */
+export function placePage(
+  { limit, offset, cursor }: PageRequest,
+  { accountId, mode }: Owner,
+  list: string,
+  filters: readonly (string | null)[] = [],
+): PagePlace {
+  const query = JSON.stringify([list, accountId, mode, ...filters]);
+  if (cursor === undefined) return { limit, offset, behind: null, total: null, query };
+  if (offset > 0) throw invalidRequest('offset', 'A cursor says where the page begins: leave offset out.');
+  const read = readCursor(cursor);
+  if (read === null || renderCursor(read, query) !== cursor) {
+    throw invalidRequest('cursor', 'Must be next_cursor of an answer to the same query.');
+  }
+  return { limit, offset, query, ...read };
+}
+
 export const renderPage = <Item, Rendered>(
-  page: Page<Item>,
-  { limit, offset }: PageRequest,
+  { items, total, lastId }: Page<Item>,
+  { limit, offset, query }: PagePlace,
   renderItem: (item: Item) => Rendered,
-) => ({ items: page.items.map(renderItem), total: page.total, limit, offset });
+) => ({
+  items: items.map(renderItem),
+  total,
+  limit,
+  offset,
+  next_cursor: lastId === null ? null : renderCursor({ behind: lastId, total }, query),
+});
+
+interface Walked {
+  readonly behind: string;
+  readonly total: number;
+}
+
+/**
+ * Opaque: base64url of JSON, with a check that ties it to its query. It is no secret and no permission: it
+ * names an item that was answered, and every page is filtered by what its caller may see.
+ */
+const renderCursor = ({ behind, total }: Walked, query: string): string => {
+  const check = sha256Hex(`agent-trust.list-cursor.v1:${JSON.stringify([behind, total, query])}`).slice(
+    0,
+    16,
+  );
+  return encodeBase64url(Buffer.from(JSON.stringify([behind, total, check])));
+};
+
+function readCursor(cursor: string): Walked | null {
+  const bytes = decodeBase64url(cursor);
+  if (bytes === null) return null;
+  try {
+    const [behind, total] = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const isPlace = typeof behind === 'string' && Number.isSafeInteger(total) && total >= 0;
+    return isPlace ? { behind, total } : null;
+  } catch {
+    return null;
+  }
+}

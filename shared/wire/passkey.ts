@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { Passkey } from '../model/passkey.ts';
 import { renderOptionalTime, renderTime } from '../model/time.ts';
 import { closed, FreeForm, Name, nullable, Timestamp } from './fields.ts';
+import { PageAnswer } from './paging.ts';
 
 export const PasskeyAnswer = Type.Object({
   passkey_id: Type.String(),
@@ -10,7 +11,7 @@ export const PasskeyAnswer = Type.Object({
   last_used_at: nullable(Timestamp),
 });
 
-export const PasskeyListAnswer = Type.Object({ items: Type.Array(PasskeyAnswer) });
+export const PasskeyListAnswer = PageAnswer(PasskeyAnswer);
 
 /** What the browser is given: WebAuthn Level 3 defines its members. */
 export const PasskeyOptions = Type.Object({ options: FreeForm });

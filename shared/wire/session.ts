@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { modes } from '../model/mode.ts';
 import { scopes } from '../model/scopes.ts';
 import { closed, nullable, Timestamp } from './fields.ts';
+import { PageAnswer } from './paging.ts';
 import { Password, UserAnswer } from './user.ts';
 
 /** `POST /session`. `account_id` chooses where one address belongs to users of several accounts. */
@@ -43,4 +44,4 @@ export const SessionListItem = Type.Object({
   idle_expires_at: Timestamp,
 });
 
-export const SessionListAnswer = Type.Object({ items: Type.Array(SessionListItem) });
+export const SessionListAnswer = PageAnswer(SessionListItem);

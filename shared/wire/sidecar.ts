@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { nullable, Timestamp } from './fields.ts';
+import { PageAnswer } from './paging.ts';
 
 /** How long decisions took in the last minute of which the sidecar spoke. */
 export const DecisionTimesAnswer = Type.Object({
@@ -22,4 +23,4 @@ export const SidecarAnswer = Type.Object({
   decision_times: nullable(DecisionTimesAnswer),
 });
 
-export const SidecarListAnswer = Type.Object({ items: Type.Array(SidecarAnswer) });
+export const SidecarListAnswer = PageAnswer(SidecarAnswer);

@@ -90,6 +90,7 @@ describe('query parameters', () => {
       total: 0,
       limit: 200,
       offset: 1_000_000,
+      next_cursor: null,
     });
   });
 });

@@ -136,7 +136,7 @@ describe('decisions by time', () => {
 describe('sidecars', () => {
   it('are listed to their account, with what they said of themselves', async () => {
     const { key } = await api.createAccount();
-    expect((await api.call({ url: '/v1/sidecars', key })).body).toEqual({ items: [] });
+    expect((await api.call({ url: '/v1/sidecars', key })).body).toMatchObject({ items: [], total: 0 });
     const connector = await api.createKey({ scopes: ['sidecars:connect'] }, key);
     const connect = (id: string | undefined, agent: string) =>
       api.call({

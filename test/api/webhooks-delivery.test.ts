@@ -544,7 +544,7 @@ describe('a long log', () => {
       const found = await listDeliveries(tx, {
         webhookId: hook.id as WebhookId,
         status: 'failed',
-        page: { limit: 50, offset: 0 },
+        page: { limit: 50, offset: 0, behind: null, total: null, query: '' },
       });
       expect([found.total, found.items.length]).toEqual([4, 4]);
       return (await rowsRead()) - before;

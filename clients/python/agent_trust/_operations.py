@@ -205,6 +205,8 @@ class PassportPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class PassportRevocation(TypedDict):
@@ -602,6 +604,8 @@ class GatePage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class GateDeletion(TypedDict):
@@ -884,6 +888,8 @@ class ApprovalPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class AttestationPiiItem(TypedDict):
@@ -979,6 +985,10 @@ class ExportChainsItem(TypedDict):
 class ExportEnd(TypedDict):
     """End line: shows that nothing is missing at the end."""
 
+    # Chains that are not whole in the database. Absent: all are.
+    broken: NotRequired[Sequence[BrokenChain] | None]
+    # How many more are not whole. Absent: none.
+    broken_unnamed: NotRequired[int | None]
     # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
     chains: int
     # How many records there are in all.
@@ -992,6 +1002,15 @@ class Export(TypedDict):
     chains: Sequence[ExportChainsItem]
     # End line: shows that nothing is missing at the end.
     end: ExportEnd
+
+
+class BrokenChain(TypedDict):
+    # The passport, gate or account whose chain this record belongs to.
+    chain_id: str
+    # What is wrong with the chain.
+    fault: str
+    # Place in the chain, from 1.
+    sequence: int
 
 
 class Actor(TypedDict):
@@ -1115,6 +1134,8 @@ class IssuerPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class TemplateCreation(TypedDict):
@@ -1154,6 +1175,8 @@ class TemplatePage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class ApiKeyCreation(TypedDict):
@@ -1225,6 +1248,8 @@ class ApiKeyPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class ApiKeyDeletion(TypedDict):
@@ -1333,6 +1358,8 @@ class AccountPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class WebhookCreation(TypedDict):
@@ -1431,6 +1458,8 @@ class WebhookPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class WebhookDeletion(TypedDict):
@@ -1496,6 +1525,8 @@ class DeliveryPage(TypedDict):
     limit: int
     # Number of objects to skip.
     offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class PassportVerifiedEventData(TypedDict):
@@ -1864,6 +1895,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> AccountPage:
         """List accounts, newest first. Needs a live key of the operator with the scope `admin:*`."""
@@ -1872,7 +1904,7 @@ class Operations:
             "/v1/accounts",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -1943,6 +1975,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> ApiKeyPage:
         """List API keys, newest first. Needs a key with the scope `keys:manage`."""
@@ -1951,7 +1984,7 @@ class Operations:
             "/v1/api-keys",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2022,6 +2055,7 @@ class Operations:
         status: Literal["pending", "approved", "denied", "expired", "used"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> ApprovalPage:
         """List approvals at your gates, newest first. Needs a key with the scope `approvals:read`."""
@@ -2030,7 +2064,7 @@ class Operations:
             "/v1/approvals",
             "",
             path_ids={},
-            query={"status": status, "limit": limit, "offset": offset},
+            query={"status": status, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2280,6 +2314,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> GatePage:
         """List gates, newest first. Needs a key with the scope `gates:read`."""
@@ -2288,7 +2323,7 @@ class Operations:
             "/v1/gates",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2484,6 +2519,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> IssuerPage:
         """List issuers, newest first. Needs a key with the scope `issuers:read`."""
@@ -2492,7 +2528,7 @@ class Operations:
             "/v1/issuers",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2566,6 +2602,7 @@ class Operations:
         trust_tier: Literal["L1", "L2", "L3"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> PassportPage:
         """List passports, newest first. Needs a key with the scope `passports:read`."""
@@ -2574,7 +2611,7 @@ class Operations:
             "/v1/passports",
             "",
             path_ids={},
-            query={"issuer_id": issuer_id, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset},
+            query={"issuer_id": issuer_id, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2726,6 +2763,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> TemplatePage:
         """List templates, own and built-in. Needs a key with the scope `templates:read`."""
@@ -2734,7 +2772,7 @@ class Operations:
             "/v1/templates",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2785,6 +2823,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         deadline_ms: float | None = None,
     ) -> WebhookPage:
         """List webhooks, newest first. Needs a key with the scope `webhooks:manage`."""
@@ -2793,7 +2832,7 @@ class Operations:
             "/v1/webhooks",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2864,6 +2903,7 @@ class Operations:
         *,
         limit: int | None = None,
         offset: int | None = None,
+        cursor: str | None = None,
         status: Literal["pending", "succeeded", "failed"] | None = None,
         deadline_ms: float | None = None,
     ) -> DeliveryPage:
@@ -2873,7 +2913,7 @@ class Operations:
             "/v1/webhooks/{id}/deliveries",
             "",
             path_ids={"id": webhook_id},
-            query={"limit": limit, "offset": offset, "status": status},
+            query={"limit": limit, "offset": offset, "cursor": cursor, "status": status},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -96,8 +96,8 @@ class AgentTrust(Operations):
     def pages(self, operation: Callable[..., Page], /, *ids: str, **query: Any) -> Iterator[Page]:
         """All pages of a list: `agent_trust.pages(agent_trust.list_gates, limit=100)`.
 
-        Lists with an `offset` shift when something is created meanwhile, so that an item may come twice;
-        those with a cursor do not.
+        It follows `next_cursor`: items that come and go meanwhile make no other item come twice or be passed
+        over. A service before version 0.3 has no cursors on most lists, and is walked by `offset`.
         """
         while True:
             page = operation(*ids, **query)

@@ -5,24 +5,22 @@ import { pollMs } from './live.ts';
 
 const pageSize = 100;
 
-interface OffsetPage<Row> {
+interface CountedPage<Row> extends CursorPage {
   readonly items: readonly Row[];
   readonly total: number;
 }
 
-/** A list that the API pages by `offset`. `total` is of the whole list. */
-export function useOffsetList<Row>(
+/** A list whose pages have `items` and a `total`, which is of the whole list. */
+export function useCountedList<Row>(
   key: readonly unknown[],
-  read: (page: { readonly limit: number; readonly offset: number }) => Promise<OffsetPage<Row>>,
+  read: (page: { readonly limit: number; readonly cursor?: string }) => Promise<CountedPage<Row>>,
 ): Source<Row> & { readonly total: number | null } {
   const query = useInfiniteQuery({
     queryKey: [...key],
-    queryFn: ({ pageParam }) => read({ limit: pageSize, offset: pageParam }),
-    initialPageParam: 0,
-    getNextPageParam: (last, _all, offset) => {
-      const next = offset + last.items.length;
-      return last.items.length > 0 && next < last.total ? next : undefined;
-    },
+    queryFn: ({ pageParam }) =>
+      read({ limit: pageSize, ...(pageParam === null ? {} : { cursor: pageParam }) }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : pollMs()()),
   });
   const rows = useMemo(() => query.data?.pages.flatMap(({ items }) => items) ?? [], [query.data]);

@@ -1,5 +1,6 @@
 import type { Role } from '../../../shared/model/user.ts';
 import { ask } from './client.ts';
+import { readAll } from './read-all.ts';
 
 /** The operations of people and sessions, which the generated client leaves out: they need a browser. */
 
@@ -45,6 +46,7 @@ export interface SessionListItem {
 export interface Page<T> {
   readonly items: readonly T[];
   readonly total: number;
+  readonly next_cursor: string | null;
 }
 
 export interface Login {
@@ -90,10 +92,10 @@ export const people = {
   finishOidc: (body: { readonly code: string; readonly state: string; readonly iss?: string }) =>
     post<{ readonly return_to: string }>('/v1/session/oidc', body),
   logOut: () => ask<void>({ method: 'DELETE', path: '/v1/session' }),
-  sessions: () => get<{ readonly items: readonly SessionListItem[] }>('/v1/sessions'),
+  sessions: () => readAll<SessionListItem>('/v1/sessions'),
   endSession: (id: string) => ask<void>({ method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(id)}` }),
   accept: (body: Acceptance) => post<Session>('/v1/invitations/accept', body),
-  list: (query: { readonly limit?: number; readonly offset?: number }) => get<Page<User>>('/v1/users', query),
+  list: (query: { readonly limit?: number; readonly cursor?: string }) => get<Page<User>>('/v1/users', query),
   invite: (body: { readonly email: string; readonly name?: string; readonly role: Role }) =>
     post<Invitation>('/v1/users', body),
   inviteAgain: (id: string) => post<Invitation>(`${user(id)}/invitation`),

@@ -1,4 +1,5 @@
 import { ask } from './client.ts';
+import { readAll } from './read-all.ts';
 
 /** The operations of statistics, which the generated client leaves out. */
 
@@ -62,5 +63,9 @@ export const statistics = {
       path: `/v1/gates/${encodeURIComponent(gateId)}/usage`,
       query: { passport_id: passportId },
     }),
-  sidecars: () => ask<{ readonly items: readonly Sidecar[] }>({ method: 'GET', path: '/v1/sidecars' }),
+  /** Those last heard of first. */
+  sidecars: async () => {
+    const { items } = await readAll<Sidecar>('/v1/sidecars');
+    return { items: items.toSorted((one, other) => other.last_seen_at.localeCompare(one.last_seen_at)) };
+  },
 };

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { holdsScope, parseScope, type Scope, scopes } from '../../../shared/model/scopes.ts';
 import { useAddress } from '../api/address.ts';
 import { type ApiKey, api, type NewApiKey } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Id, Secret } from '../ui/copy.tsx';
@@ -52,7 +52,7 @@ const offered = scopes.filter((scope) => scopeWords[scope] !== undefined);
 
 export default function ApiKeysPage(): ReactNode {
   const { search, set } = useAddress();
-  const source = useOffsetList<ApiKey>(['api-keys', 'list'], (page) => api.apiKeys.list(page));
+  const source = useCountedList<ApiKey>(['api-keys', 'list'], (page) => api.apiKeys.list(page));
   const [rolled, setRolled] = useState<ApiKey | null>(null);
   const [deleted, setDeleted] = useState<ApiKey | null>(null);
   const create = (

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useAddress } from '../api/address.ts';
 import { type Approval, api } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { pollMs } from '../api/live.ts';
 import { Badge } from '../ui/badge.tsx';
 import { DataTable } from '../ui/data-table.tsx';
@@ -87,7 +87,7 @@ function Inbox(): ReactNode {
 const limitsShown = 5;
 
 function Past({ status }: { readonly status: Status }): ReactNode {
-  const source = useOffsetList<Approval>(['approvals', 'list', status], (page) =>
+  const source = useCountedList<Approval>(['approvals', 'list', status], (page) =>
     api.approvals.list({ ...page, status }),
   );
   return (

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type GateListItem } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { useGo } from '../shell.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
@@ -49,7 +49,7 @@ const columns: readonly Column<GateListItem>[] = [
 export default function GatesPage(): ReactNode {
   const { search, set } = useAddress();
   const { may } = useSession();
-  const source = useOffsetList<GateListItem>(['gates', 'list'], (page) => api.gates.list(page));
+  const source = useCountedList<GateListItem>(['gates', 'list'], (page) => api.gates.list(page));
   const create = may('gates:create') ? (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
       Create a gate

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type Issuer } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Badge, Tier } from '../ui/badge.tsx';
@@ -16,7 +16,7 @@ import { Ago } from '../ui/time.tsx';
 export default function IssuersPage(): ReactNode {
   const { search, set } = useAddress();
   const { may } = useSession();
-  const source = useOffsetList<Issuer>(['issuers', 'list'], (page) => api.issuers.list(page));
+  const source = useCountedList<Issuer>(['issuers', 'list'], (page) => api.issuers.list(page));
   const [changed, setChanged] = useState<Issuer | null>(null);
   const create = may('issuers:create') ? (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type IssuedPassport, type PassportListItem } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Badge, Tier } from '../ui/badge.tsx';
@@ -24,7 +24,7 @@ export default function PassportsPage(): ReactNode {
   const { may } = useSession();
   const status = statuses.find((each) => each === search['status']);
   const tier = tiers.find((each) => each === search['trust_tier']);
-  const source = useOffsetList<PassportListItem>(['passports', 'list', status, tier], (page) =>
+  const source = useCountedList<PassportListItem>(['passports', 'list', status, tier], (page) =>
     api.passports.list({
       ...page,
       ...(status === undefined ? {} : { status }),

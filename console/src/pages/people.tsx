@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { type Invitation, people, type Role, roles, type User } from '../api/people.ts';
 import { useSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
@@ -24,7 +24,7 @@ const roleWords: Readonly<Record<Role, string>> = {
 export default function PeoplePage(): ReactNode {
   const { search, set } = useAddress();
   const { session } = useSession();
-  const source = useOffsetList<User>(['people', 'list'], (page) => people.list(page));
+  const source = useCountedList<User>(['people', 'list'], (page) => people.list(page));
   const [changed, setChanged] = useState<User | null>(null);
   const [link, setLink] = useState<Invitation | null>(null);
   const invite = (

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type GateConstraints, type Template } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
@@ -13,7 +13,7 @@ import { policyInWords } from '../ui/policy.ts';
 export default function TemplatesPage(): ReactNode {
   const { search, set } = useAddress();
   const { may } = useSession();
-  const source = useOffsetList<Template>(['templates', 'list'], (page) => api.templates.list(page));
+  const source = useCountedList<Template>(['templates', 'list'], (page) => api.templates.list(page));
   return (
     <>
       <PageHead

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress, useId } from '../api/address.ts';
 import { api, type Delivery, type NewWebhook, type Webhook } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { pollMs } from '../api/live.ts';
 import { useGo } from '../shell.tsx';
 import { onSubmit, useAction } from '../ui/action.ts';
@@ -87,7 +87,7 @@ function Deliveries({
 }): ReactNode {
   const { set } = useAddress();
   const wanted = statuses.find((each) => each === status);
-  const source = useOffsetList<Delivery>(['webhooks', 'deliveries', id, wanted], (page) =>
+  const source = useCountedList<Delivery>(['webhooks', 'deliveries', id, wanted], (page) =>
     api.webhooks.listDeliveries(id, { ...page, ...(wanted === undefined ? {} : { status: wanted }) }),
   );
   const shown = source.rows.find(({ delivery_id }) => delivery_id === opened);

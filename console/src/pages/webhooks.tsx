@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type NewWebhook, type Webhook } from '../api/client.ts';
-import { useOffsetList } from '../api/lists.ts';
+import { useCountedList } from '../api/lists.ts';
 import { onSubmit, useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Secret } from '../ui/copy.tsx';
@@ -48,7 +48,7 @@ export function EventChoice({
 
 export default function WebhooksPage(): ReactNode {
   const { search, set } = useAddress();
-  const source = useOffsetList<Webhook>(['webhooks', 'list'], (page) => api.webhooks.list(page));
+  const source = useCountedList<Webhook>(['webhooks', 'list'], (page) => api.webhooks.list(page));
   const create = (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
       Add an endpoint

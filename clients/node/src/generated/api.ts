@@ -213,6 +213,8 @@ export interface PassportPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface PassportRevocation {
@@ -620,6 +622,8 @@ export interface GatePage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface GateDeletion {
@@ -1018,6 +1022,8 @@ export interface ApprovalPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface Attestation {
@@ -1111,11 +1117,24 @@ export interface Export {
   }[];
   /** End line: shows that nothing is missing at the end. */
   readonly end: {
+    /** Chains that are not whole in the database. Absent: all are. */
+    readonly broken?: readonly BrokenChain[] | null;
+    /** How many more are not whole. Absent: none. */
+    readonly broken_unnamed?: number | null;
     /** The chains in ascending order of `chain_id`, each with its records; at the end, how many. */
     readonly chains: number;
     /** How many records there are in all. */
     readonly records: number;
   };
+}
+
+export interface BrokenChain {
+  /** The passport, gate or account whose chain this record belongs to. */
+  readonly chain_id: string;
+  /** What is wrong with the chain. */
+  readonly fault: string;
+  /** Place in the chain, from 1. */
+  readonly sequence: number;
 }
 
 export interface Actor {
@@ -1243,6 +1262,8 @@ export interface IssuerPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface TemplateCreation {
@@ -1282,6 +1303,8 @@ export interface TemplatePage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface ApiKeyCreation {
@@ -1353,6 +1376,8 @@ export interface ApiKeyPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface ApiKeyDeletion {
@@ -1461,6 +1486,8 @@ export interface AccountPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface WebhookCreation {
@@ -1565,6 +1592,8 @@ export interface WebhookPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface WebhookDeletion {
@@ -1631,6 +1660,8 @@ export interface DeliveryPage {
   readonly limit: number;
   /** Number of objects to skip. */
   readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
 }
 
 export interface PassportVerifiedEvent {
@@ -1855,6 +1886,8 @@ export interface PassportsResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<PassportListItem, PassportPage>;
   /** Get a passport. Needs a key with the scope `passports:read`. */
   get(id: string, options?: CallOptions): Promise<Passport>;
@@ -1905,6 +1938,8 @@ export interface GatesResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<GateListItem, GatePage>;
   /** Get a gate with its constraints and counts. Needs a key with the scope `gates:read`. */
   get(id: string, options?: CallOptions): Promise<GateWithStats>;
@@ -1947,6 +1982,8 @@ export interface ApprovalsResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<Approval, ApprovalPage>;
   /** Get an approval. Needs a key with the scope `approvals:read`. */
   get(id: string, options?: CallOptions): Promise<Approval>;
@@ -2025,6 +2062,8 @@ export interface IssuersResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<Issuer, IssuerPage>;
   /** Get an issuer with counts of its passports. Needs a key with the scope `issuers:read`. */
   get(id: string, options?: CallOptions): Promise<Issuer>;
@@ -2041,6 +2080,8 @@ export interface TemplatesResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<Template, TemplatePage>;
   /** Get a template. Needs a key with the scope `templates:read`. */
   get(id: string, options?: CallOptions): Promise<Template>;
@@ -2055,6 +2096,8 @@ export interface ApiKeysResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<ApiKey, ApiKeyPage>;
   /** Get an API key. Needs a key with the scope `keys:manage`. */
   get(id: string, options?: CallOptions): Promise<ApiKey>;
@@ -2073,6 +2116,8 @@ export interface AccountsResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<Account, AccountPage>;
   /** Get an account. Needs a live key of the operator with the scope `admin:*`. */
   get(id: string, options?: CallOptions): Promise<Account>;
@@ -2089,6 +2134,8 @@ export interface WebhooksResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
   }, options?: CallOptions): List<Webhook, WebhookPage>;
   /** Get a webhook. Needs a key with the scope `webhooks:manage`. */
   get(id: string, options?: CallOptions): Promise<Webhook>;
@@ -2102,6 +2149,8 @@ export interface WebhooksResource {
     readonly limit?: number;
     /** Number of objects to skip. */
     readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
     /** Current status. */
     readonly status?: 'pending' | 'succeeded' | 'failed';
   }, options?: CallOptions): List<Delivery, DeliveryPage>;
