@@ -93,7 +93,8 @@ export function installAuth(
     const nowMs = deps.clock.now();
     const isPerson = isOfPerson(request);
     if (isPerson) {
-      if (!isReading(method)) refuseCrossSite(headers, origin);
+      // Without a cookie there is nothing that another site could make use of: whoever asks has to log in.
+      if (!isReading(method) && readCookie(headers, sessionCookie) !== null) refuseCrossSite(headers, origin);
       const { session, caller } = await personOf(request, nowMs);
       noteSession(session, nowMs);
       request.browserSession = session;

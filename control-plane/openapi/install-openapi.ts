@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions } from 'fastify';
+import { Type } from 'typebox';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { BaseDeps } from '../base/deps.ts';
@@ -21,6 +22,10 @@ export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseU
   // The pages' routes are registered by their library, which knows nothing of scopes.
   app.addHook('onRoute', (route) => {
     if (isOfPages(route.url)) route.config = { ...route.config, scope: null };
+    // An operation without parameters refuses them all: a misspelt one would be ignored (contract §12).
+    if (operations[operationKey(route)] !== undefined) {
+      route.schema = { querystring: Type.Object({}), ...route.schema };
+    }
   });
 
   const described = new Map<string, DescribedOperation>();
@@ -160,7 +165,9 @@ const skeleton = ({ baseUrl }: Pick<BaseDeps, 'baseUrl'>) => ({
   openapi: '3.1.0',
   info: {
     title: 'agent-trust',
-    version: packageVersion,
+    /** Of the description of the API (contract §12). */
+    version: '1.0',
+    'x-service-version': packageVersion,
     summary: 'The trust layer for autonomous software agents.',
     description:
       'Agents get passports. Gates decide which agents may do what, for how much. Every decision becomes a signed record.\n\n' +

@@ -18,7 +18,6 @@ export interface RouteFacts {
 
 /** Of every call that authenticates: each of them asks the database at least for the key or the session. */
 const ofCallers: readonly ErrorCode[] = [
-  'invalid_request',
   'unauthorized',
   'account_suspended',
   'rate_limited',
@@ -34,6 +33,8 @@ export function errorsOfRoute(route: RouteFacts): ReadonlyMap<number, readonly E
   const needsScope = route.scope !== null || route.takesOneOfScopes;
   const authenticates = needsScope || route.needsSession;
   const codes = new Set<ErrorCode>([
+    // An unknown parameter.
+    'invalid_request',
     ...(authenticates ? ofCallers : []),
     ...(needsScope ? (['insufficient_scope'] as const) : []),
     ...(authenticates && route.method !== 'GET' ? ofChanges : []),

@@ -199,7 +199,7 @@ function parseDomains(given: readonly string[], param: string): readonly string[
 
 const parsePiiControls = (given: NonNullable<GateConstraints['pii_controls']>): PiiControls => ({
   mode: given.mode,
-  types: given.types === undefined ? piiTypes : piiTypes.filter((type) => given.types?.includes(type)),
+  types: given.types === undefined ? piiTypes : [...new Set(given.types)],
 });
 
 const parseApprovals = (given: NonNullable<GateConstraints['approvals']>, param: string): ApprovalRule => ({
@@ -222,20 +222,25 @@ const ownIssuers = 'own';
 function parseTrustedIssuers(given: readonly string[], param: string): TrustedIssuerList | 'any' {
   if (given.length === 1 && given[0] === '*') return 'any';
   const named = new Set<IssuerId>();
+  let ownAt: number | null = null;
   for (const [index, text] of given.entries()) {
     if (isId('iss', text)) named.add(text);
-    else if (text !== ownIssuers) {
+    else if (text === ownIssuers) ownAt ??= named.size;
+    else {
       throw invalidRequest(
         `${param}.${index}`,
         `${param}.${index} must be an issuer_id or "own"; ["*"] alone means every issuer.`,
       );
     }
   }
-  return { own: given.includes(ownIssuers), named: [...named] };
+  return { own: ownAt !== null, named: [...named], ownAt: ownAt ?? 0 };
 }
 
-const renderTrustedIssuers = (trusted: TrustedIssuerList | 'any'): string[] =>
-  trusted === 'any' ? ['*'] : [...(trusted.own ? [ownIssuers] : []), ...trusted.named];
+function renderTrustedIssuers(trusted: TrustedIssuerList | 'any'): string[] {
+  if (trusted === 'any') return ['*'];
+  const named: string[] = [...trusted.named];
+  return trusted.own ? named.toSpliced(trusted.ownAt, 0, ownIssuers) : named;
+}
 
 /**
  * The public shape, normalised: domains canonical, nothing twice, and defaults left out, so that what is read
@@ -274,7 +279,8 @@ const renderSpendLimits = (spend: SpendLimits): NonNullable<GateConstraints['spe
 
 const renderPiiControls = (pii: PiiControls): NonNullable<GateConstraints['pii_controls']> => ({
   mode: pii.mode,
-  ...(pii.types.length === piiTypes.length ? {} : { types: [...pii.types] }),
+  // The default itself, and not the same types named one by one.
+  ...(pii.types === piiTypes ? {} : { types: [...pii.types] }),
 });
 
 const renderApprovals = (rule: ApprovalRule): NonNullable<GateConstraints['approvals']> => ({

@@ -258,6 +258,7 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
         ? trusted
         : {
             own: trusted.includes('own'),
+            ownAt: 0,
             named: trusted.flatMap((each) => (each === 'own' ? [] : [issuers[each]])),
           },
   };

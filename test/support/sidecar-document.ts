@@ -4,6 +4,7 @@ import { ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
 import { authzenOperations, authzenSchemas } from './authzen-operations.ts';
+import { forwardAuthOperations } from './forward-auth-operation.ts';
 import { streamOperation } from './stream-operation.ts';
 
 /**
@@ -26,6 +27,7 @@ export function sidecarDocument(published: Document): Document {
     '/v1/gates/{id}/check': { post: { ...check, description: without(check.description, ofOtherProgram) } },
     '/v1/gates/{id}/check/batch': { post: shared('post', '/v1/gates/{id}/check/batch') },
     '/v1/stream': { get: streamOperation(check) },
+    ...forwardAuthOperations(check),
   };
   const responses = Object.entries(published.components.responses).map(([name, answer]) => [
     name,
