@@ -14,7 +14,7 @@ export interface GuardMcpHost {
     readonly controlPlane: string | null;
   }): Promise<Service>;
   /** Runs what listens until a signal ends it; answers the exit code. */
-  runUntilSignal(start: () => Promise<HttpProxy>, logger: Logger): Promise<number>;
+  runUntilSignal(start: (stopping: AbortSignal) => Promise<HttpProxy>, logger: Logger): Promise<number>;
   /** For the end of `--help`. */
   readonly help: () => string;
 }

@@ -4,7 +4,8 @@ import { proxyLimits } from './limits.ts';
 /**
  * Passes a stream of server-sent events on, byte for byte but for the events in which tools are hidden. An
  * event is passed on when it is whole; one that never becomes whole is not, as no client would read it.
- * Throws for an event beyond `heldAnswerBytesMax`.
+ * Throws for an event beyond `heldAnswerBytesMax`, and for one that leads to another address: `endpoint` of
+ * the old transport, to which a client would send its calls past the proxy.
  */
 export async function* filterEvents(source: AsyncIterable<Buffer>, hide: HideTools): AsyncIterable<Buffer> {
   let event: string[] = [];
@@ -16,6 +17,11 @@ export async function* filterEvents(source: AsyncIterable<Buffer>, hide: HideToo
     // A comment on its own keeps the connection alive and belongs to no event.
     const isComment = event.length === 1 && line.startsWith(':');
     if (!isComment && !/^[\r\n]/.test(line)) continue;
+    if (event.some((each) => /^endpoint$/i.test(nameOf(each) ?? ''))) {
+      throw new Error(
+        'the MCP server speaks the transport of 2024 (HTTP with SSE): it needs Streamable HTTP',
+      );
+    }
     yield Buffer.from(await filtered(event, hide), 'latin1');
     event = [];
     eventBytes = 0;
@@ -52,6 +58,9 @@ async function* linesOf(source: AsyncIterable<Buffer>): AsyncIterable<string> {
 const byteOrderMark = /^\u00ef\u00bb\u00bf/;
 const contentOf = (line: string): string | null =>
   /^data(?:: ?(.*)|)[\r\n]/.exec(line.replace(byteOrderMark, ''))?.slice(1).join('') ?? null;
+
+const nameOf = (line: string): string | undefined =>
+  /^event: ?(.*?)\s*[\r\n]/.exec(line.replace(byteOrderMark, ''))?.[1];
 
 async function filtered(lines: readonly string[], hide: HideTools): Promise<string> {
   const data = lines.map(contentOf).filter((content) => content !== null);

@@ -208,6 +208,9 @@ function sentencesOf(verdict: Refusal): string {
 }
 
 function advice(verdict: Refusal): string {
+  if (reasonOf(verdict) === 'amount_missing') {
+    return 'The operator of this proxy names what the tool costs with --amounts.';
+  }
   const { retry } = verdict.body;
   const seconds = verdict.headers['retry-after'];
   if (seconds !== undefined) return `Call the tool again in ${seconds} s.`;

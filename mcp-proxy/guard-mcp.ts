@@ -3,6 +3,7 @@ import { systemClock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { SettingsError } from '../shared/runtime/settings.ts';
 import { type Amounts, AmountsError, readAmounts } from './amounts.ts';
+import { checkGate, checkUpstream } from './check-start.ts';
 import type { GuardMcpHost, GuardMcpOptions } from './command.ts';
 import { callGuard, passportsOf, type Shown } from './guard-calls.ts';
 import { startHttpProxy } from './http-proxy.ts';
@@ -42,9 +43,13 @@ export async function guardMcp(run: {
     logger,
   };
   try {
+    await checkGate({ sidecar, sidecarUrl, apiKey, gate: options.gate, logger });
     const { upstream } = options;
     if (upstream !== undefined) {
-      const start = () => listen({ ...shared, upstream }, options);
+      const start = async (stopping: AbortSignal) => {
+        await checkUpstream(upstream, { answerMsMax: options.timeout * 1_000, logger, stopping });
+        return listen({ ...shared, upstream }, options);
+      };
       return (await host.runUntilSignal(start, logger)) === 0 ? 0 : 1;
     }
     const [command = '', ...args] = run.serverCommand;

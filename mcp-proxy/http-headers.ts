@@ -13,6 +13,30 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/**
+ * Lead a client to another address, where no gate is. It shows its passport there: clients send their own
+ * headers with whatever they fetch for the server.
+ */
+const leading: ReadonlySet<string> = new Set(['alt-svc', 'content-location', 'link', 'location', 'refresh']);
+
+/** The challenge of the server without the address of its metadata (RFC 9728). */
+const withoutMetadata = (challenge: string): string =>
+  challenge
+    .replaceAll(/\bresource_metadata\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s,"]*)/gi, '')
+    .replaceAll(/,(?:\s*,)+/g, ',')
+    .replaceAll(/^(\s*[\w-]+\s+),\s*|[\s,]+$/g, '$1');
+
+/** Headers of an answer, as a client may see them. */
+export function answeredHeaders(
+  answer: IncomingMessage,
+  isDropped: (name: string) => boolean = () => false,
+): string[] {
+  const passed = passedHeaders(answer, (name) => leading.has(name) || isDropped(name));
+  return passed.map((text, at) =>
+    at % 2 === 1 && passed[at - 1]?.toLowerCase() === 'www-authenticate' ? withoutMetadata(text) : text,
+  );
+}
+
 /** Headers of which a second one could be read in place of the first. */
 const single: ReadonlySet<string> = new Set([
   'authorization',

@@ -9,7 +9,7 @@ import { StartError } from '../shared/runtime/start-error.ts';
 import { filterEvents } from './filter-events.ts';
 import { type CallGuard, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
 import { type HideTools, toolHider } from './hide-tools.ts';
-import { foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
+import { answeredHeaders, foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
 import { proxyLimits } from './limits.ts';
 import type { ShownTools } from './permitted-tools.ts';
 import {
@@ -19,6 +19,7 @@ import {
   isToolCall,
   isToolList,
   readMessages,
+  refusalText,
 } from './read-messages.ts';
 import { Upstream, UpstreamError } from './upstream.ts';
 
@@ -51,10 +52,13 @@ export interface HttpProxy {
 class Refusal extends Error {
   readonly status: number;
   readonly code: number;
-  constructor(status: number, message: string, code: number = invalidRequest) {
+  /** For the ids that the client waits for; null: of the exchange. */
+  readonly text: string | null;
+  constructor(status: number, message: string, code: number = invalidRequest, text: string | null = null) {
     super(message);
     this.status = status;
     this.code = code;
+    this.text = text;
   }
 }
 
@@ -220,7 +224,7 @@ class GuardingProxy {
 
   async #postMessages(exchange: Exchange, body: Buffer): Promise<void> {
     const read = readMessages(body);
-    if (read.kind === 'unreadable') throw new Refusal(400, read.message, read.code);
+    if (read.kind === 'unreadable') throw new Refusal(400, read.message, read.code, refusalText(read));
     exchange.id = read.isBatch ? null : read.messages[0]?.['id'];
     refuseMismatch(exchange.request, read);
     const answered = await this.#decide(read, exchange.shown);
@@ -281,11 +285,7 @@ class GuardingProxy {
 
   /** The answer of the server, as it is. */
   async #copy({ response }: Exchange, answer: IncomingMessage): Promise<void> {
-    response.writeHead(
-      answer.statusCode ?? 502,
-      answer.statusMessage,
-      passedHeaders(answer, () => false),
-    );
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answeredHeaders(answer));
     response.flushHeaders();
     await pipeline(answer, response);
   }
@@ -297,7 +297,7 @@ class GuardingProxy {
     own: readonly JsonObject[],
   ): Promise<void> {
     refuseCompressed(answer);
-    const headers = passedHeaders(answer, (name) => name === 'content-length');
+    const headers = answeredHeaders(answer, (name) => name === 'content-length');
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers);
     response.flushHeaders();
     for (const message of own) response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
@@ -329,7 +329,7 @@ class GuardingProxy {
     const isFailure = status >= 300;
     const merged = isFailure ? shown : [...shown, ...own];
     const body = isSame ? bytes : Buffer.from(JSON.stringify(isArray ? merged : merged[0]));
-    const headers = passedHeaders(answer, (name) => name === 'content-length');
+    const headers = answeredHeaders(answer, (name) => name === 'content-length');
     exchange.response.writeHead(status, answer.statusMessage, [
       ...headers,
       'Content-Length',
@@ -380,7 +380,8 @@ class GuardingProxy {
     if (!request.complete) response.shouldKeepAlive = false;
     if (status === 503) response.setHeader('retry-after', '1');
     if (status === 405) response.setHeader('allow', 'POST, GET, DELETE, OPTIONS, HEAD');
-    sendJson(response, status, errorMessage(id, code, message));
+    const text = error instanceof Refusal ? error.text : null;
+    sendText(response, status, text ?? JSON.stringify(errorMessage(id, code, message)));
   }
 }
 
@@ -444,8 +445,10 @@ function parseAnswer(bytes: Buffer): unknown {
   }
 }
 
-function sendJson(response: ServerResponse, status: number, message: unknown): void {
-  const body = JSON.stringify(message);
+const sendJson = (response: ServerResponse, status: number, message: unknown): void =>
+  sendText(response, status, JSON.stringify(message));
+
+function sendText(response: ServerResponse, status: number, body: string): void {
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

@@ -12,6 +12,15 @@ export const proxyLimits = {
   jsonDepthMax: 100,
   /** A list of tools, or one event of a stream that may carry such a list: both are held whole. */
   heldAnswerBytesMax: 16 * 1024 * 1024,
+  /** Redirects of the server, one after the other: a slash at the end, a version, and then it goes in circles. */
+  upstreamRedirectsMax: 5,
+  /** Of the body of a redirect. A longer one costs its connection. */
+  discardedBytesMax: 64 * 1024,
+  /** From the start of the proxy until a server over HTTP that starts beside it has to answer. */
+  upstreamStartMsMax: 10 * secondMs,
+  upstreamStartPauseMs: 250,
+  /** An answer to the question at the start is as short; of more, the rest is not read. */
+  firstAnswerBytesMax: 64 * 1024,
   /** Open HTTP requests, streams included. Beyond it, 503. */
   openRequestsMax: 1_024,
   /** A passport of 8 KiB twice, for clients that send both headers, beside all others. */

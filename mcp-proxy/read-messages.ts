@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { findAmbiguity } from './find-ambiguity.ts';
 import { proxyLimits } from './limits.ts';
+import { type WrittenIds, writtenIds } from './written-ids.ts';
 
 export const parseError = -32_700;
 export const invalidRequest = -32_600;
@@ -11,6 +12,8 @@ export interface UnreadableMessage {
   readonly code: typeof parseError | typeof invalidRequest;
   /** One sentence for people. Quotes nothing of the message. */
   readonly message: string;
+  /** Whose answers the client waits for. */
+  readonly written: WrittenIds;
 }
 
 export interface ClientMessages {
@@ -31,6 +34,13 @@ export interface ToolCallMessage {
  * has decided on, whichever of two members with one name it takes, and whether or not it minds upper case.
  */
 export function readMessages(bytes: Uint8Array): ClientMessages | UnreadableMessage {
+  const read = readAlike(bytes);
+  return read.kind === 'messages' ? read : { ...read, written: writtenIds(bytes) };
+}
+
+type Refused = Omit<UnreadableMessage, 'written'>;
+
+function readAlike(bytes: Uint8Array): ClientMessages | Refused {
   const value = parse(bytes);
   if ('kind' in value) return value;
   const { json } = value;
@@ -46,7 +56,7 @@ export function readMessages(bytes: Uint8Array): ClientMessages | UnreadableMess
   return { kind: 'messages', messages: messages as readonly JsonObject[], isBatch };
 }
 
-function parse(bytes: Uint8Array): { readonly json: unknown } | UnreadableMessage {
+function parse(bytes: Uint8Array): { readonly json: unknown } | Refused {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
     const json: unknown = JSON.parse(text);
@@ -58,7 +68,7 @@ function parse(bytes: Uint8Array): { readonly json: unknown } | UnreadableMessag
   }
 }
 
-const refuse = (message: string): UnreadableMessage => ({
+const refuse = (message: string): Refused => ({
   kind: 'unreadable',
   code: invalidRequest,
   message,
@@ -117,3 +127,12 @@ export const errorMessage = (id: unknown, code: number, message: string): JsonOb
   id: typeof id === 'string' || typeof id === 'number' ? id : null,
   error: { code, message },
 });
+
+/** What a client is answered to a text that is refused as a whole: an error for each id that is in it. */
+export function refusalText({ code, message, written }: Omit<UnreadableMessage, 'kind'>): string {
+  const error = JSON.stringify({ code, message });
+  const answers = (written.ids.length === 0 ? ['null'] : written.ids).map(
+    (id) => `{"jsonrpc":"2.0","id":${id},"error":${error}}`,
+  );
+  return written.isBatch && written.ids.length > 0 ? `[${answers.join(',')}]` : (answers[0] ?? '');
+}

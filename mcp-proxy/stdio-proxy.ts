@@ -8,8 +8,9 @@ import { type CallGuard, type Shown, withMeta, withoutPassport } from './guard-c
 import { type HideTools, toolHider } from './hide-tools.ts';
 import { proxyLimits } from './limits.ts';
 import type { ShownTools } from './permitted-tools.ts';
-import { errorMessage, invalidRequest, isToolCall, readMessages } from './read-messages.ts';
+import { invalidRequest, isToolCall, readMessages, refusalText } from './read-messages.ts';
 import { splitLines } from './split-lines.ts';
+import { idAtAnEnd } from './written-ids.ts';
 
 export interface StdioProxyOptions {
   readonly command: string;
@@ -154,9 +155,10 @@ class Writer {
 async function fromClient(options: StdioProxyOptions, toServer: Writer, toClient: Writer): Promise<void> {
   const lines = splitLines(options.input, proxyLimits.messageBytesMax);
   for await (const line of lines) {
-    if (line === null) {
+    if (!Buffer.isBuffer(line)) {
       const message = `A message has at most ${proxyLimits.messageBytesMax} bytes.`;
-      await toClient.write(render(errorMessage(null, invalidRequest, message)));
+      const written = idAtAnEnd(line.head, line.tail);
+      await toClient.write(Buffer.from(`${refusalText({ code: invalidRequest, message, written })}\n`));
     } else if (!isBlank(line)) {
       await toServer.write(passed(options, line, toClient));
     }
@@ -171,7 +173,7 @@ const render = (message: unknown): Buffer => Buffer.from(`${JSON.stringify(messa
 async function passed(options: StdioProxyOptions, line: Buffer, toClient: Writer): Promise<Buffer | null> {
   const read = readMessages(line);
   if (read.kind === 'unreadable') {
-    await toClient.write(render(errorMessage(null, read.code, read.message)));
+    await toClient.write(Buffer.from(`${refusalText(read)}\n`));
     return null;
   }
   const shown = shownOf(options);
@@ -208,7 +210,7 @@ async function fromServer(options: StdioProxyOptions, stdout: Readable, toClient
   const hide: HideTools | null =
     shownTools === null ? null : toolHider(() => shownTools(withMeta(null, shownOf(options))));
   for await (const line of splitLines(stdout, proxyLimits.heldAnswerBytesMax)) {
-    if (line === null)
+    if (!Buffer.isBuffer(line))
       throw new Error(`a message of the MCP server has over ${proxyLimits.heldAnswerBytesMax} bytes`);
     await toClient.write(
       hide === null ? Buffer.concat([line, newline]) : withHidden(line, hide, options.logger),

@@ -52,6 +52,7 @@ export class ForwardAuth {
     const admitted = this.#admit(head, key, gateId, requestId);
     const shown = shownPassport(head.authorization, passport);
     if (shown.kind !== 'token') {
+      this.#refuseUnknownGate(gateId, admitted);
       return errorAnswer(
         errorReply(new ApiError('unauthorized', { message: sentences[shown.kind] }), requestId),
         {
@@ -67,6 +68,11 @@ export class ForwardAuth {
         new ForwardedCheck(this.#deps, { head: admitted, token, context }, responder).begin();
       },
     };
+  }
+
+  /** Whom a gate is unknown to is told so without a passport, too: a key tries its gate out by that. */
+  #refuseUnknownGate(gateId: string, { caller }: OpenRequestHead): void {
+    if (this.#deps.enforcer.admitPeer(gateId).mode !== caller.mode) throw new ApiError('gate_not_found');
   }
 
   /** The peer is the one of the connection: whom it asks for says nothing about itself. */

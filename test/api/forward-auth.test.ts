@@ -363,6 +363,13 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       ];
       for (const [key, status, reason] of refused)
         expect(await askWith(key)).toMatchObject({ status, reason, decision: 'NONE' });
+      // Without a passport a key learns whether it knows the gate, and nothing is decided.
+      const tries: readonly (readonly [string, number, string])[] = [
+        [checker.key, 401, 'passport_missing'],
+        [testKey.key, 404, 'gate_not_found'],
+      ];
+      for (const [key, status, reason] of tries)
+        expect(await ask([['X-Agent-Trust-Key', key]])).toMatchObject({ status, reason, decision: 'NONE' });
       await api.call({ method: 'DELETE', url: `/v1/api-keys/${checker.keyId}` });
       await sidecar.caughtUp();
       expect((await askWith(checker.key)).status).toBe(401);

@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client as ClientV2 } from '@modelcontextprotocol/client';
@@ -15,7 +16,7 @@ import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 import { fencedBlock } from '../support/verify-example.ts';
-import { startSessionServer, text } from './support/mcp-servers.ts';
+import { startRecorder, startSessionServer, text } from './support/mcp-servers.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
 /** `agent-trust guard-mcp` as it is installed: the compiled program. */
@@ -184,7 +185,13 @@ describe('before a program', () => {
       what: 'the answer to the last message',
     });
     const answers = proxy.messages().flat();
-    expect(answers.filter(({ error, id }) => error !== undefined && id === null)).toHaveLength(4);
+    // The first one under its id, those without one and the line that is none of JSON under none.
+    expect(answers.filter(({ error }) => error !== undefined).map(({ id }) => id)).toEqual([
+      1,
+      null,
+      null,
+      null,
+    ]);
     expect(answers.filter(({ id }) => id === 3 || id === 4).map(({ result }) => result.isError)).toEqual([
       true,
       true,
@@ -309,6 +316,78 @@ describe('before a server over HTTP', () => {
     expect(await proxy.stop()).toBe(0);
     await client.close();
     await upstream.close();
+  });
+
+  it('says at its start what of key, gate and server is wrong', async () => {
+    const { agentTrust } = service;
+    const mcp = await startSessionServer();
+    const html = await startRecorder((_, response) => response.writeHead(200).end('<html>'));
+    const absent = await startRecorder((_, response) => response.writeHead(404).end());
+    const elsewhere = await startRecorder((_, response) =>
+      response.writeHead(307, { location: 'https://shop.example/mcp/' }).end(),
+    );
+    const { key: scopeless = '' } = await agentTrust.apiKeys.create({
+      name: 'reader',
+      scopes: ['gates:read'],
+    });
+    const revoked = await agentTrust.apiKeys.create({ name: 'gone', scopes: ['enforcement:check'] });
+    await agentTrust.apiKeys.delete(revoked.key_id);
+    await service.testSidecar.caughtUp();
+    const own = serviceOptions();
+    const guarding = (upstream: URL, more: Record<string, string> = {}, words = own) =>
+      programs.start(['guard-mcp', ...words, '--port', '0', '--upstream', upstream.href], {
+        ...env,
+        ...more,
+      });
+    const other = `gate_${'0'.repeat(26)}`;
+    const free = new URL(`http://127.0.0.1:${await freePort()}/mcp`);
+    const records = () =>
+      agentTrust.attestations.list({ limit: 500 }).then(({ attestations }) => attestations.length);
+    const before = await records();
+    const started: readonly (readonly [ReturnType<typeof guarding>, RegExp])[] = [
+      [guarding(mcp.url, { AGENT_TRUST_API_KEY: revoked.key ?? '' }), /refuses the API key/],
+      [guarding(mcp.url, { AGENT_TRUST_API_KEY: scopeless }), /lacks the scope enforcement:check/],
+      [guarding(mcp.url, {}, ['--gate', other, ...own.slice(2)]), new RegExp(`there is no gate ${other}`)],
+      [guarding(html.url), /no MCP server answers there \(HTTP 200\)/],
+      [guarding(absent.url), /no MCP server answers there \(HTTP 404\)/],
+      [guarding(elsewhere.url), /redirects elsewhere: --upstream https:\/\/shop\.example\/mcp\//],
+      [guarding(free), /The MCP server cannot be reached\. ECONNREFUSED/],
+    ];
+    for (const [program, message] of started) {
+      expect(await program.exited, program.output()).toBe(1);
+      expect(program.output()).toMatch(message);
+      expect(program.output().trim().split('\n')).toHaveLength(1);
+    }
+    // Before a program, too: nothing is started for a gate that is not there.
+    const local = programs.start(
+      ['guard-mcp', '--gate', other, ...own.slice(2), '--', process.execPath, server],
+      env,
+    );
+    expect(await local.exited).toBe(1);
+    expect(local.output()).toMatch(/there is no gate/);
+    expect(readFileSync(file, 'utf8')).toBe('');
+    expect(await records(), 'of all that nothing was recorded').toBe(before);
+    await Promise.all([mcp, html, absent, elsewhere].map((each) => each.close()));
+  });
+
+  it('starts before a sidecar and a server that start later', async () => {
+    const port = await freePort();
+    const sidecarPort = await freePort();
+    const words = [
+      '--gate',
+      gate,
+      '--sidecar',
+      `http://127.0.0.1:${sidecarPort}`,
+      '--control-plane',
+      service.url,
+    ];
+    const upstream = `http://127.0.0.1:${port}/mcp`;
+    const proxy = programs.start(['guard-mcp', ...words, '--port', '0', '--upstream', upstream], env);
+    await proxy.waitFor(/key and gate are not checked yet/);
+    const late = createServer((_, response) => response.writeHead(400).end()).listen(port, '127.0.0.1');
+    await proxy.waitFor(/ at http/);
+    expect(await proxy.stop()).toBe(0);
+    late.close();
   });
 
   const wrong: readonly (readonly [string, readonly string[], number, RegExp])[] = [

@@ -558,3 +558,157 @@ describe('when something fails', () => {
     await closed;
   });
 });
+
+describe('a server that leads elsewhere', () => {
+  const paid = call('pay', { amount: 1 });
+  /** A server at `/mcp/`, as FastMCP has it. */
+  const redirects =
+    (status: number, location: string): AnswerOf =>
+    (recorded, response) => {
+      if (recorded.url === '/mcp') response.writeHead(status, { location }).end('Redirect');
+      else echo(recorded, response);
+    };
+
+  it.each([301, 302, 307, 308])('is followed within its origin, with method and body: %i', async (status) => {
+    const { post, recorded } = await open(redirects(status, '/mcp/?from=mcp'));
+    for (let i = 0; i < 3; i += 1) {
+      const { body, headers } = await post(paid, { authorization: 'Bearer other' });
+      expect(body).toEqual(paid);
+      expect(headers.get('location')).toBeNull();
+    }
+    expect(recorded.map(({ url }) => url)).toEqual(Array(3).fill(['/mcp', '/mcp/?from=mcp']).flat());
+    for (const { method, body, headers } of recorded) {
+      expect([method, body]).toEqual(['POST', JSON.stringify(paid)]);
+      expect(headers['x-agent-passport']).toBeUndefined();
+      expect(headers.authorization).toBe('Bearer other');
+    }
+  });
+
+  it('is followed by its whole address, and for GET and DELETE too', async () => {
+    let origin = '';
+    const { proxy, recorded } = await open(({ url, headers }, response) => {
+      origin = `http://${headers.host}`;
+      if (url === '/mcp') response.writeHead(307, { location: `${origin}/mcp/` }).end();
+      else answerJson(response, {});
+    });
+    for (const method of ['GET', 'DELETE']) {
+      expect((await fetch(proxy.url, { method, redirect: 'manual' })).status).toBe(200);
+    }
+    expect(recorded.map(({ method, url }) => `${method} ${url}`)).toEqual([
+      ...['GET /mcp', 'GET /mcp/', 'DELETE /mcp', 'DELETE /mcp/'],
+    ]);
+  });
+
+  it.each([
+    ['another host', 307, 'http://evil.example/mcp?token=a', '--upstream http://evil.example/mcp'],
+    ['another port', 308, 'http://127.0.0.1:1/mcp', '--upstream http://127.0.0.1:1/mcp'],
+    ['another scheme', 301, 'https://127.0.0.1/mcp', '--upstream https://127.0.0.1/mcp'],
+    ['no scheme', 307, '//evil.example/mcp', '--upstream http://evil.example/mcp'],
+    ['a user', 307, 'http://user:secret@evil.example/', '--upstream http://evil.example/'],
+    ['a backslash', 307, '/\\evil.example/mcp', '--upstream http://evil.example/mcp'],
+    ['nowhere', 307, '', 'redirects to no address'],
+    ['no address', 307, 'http://[', 'redirects to no address'],
+    ['what no call is', 303, '/mcp/', 'redirects to no address'],
+  ])('is 502 where it leads to %s', async (_what, status, location, message) => {
+    const { post, recorded } = await open(redirects(status, location));
+    const { status: got, body, headers, text } = await post(paid);
+    expect([got, body.id, headers.get('location')]).toEqual([502, 1, null]);
+    expect(body.error.message).toContain(message);
+    expect(text).not.toMatch(/secret|token/);
+    expect(recorded).toHaveLength(1);
+  });
+
+  it('is 502 where it goes in circles, and 504 where it takes too long over it', async () => {
+    const circle = await open((_, response) => response.writeHead(307, { location: '/mcp' }).end());
+    expect((await circle.post(paid)).status).toBe(502);
+    expect(circle.recorded).toHaveLength(proxyLimits.upstreamRedirectsMax + 1);
+    const slow = await open(
+      (_, response) => setTimeout(() => response.writeHead(307, { location: '/mcp' }).end(), 80),
+      { answerMsMax: 200 },
+    );
+    expect((await slow.post(paid)).status).toBe(504);
+  });
+
+  it('does not hold the proxy up with the body of a redirect', async () => {
+    const { post } = await open(({ url, body }, response) => {
+      if (url === '/mcp/') {
+        answerJson(response, JSON.parse(body));
+        return;
+      }
+      response.writeHead(307, { location: '/mcp/' });
+      const more = (): void => {
+        while (!response.destroyed && response.write('x'.repeat(64 * 1024)));
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    });
+    expect((await post(paid)).body).toEqual(paid);
+  });
+
+  it('leads no client past the proxy by a header of its answer', async () => {
+    const own = 'http://127.0.0.1:9/mcp';
+    const leading = {
+      location: own,
+      'content-location': own,
+      link: `<${own}>; rel="alternate"`,
+      refresh: `0; url=${own}`,
+      'alt-svc': 'h2="127.0.0.1:9"',
+      'www-authenticate': `Bearer resource_metadata="${own}", scope="a", Bearer error="b", resource_metadata=${own}`,
+      'x-own': 'kept',
+    };
+    for (const status of [200, 201, 300, 401]) {
+      for (const type of ['application/json', 'text/event-stream', 'text/plain']) {
+        const { post } = await open((_, response) => {
+          response.writeHead(status, { ...leading, 'content-type': type }).end('{}');
+        });
+        for (const message of [paid, { jsonrpc: '2.0', id: 2, method: 'tools/list' }]) {
+          const { status: got, headers } = await post(message);
+          expect([got, headers.get('x-own')]).toEqual([status, 'kept']);
+          expect(JSON.stringify([...headers])).not.toContain('127.0.0.1:9');
+          expect(headers.get('www-authenticate')).toBe('Bearer scope="a", Bearer error="b"');
+        }
+      }
+    }
+  });
+
+  it.each([
+    'event: endpoint\n',
+    'event:endpoint\r\n',
+    '\u00ef\u00bb\u00bfevent: endpoint\n',
+    'event: EndPoint\r',
+  ])('tells no client another address by the event %j', async (line) => {
+    const { proxy } = await open(({ method }, response) => {
+      if (method !== 'GET') return answerJson(response, {});
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(Buffer.from(`${line}data: http://127.0.0.1:9/messages\n\n`, 'latin1'));
+    });
+    const answer = await fetch(proxy.url, { headers: { accept: 'text/event-stream' } });
+    const seen = await answer.text().catch((error: Error) => `broke off: ${error.message}`);
+    expect(seen).toMatch(/^broke off/);
+  });
+});
+
+describe('a refusal', () => {
+  it('carries the id of its call, whatever else is in it', async () => {
+    const { post, recorded } = await open();
+    const snowflakes = '"arguments":{"account_id":1312345678901234561}';
+    const text = `{"method":"tools/call","params":{"name":"pay",${snowflakes}},"jsonrpc":"2.0","id":41}`;
+    const { status, body } = await post(text);
+    expect([status, body.id, body.error.code]).toEqual([400, 41, -32_600]);
+    expect((await post(`[${text},${text.replace('41', '42')}]`)).body).toMatchObject([
+      { id: 41 },
+      { id: 42 },
+    ]);
+    expect(recorded).toEqual([]);
+  });
+
+  it('names --amounts where the gate misses an amount', async () => {
+    const constraints = { spend_limits: { per_transaction_usd: 10 } };
+    const priced = await service.agentTrust.gates.create({ name: 'Priced', trust_level: 'L1', constraints });
+    await service.testSidecar.caughtUp();
+    const { post } = await open(echo, { gate: priced.gate_id, amounts: new Map() });
+    const { body } = await post(call('pay'));
+    expect(body.result._meta['agent-trust/decision'].reason).toBe('amount_missing');
+    expect(body.result.content[0].text).toContain('--amounts');
+  });
+});

@@ -31,7 +31,8 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
           return admitted;
         },
         admitPeer: () => {
-          how = 'peer';
+          // With a key it is asked for the gate alone.
+          if (how === 'nobody') how = 'peer';
           return admitted.caller;
         },
         ask: never,

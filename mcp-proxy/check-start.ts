@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AgentTrustError } from '../clients/node/src/errors.ts';
+import type { Sidecar } from '../clients/node/src/sidecar.ts';
+import { isJsonObject } from '../shared/crypto/json-object.ts';
+import type { Logger } from '../shared/runtime/logger.ts';
+import { StartError } from '../shared/runtime/start-error.ts';
+import { proxyLimits } from './limits.ts';
+import { Upstream, UpstreamError } from './upstream.ts';
+
+/**
+ * Asks the sidecar about no checks at all, and at the address of the gate about no passport. It refuses both,
+ * and by how, it says whether it takes the key and knows the gate; nothing is decided or recorded. Throws
+ * StartError for what will never be decided. Without an answer the proxy starts: it refuses calls until the
+ * sidecar is there.
+ */
+export async function checkGate(options: {
+  readonly sidecar: Sidecar;
+  readonly sidecarUrl: string;
+  readonly apiKey: string;
+  readonly gate: string;
+  readonly logger: Logger;
+}): Promise<void> {
+  const { sidecar, sidecarUrl, gate, logger } = options;
+  try {
+    await sidecar.checkBatch(gate, []);
+    logger.warn({ sidecar: sidecarUrl }, 'the sidecar does not answer: key and gate are not checked yet');
+  } catch (error) {
+    const fault = faultOf(error as AgentTrustError, options);
+    if (fault !== null) throw new StartError(fault, { cause: error });
+    if (await isUnknownGate(options)) {
+      throw new StartError(
+        `there is no gate ${gate} for this API key. --gate takes one of its account and mode.`,
+      );
+    }
+  }
+}
+
+/** False also where nothing is said about it: a control plane in place of a sidecar has no such address. */
+async function isUnknownGate({
+  sidecarUrl,
+  apiKey,
+  gate,
+}: {
+  readonly sidecarUrl: string;
+  readonly apiKey: string;
+  readonly gate: string;
+}): Promise<boolean> {
+  try {
+    const answer = await fetch(`${sidecarUrl}/${gate}`, {
+      headers: { 'x-agent-trust-key': apiKey },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(proxyLimits.decisionMsMax),
+    });
+    await answer.body?.cancel();
+    return answer.headers.get('x-gate-reason') === 'gate_not_found';
+  } catch {
+    // It has just answered: the first call will say what is wrong.
+    return false;
+  }
+}
+
+function faultOf(
+  { code, http_status: status, message }: AgentTrustError,
+  { sidecarUrl }: { readonly sidecarUrl: string },
+): string | null {
+  // No checks are none: what comes before that is right.
+  if (status === 400) return null;
+  if (status === 401)
+    return `the sidecar ${sidecarUrl} refuses the API key. Set AGENT_TRUST_API_KEY to a valid one.`;
+  if (code === 'insufficient_scope')
+    return 'the API key lacks the scope enforcement:check. Make one that has it.';
+  return `the sidecar ${sidecarUrl} refuses to decide: ${message}`;
+}
+
+/**
+ * Whether an MCP server answers there, with a `ping`, which every revision of the protocol knows and no
+ * session is needed for to be refused. Waits a while for one that starts beside the proxy. Throws StartError.
+ */
+export async function checkUpstream(
+  url: URL,
+  {
+    answerMsMax,
+    logger,
+    stopping,
+  }: { readonly answerMsMax: number; readonly logger: Logger; readonly stopping: AbortSignal },
+): Promise<void> {
+  const deadlineAt = performance.now() + proxyLimits.upstreamStartMsMax;
+  for (;;) {
+    const leftMs = Math.max(deadlineAt - performance.now(), proxyLimits.upstreamStartPauseMs);
+    const fault = await faultAt(url, Math.min(answerMsMax, leftMs), logger);
+    if (fault === null) return;
+    if (!fault.isPassing || performance.now() > deadlineAt) {
+      throw new StartError(`--upstream ${url.origin}${url.pathname}: ${fault.message}`);
+    }
+    await sleep(proxyLimits.upstreamStartPauseMs, undefined, { signal: stopping });
+  }
+}
+
+interface UpstreamFault {
+  readonly message: string;
+  /** It may start yet. */
+  readonly isPassing: boolean;
+}
+
+const ping = Buffer.from('{"jsonrpc":"2.0","id":"agent-trust","method":"ping"}');
+
+async function faultAt(url: URL, answerMsMax: number, logger: Logger): Promise<UpstreamFault | null> {
+  const upstream = new Upstream(url, { answerMsMax, logger });
+  const ended = new AbortController();
+  const timer = setTimeout(() => ended.abort(), answerMsMax);
+  try {
+    const answer = await upstream.send({
+      method: 'POST',
+      search: '',
+      headers: [
+        ...['Host', url.host, 'Content-Type', 'application/json', 'Content-Length', String(ping.length)],
+        ...['Accept', 'application/json, text/event-stream', 'Mcp-Method', 'ping'],
+      ],
+      body: ping,
+      signal: ended.signal,
+    });
+    answer.on('error', () => undefined);
+    const { statusCode: status = 0, headers } = answer;
+    const isStream = /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
+    if (isStream || (await speaksJsonRpc(answer))) return null;
+    if (status >= 500) return { message: `the server answers ${status}.`, isPassing: true };
+    // 400 and 401 of what wants a session or a token first, 202 of what does not answer a ping.
+    const isOpen = status === 202 || (status >= 400 && status !== 404 && status !== 405);
+    return isOpen ? null : { message: `no MCP server answers there (HTTP ${status}).`, isPassing: false };
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error;
+    const cause = (error.cause as NodeJS.ErrnoException | undefined)?.code;
+    return {
+      message: cause === undefined ? error.message : `${error.message} ${cause}`,
+      // It has answered where there is no cause: with a redirect.
+      isPassing: cause !== undefined || error.status === 504,
+    };
+  } finally {
+    clearTimeout(timer);
+    upstream.close();
+  }
+}
+
+async function speaksJsonRpc(answer: AsyncIterable<Buffer>): Promise<boolean> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of answer) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > proxyLimits.firstAnswerBytesMax) return false;
+    }
+    const json: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    return isJsonObject(json) && json['jsonrpc'] === '2.0';
+  } catch {
+    // Cut off, or not JSON.
+    return false;
+  }
+}

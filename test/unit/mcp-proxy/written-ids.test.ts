@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { readMessages, refusalText } from '../../../mcp-proxy/read-messages.ts';
+import { splitLines } from '../../../mcp-proxy/split-lines.ts';
+import { idAtAnEnd, writtenIds } from '../../../mcp-proxy/written-ids.ts';
+
+const snowflake = '1312345678901234561';
+const refusal = (text: string): string => {
+  const read = readMessages(Buffer.from(text));
+  return read.kind === 'unreadable' ? refusalText(read) : 'passed';
+};
+
+describe('the answer to what is refused as a whole', () => {
+  const call = (id: string, args: string) =>
+    `{"method":"tools/call","params":{"name":"pay","arguments":${args}},"jsonrpc":"2.0","id":${id}}`;
+
+  it.each<[string, string, string]>([
+    ['a number that is no double', call('7', `{"account_id":${snowflake}}`), '7'],
+    ['an id that is no double', call(snowflake, '{}').replace('"pay"', '""'), snowflake],
+    ['an id of text with escapes', call('"a\\"\\u0062,}"', `[${snowflake}]`), '"a\\"\\u0062,}"'],
+    ['members of one name', call('1', '{"a":1,"a":2,"id":9}'), '1'],
+    ['an id below', call('-2', `{"id":5,"a":[{"id":6}],"b":${snowflake}}`), '-2'],
+    ['an escaped name', call('3', `{"a":${snowflake}}`).replace('"id"', '"\\u0069d"'), '3'],
+    ['a prototype', call('4', '{"__proto__":{}}'), '4'],
+    ['a depth', call('5', `${'['.repeat(200)}${']'.repeat(200)}`), '5'],
+    ['white space', call('6', `{"a":${snowflake}}`).replaceAll(/([:,])/g, ' $1 \t'), '6'],
+    ['two ids', call('1', '{}').replace('"jsonrpc"', '"id":2,"jsonrpc"'), 'null'],
+    ['an object as an id', call('{"id":1}', `{"a":${snowflake}}`), 'null'],
+    ['no id', `{"method":"tools/call","params":{"a":${snowflake}}}`, 'null'],
+    ['an answer to the server', `{"jsonrpc":"2.0","id":5,"result":{"a":${snowflake}}}`, 'null'],
+    ['no JSON', '{"id":1,', 'null'],
+  ])('carries the id beside %s', (_what, text, id) => {
+    expect(refusal(text)).toMatch(/^\{"jsonrpc":"2.0","id":/);
+    expect(refusal(text)).toContain(`"id":${id},"error":{"code":-32`);
+    expect(() => JSON.parse(refusal(text))).not.toThrow();
+  });
+
+  it('carries the id beside bytes that are not UTF-8', () => {
+    const bytes = Buffer.from(call('8', '{"a":"?"}').replace('?', '\u00ff'), 'latin1');
+    const read = readMessages(bytes);
+    expect(read).toMatchObject({ kind: 'unreadable', written: { ids: ['8'] } });
+  });
+
+  it('carries every id of a batch, and none of one that is too long', () => {
+    const batch = `[${call('1', '{}')},5,{"a":[{"id":9}]},${call('"b"', `{"a":${snowflake}}`)},{"id":3}]`;
+    const errors = JSON.parse(refusal(batch));
+    expect(errors.map(({ id }: { id: unknown }) => id)).toEqual([1, 'b']);
+    const long = `[${Array.from({ length: 65 }, (_, at) => call(String(at), '{}')).join()}]`;
+    expect(JSON.parse(refusal(long))).toMatchObject({ id: null });
+  });
+});
+
+describe('a line that is too long', () => {
+  const lines = async (text: string, chunkBytes: number) => {
+    const bytes = Buffer.from(text);
+    async function* chunks() {
+      for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
+    }
+    const found: unknown[] = [];
+    for await (const line of splitLines(chunks(), 1_000)) {
+      found.push(Buffer.isBuffer(line) ? line.toString() : idAtAnEnd(line.head, line.tail).ids);
+    }
+    return found;
+  };
+
+  it.each([7, 300, 100_000])('has its id at an end, in chunks of %i', async (chunkBytes) => {
+    const long = 'x'.repeat(1_200);
+    const text = [
+      `{"method":"tools/call","params":{"a":"${long}"},"jsonrpc":"2.0","id":17}`,
+      'short',
+      `{"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":{"id":5,"a":"${long}"}}`,
+      `{"method":"tools/call","params":{"a":"${long}","id":5}}`,
+      'x'.repeat(1_000),
+      `{"id":${snowflake},"a":"${long}"}`,
+      `{"a":"${long},\\"id\\":5}"}`,
+    ].join('\n');
+    const expected = [['17'], 'short', ['"a-1"'], [], 'x'.repeat(1_000), [snowflake], []];
+    expect(await lines(text, chunkBytes)).toEqual(expected);
+  });
+});
+
+it('takes time in proportion to the text', () => {
+  const text = `{"method":"a","params":${'['.repeat(300_000)}${']'.repeat(300_000)},"x":"${'\\"'.repeat(300_000)}","id":1}`;
+  const before = performance.now();
+  expect(writtenIds(Buffer.from(text)).ids).toEqual(['1']);
+  expect(performance.now() - before).toBeLessThan(2_000);
+});
