@@ -138,6 +138,8 @@ export interface Enforcer {
   ): void;
   /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
   failure(error: unknown, requestId: RequestId): ErrorReply;
+  /** One more was answered `overloaded`, with an answer that `failure` has made for another one. */
+  countShed(): void;
   /**
    * Decisions made since the start, one row for each outcome and reason that occurred. A first PERMIT
    * that is answered again is not counted.
@@ -595,6 +597,10 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   #answerError(open: OpenRequest, error: unknown): void {
     this.#reply(open, this.failure(error, open.requestId));
+  }
+
+  countShed(): void {
+    this.shed++;
   }
 
   failure(error: unknown, requestId: RequestId): ErrorReply {

@@ -77,6 +77,14 @@ class NodeStream implements StreamSocket {
     return this.#ws.bufferedAmount;
   }
 
+  pause(): void {
+    this.#ws.pause();
+  }
+
+  resume(): void {
+    this.#ws.resume();
+  }
+
   ping(): void {
     if (this.#isOpen) this.#ws.ping();
   }

@@ -82,6 +82,12 @@ export interface StreamSocket {
   send(messages: readonly string[]): void;
   /** Bytes that were sent and that the network has not taken yet, because the client does not read. */
   readonly bufferedBytes: number;
+  /**
+   * Reads nothing more of the connection until `resume`, so that the client waits; what was read already may
+   * still come. uWebSockets.js has no way to do so: it reads on.
+   */
+  pause(): void;
+  resume(): void;
   ping(): void;
   /**
    * Ends the connection with a close frame behind what is buffered. A client that does not answer it is cut

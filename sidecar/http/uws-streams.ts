@@ -96,6 +96,14 @@ class UwsStream implements StreamSocket {
     return this.#ws?.getBufferedAmount() ?? 0;
   }
 
+  pause(): void {
+    // Its WebSockets cannot.
+  }
+
+  resume(): void {
+    // Nothing is paused.
+  }
+
   ping(): void {
     this.#ws?.ping();
   }

@@ -8,6 +8,21 @@ export const streamLimits = {
   /** Frames of one stream without an answer, and their bytes: 4 KB each; more is `overloaded`. */
   unansweredMax: 1_024,
   unansweredBytesMax: 4 * 1024 * 1024,
+  /**
+   * From so many on nothing more is read of the connection, where the server can do so, until no more than the
+   * second number are left: what the server has read by then still finds room.
+   */
+  unansweredPause: 768,
+  unansweredResume: 512,
+  unansweredBytesPause: 2 * 1024 * 1024,
+  unansweredBytesResume: 1024 * 1024,
+  /**
+   * Messages and pings of a stream that are refused, or answered at once, in one turn of the event loop; one
+   * whose id has to be parsed counts as many. uWebSockets.js reads a connection for as long as its client
+   * fills it, and all others wait: some 10 ms. Beyond it the stream is closed with 4429.
+   */
+  extrasPerTurnMax: 4_096,
+  extrasPerParse: 16,
   /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
   unansweredBytesOfAllMax: 64 * 1024 * 1024,
   /**
@@ -36,6 +51,11 @@ export const streamLimits = {
   silentSweepsMax: 30,
 } as const;
 
+mustHold(
+  streamLimits.unansweredPause < streamLimits.unansweredMax &&
+    streamLimits.unansweredBytesPause + limits.bodyBytesMax <= streamLimits.unansweredBytesMax,
+  'a stream is paused before its frames are refused',
+);
 mustHold(
   streamLimits.unansweredBytesMax >= limits.bodyBytesMax,
   'a stream takes the largest frame while nothing else is under way',

@@ -22,11 +22,12 @@ const closings = {
   keyEnded: { code: 4401, reason: 'The API key may not ask any more.' },
   stopping: { code: 1001, reason: 'The sidecar stops. Connect again.' },
   unread: { code: 4408, reason: 'The answers are not read.' },
+  flooding: { code: 4429, reason: 'Too many frames are sent before their answers.' },
 } as const;
 
 /** What the streams of a sidecar share. */
 export interface StreamDeps {
-  readonly enforcer: Pick<Enforcer, 'admit' | 'begin' | 'proceed' | 'proceedRead' | 'failure'>;
+  readonly enforcer: Pick<Enforcer, 'admit' | 'begin' | 'proceed' | 'proceedRead' | 'failure' | 'countShed'>;
   readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
   /** See refuseWhereDisowned. */
   readonly mustNotServe: () => string | null;
@@ -83,7 +84,17 @@ export class Stream implements StreamListener, Worker {
   #isClosed = false;
   /** An answer says so; the stream is closed behind it. */
   #isKeyEnded = false;
+  /** The client waits: see streamLimits.unansweredPause. */
+  #isHeld = false;
+  /** Since the last turn of the event loop: see streamLimits.extrasPerTurnMax. */
+  #extras = 0;
+  /** The answer to all frames that find no room in this turn, without its first bracket; '' before the first. */
+  #refusal = '';
   readonly #flushAnswers = (): void => this.#flush();
+  readonly #endTurn = (): void => {
+    this.#extras = 0;
+    this.#refusal = '';
+  };
 
   constructor(
     deps: StreamDeps,
@@ -114,11 +125,14 @@ export class Stream implements StreamListener, Worker {
     const { enforcer, turns, clock, newRequestId, onFrame } = this.#deps;
     this.#silentSweeps = 0;
     onFrame();
-    const error = this.#refusalOf(bytes, isBinary);
+    const error = this.#faultOf(bytes, isBinary);
     if (error !== null) {
-      // Its id is read here, out of turn: there is no room to keep it until then.
-      const idJson = error.code === 'overloaded' || this.#isStopping ? idJsonOf(bytes) : 'null';
-      this.#reply(idJson, enforcer.failure(error, newRequestId()));
+      if (!this.#takeExtra(streamLimits.extrasPerParse)) return;
+      this.#reply(this.#isStopping ? idJsonOf(bytes) : 'null', enforcer.failure(error, newRequestId()));
+      return;
+    }
+    if (!this.#hasRoom(bytes)) {
+      this.#refuse(bytes);
       return;
     }
     this.#unread.push({
@@ -131,14 +145,17 @@ export class Stream implements StreamListener, Worker {
   }
 
   onPing(): void {
+    if (!this.#takeExtra(1)) return;
     if (this.#socket.bufferedBytes > streamLimits.bufferedBytesMax) this.#close(closings.unread);
   }
 
   onPong(): void {
     this.#silentSweeps = 0;
+    this.#takeExtra(1);
   }
 
   onDrain(): void {
+    this.#holdOrRelease();
     this.#deps.turns.wants(this);
   }
 
@@ -186,6 +203,8 @@ export class Stream implements StreamListener, Worker {
       if (!(error instanceof ApiError)) throw error;
       if (endsKey(error.status)) this.#close(closings.keyEnded);
     }
+    // Of a client that waits nothing is read, its pongs included.
+    if (this.#isHeld) return;
     this.#silentSweeps += 1;
     if (this.#silentSweeps >= streamLimits.silentSweepsMax) this.#socket.terminate();
     else if (this.#silentSweeps >= streamLimits.silentSweepsMax / 2) this.#socket.ping();
@@ -194,6 +213,7 @@ export class Stream implements StreamListener, Worker {
   /** Takes no more frames, and closes when those that came have their answers. */
   stop(): void {
     this.#isStopping = true;
+    this.#holdOrRelease();
     this.#deps.turns.wants(this);
     this.#closeWhereStopped();
   }
@@ -208,7 +228,7 @@ export class Stream implements StreamListener, Worker {
     if (this.#read.length > 0) this.#deps.turns.wants(this);
   }
 
-  #refusalOf({ byteLength }: Buffer, isBinary: boolean): ApiError | null {
+  #faultOf({ byteLength }: Buffer, isBinary: boolean): ApiError | null {
     if (isBinary) return invalidRequest('body', 'A frame must be a text message.');
     if (byteLength > limits.bodyBytesMax) {
       return new ApiError('body_too_large', {
@@ -216,11 +236,53 @@ export class Stream implements StreamListener, Worker {
       });
     }
     if (this.#isStopping) return new ApiError('service_unavailable', { message: closings.stopping.reason });
-    const hasRoom =
+    return null;
+  }
+
+  #hasRoom({ byteLength }: Buffer): boolean {
+    return (
       this.#unansweredCount < streamLimits.unansweredMax &&
       this.#unansweredBytes + byteLength <= streamLimits.unansweredBytesMax &&
-      this.#deps.unanswered.bytes + byteLength <= streamLimits.unansweredBytesOfAllMax;
-    return hasRoom ? null : new ApiError('overloaded');
+      this.#deps.unanswered.bytes + byteLength <= streamLimits.unansweredBytesOfAllMax
+    );
+  }
+
+  /**
+   * A frame that finds no room is answered at once, because nothing of it can be kept, and at the price of a
+   * look at its first bytes: whoever sends them in thousands must not hold up everybody else.
+   */
+  #refuse(bytes: Buffer): void {
+    const usual = usualIdJsonOf(bytes);
+    if (!this.#takeExtra(usual === null ? streamLimits.extrasPerParse : 1)) return;
+    const { enforcer, newRequestId } = this.#deps;
+    if (this.#refusal !== '') enforcer.countShed();
+    else {
+      this.#refusal = enforcer.failure(new ApiError('overloaded'), newRequestId()).body.slice(1);
+    }
+    this.#answerWith(usual ?? idJsonOf(bytes), this.#refusal);
+  }
+
+  /** False: the client sends too many, and its stream is closed. */
+  #takeExtra(count: number): boolean {
+    if (this.#isClosed) return false;
+    if (this.#extras === 0) setImmediate(this.#endTurn);
+    this.#extras += count;
+    if (this.#extras <= streamLimits.extrasPerTurnMax) return true;
+    this.#close(closings.flooding);
+    return false;
+  }
+
+  /** Lets the client wait while it has too many frames without an answer, and reads the answers that come. */
+  #holdOrRelease(): void {
+    const [countMin, bytesMin] = this.#isHeld
+      ? [streamLimits.unansweredResume + 1, streamLimits.unansweredBytesResume + 1]
+      : [streamLimits.unansweredPause, streamLimits.unansweredBytesPause];
+    const isFull = this.#unansweredCount >= countMin || this.#unansweredBytes >= bytesMin;
+    const mustHold = isFull && !this.#isPaused && !this.#isStopping;
+    if (mustHold === this.#isHeld || this.#isClosed) return;
+    this.#isHeld = mustHold;
+    if (mustHold) this.#socket.pause();
+    else this.#socket.resume();
   }
 
   /**
@@ -291,9 +353,13 @@ export class Stream implements StreamListener, Worker {
   #reply(idJson: string, reply: Reply): void {
     if (this.#isClosed) return;
     if (endsKey(reply.status)) this.#isKeyEnded = true;
-    if (this.#answers.length === 0) queueMicrotask(this.#flushAnswers);
     // To cut a text that was just joined, V8 writes it out first: a second time for each decision.
-    const members = reply instanceof DecisionReply ? reply.members : reply.body.slice(1);
+    this.#answerWith(idJson, reply instanceof DecisionReply ? reply.members : reply.body.slice(1));
+  }
+
+  /** `members`: of the answer, with its last bracket. */
+  #answerWith(idJson: string, members: string): void {
+    if (this.#answers.length === 0) queueMicrotask(this.#flushAnswers);
     this.#answers.push(`{"id":${idJson},${members}`);
   }
 
@@ -305,6 +371,7 @@ export class Stream implements StreamListener, Worker {
     if (this.#isKeyEnded) this.#close(closings.keyEnded);
     else if (this.#socket.bufferedBytes > streamLimits.bufferedBytesMax) this.#close(closings.unread);
     else this.#closeWhereStopped();
+    if (this.#isHeld) this.#holdOrRelease();
   }
 
   #closeWhereStopped(): void {
@@ -314,6 +381,8 @@ export class Stream implements StreamListener, Worker {
 
   #close({ code, reason }: (typeof closings)[keyof typeof closings]): void {
     if (this.#isClosed) return;
+    // Its answer to the close frame is waited for.
+    if (this.#isHeld) this.#socket.resume();
     this.#socket.close(code, reason);
     this.onClose();
   }
@@ -321,6 +390,7 @@ export class Stream implements StreamListener, Worker {
   #count(bytes: number): void {
     this.#unansweredBytes += bytes;
     this.#deps.unanswered.bytes += bytes;
+    this.#holdOrRelease();
   }
 }
 
@@ -367,6 +437,13 @@ class Frame implements Responder {
 
 /** 401: it is not known any more; 403: its account or its scopes have changed. */
 const endsKey = (status: number): boolean => status === 401 || status === 403;
+
+const usualId = /^\{"id":("[ !#-[\]-~]{1,64}")/;
+const usualIdCharsMax = '{"id":""'.length + streamLimits.frameIdCharsMax;
+
+/** Of a frame that begins with an id which needs no decoding; null: of any other. */
+const usualIdJsonOf = (bytes: Buffer): string | null =>
+  usualId.exec(bytes.toString('latin1', 0, usualIdCharsMax))?.[1] ?? null;
 
 function idJsonOf(bytes: Buffer): string {
   try {

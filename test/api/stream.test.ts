@@ -227,7 +227,8 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
     );
     client.socket.resume();
     const { code } = await client.closed();
-    expect([4408, 1006]).toContain(code);
+    // Or with 4429, where it sends so fast that its answers are not buffered yet.
+    expect([4408, 4429, 1006]).toContain(code);
     expect((await sidecar.check(gateId, token, order)).body.decision).toBe('PERMIT');
   });
 
@@ -246,7 +247,8 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
       { what: 'a closed stream' },
     );
     client.socket.resume();
-    expect([4408, 1006]).toContain((await client.closed()).code);
+    // Or with 4429, where it sends so fast that its answers are not buffered yet.
+    expect([4408, 4429, 1006]).toContain((await client.closed()).code);
   });
 
   it('holds up no frame behind those whose control plane is late', async () => {

@@ -32,6 +32,7 @@ it.each([
         proceed: never,
         proceedRead: (_open, { call }) => decided.push(call.request['of']),
         failure: never,
+        countShed: never,
       },
       verifier: { known: () => ({}) as VerifiedPassport, verify: never },
       mustNotServe: () => null,
@@ -43,7 +44,15 @@ it.each([
       onFrame: () => undefined,
       onClose: () => undefined,
     };
-    const socket = { bufferedBytes: 0, send: never, ping: never, close: never, terminate: never };
+    const socket = {
+      bufferedBytes: 0,
+      send: never,
+      pause: never,
+      resume: never,
+      ping: never,
+      close: never,
+      terminate: never,
+    };
     const each = streamLimits.framesPerStep;
     for (const of of ['a', 'b', 'c']) {
       const stream = new Stream(deps, socket, { keyId, authorization: '' });
