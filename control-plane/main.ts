@@ -18,6 +18,7 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import { packageVersion } from '../shared/runtime/package-version.ts';
 import { addBuildInfo, addProcessMetrics } from '../shared/runtime/process-metrics.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
+import { RetryWaits } from '../shared/runtime/retry-waits.ts';
 import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { hasCode } from '../shared/runtime/system-error.ts';
@@ -29,6 +30,7 @@ import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import type { Database } from './base/database.ts';
 import { readConsole } from './console/serve-console.ts';
+import { decisionsLimits } from './decisions/limits.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/discovery-share.ts';
@@ -178,6 +180,7 @@ async function startAll(
     appending,
     draining: { isDraining: false },
     turns: decisionTurns(),
+    retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(),
     ownVoids: voids,
     sealer: masterSealer,

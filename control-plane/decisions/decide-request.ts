@@ -9,7 +9,8 @@ import type { FirstPermit, PendingApproval, RunAnswer } from '../../shared/decis
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { AttestationId, GateId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
@@ -25,7 +26,7 @@ import type { SettlementId } from './settlement-store.ts';
 
 export type DecidingDeps = Pick<
   DecisionDeps,
-  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns' | 'ownVoids'
+  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns' | 'ownVoids' | 'retryWaits'
 >;
 
 export interface EnforcementCall {
@@ -83,10 +84,32 @@ type Redacted = ReturnType<typeof redactRequest>;
  * a decision; what was settled is voided as soon as the database answers again, so that no client that got an
  * error has a valid PERMIT.
  *
+ * One that meets a limit which others may be using up just now waits for them until `untilMs`, a moment at a
+ * time, with neither turn nor connection.
+ *
  * Throws `gate_not_found`, `idempotency_conflict` where the key belongs to a PERMIT of another request, and
  * `overloaded`.
  */
-export async function decideRequest(deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement> {
+export async function decideRequest(
+  deps: DecidingDeps,
+  call: EnforcementCall,
+  untilMs: MonotonicMillis = retryUntilMs(deps),
+): Promise<Enforcement> {
+  for (let waits = 0; ; waits++) {
+    const decided = await tryToDecide(deps, call);
+    if (decided !== null) return decided;
+    const owner = call.caller.accountId;
+    const outcome = await new Promise((resolve) => deps.retryWaits.wait({ owner, waits, untilMs }, resolve));
+    if (outcome === 'late') throw new ApiError('overloaded');
+  }
+}
+
+/** For a request that begins now. */
+export const retryUntilMs = ({ clock }: Pick<DecidingDeps, 'clock'>): MonotonicMillis =>
+  (clock.monotonic() + limits.quotaWaitMsMax) as MonotonicMillis;
+
+/** As `decideRequest`, without a wait. Null: it has to wait. */
+export async function tryToDecide(deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement | null> {
   let unknown: readonly SettlementId[] = [];
   try {
     return await deps.turns(call.caller.accountId, () =>
@@ -94,15 +117,22 @@ export async function decideRequest(deps: DecidingDeps, call: EnforcementCall): 
         const read = () => readInput(tx, deps, call);
         const run = new RunInTransaction(tx, deps, call, { input: await read(), readAgain: read });
         const answer = await run.answer();
+        if (answer === null) throw new HasToWait();
         unknown = run.unknownIds;
         return enforcementOf(answer, run, call);
       }),
     );
   } catch (error) {
+    if (error instanceof HasToWait) return null;
     // All statements succeeded: whether the commit did is unknown.
     for (const id of unknown) deps.ownVoids.add(id);
     throw error;
   }
+}
+
+/** Thrown to roll back; control flow, not a failure. */
+class HasToWait extends Error {
+  override readonly name = 'HasToWait';
 }
 
 async function readInput(tx: Transaction, deps: DecidingDeps, call: EnforcementCall): Promise<CheckInput> {

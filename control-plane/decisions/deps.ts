@@ -1,4 +1,5 @@
 import type { AccountId } from '../../shared/model/ids.ts';
+import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import type { OwnVoids } from './own-voids.ts';
@@ -9,6 +10,8 @@ export interface DecisionDeps extends AppendingDeps {
    * (admission/decision-turns.ts).
    */
   readonly turns: FairShare<AccountId>;
+  /** Where requests wait for what others have begun; with `decisionsLimits.retries`. */
+  readonly retryWaits: RetryWaits;
   /** Decisions whose commit got no answer from the database. */
   readonly ownVoids: OwnVoids;
 }

@@ -11,6 +11,22 @@ export const decisionsLimits = {
    */
   permitClaimTrimAfterMs: hourMs,
   /**
+   * Requests that wait for what others have begun. Each try is a transaction of some 3 ms: a tenth of what a
+   * replica does. More are answered 503 at once.
+   */
+  retries: {
+    waitingMax: 256,
+    waitingPerOwnerMax: 64,
+    retriesPerSecondMax: 400,
+    pauseFirstMs: 30,
+    pauseLastMs: 120,
+  },
+  /**
+   * How long the close of a refused settlement waits for another delivery of its call: its sidecar waits for
+   * the answer.
+   */
+  closeWaitMsMax: 50,
+  /**
    * A PERMIT that is settled was decided this recently: one that was on its way for longer may have been
    * voided and forgotten.
    */

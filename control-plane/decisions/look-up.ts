@@ -32,7 +32,9 @@ export interface AdmittedLookUp {
  * nothing. Answers are in the order of the look-ups.
  *
  * Units that other holders have not used yet are read before the keys: a copy of the request posts its units
- * after its key is taken, so a reader that sees neither has missed nothing.
+ * after its key is taken, so a reader that sees neither has missed nothing. They are read again after the
+ * keys: the void of a copy frees both at once, and between the two readings its key would be gone and its
+ * units still taken.
  */
 export async function lookUpAll(
   tx: Transaction,
@@ -47,6 +49,10 @@ export async function lookUpAll(
     admitted.map(({ lookUp }) => questionOf(lookUp, sender)),
     sender.nowMs,
   );
+  const mayHaveChanged = await limitsMayChange(
+    tx,
+    short.map((windows, place) => (claims[place] !== null || mayChange[place] === true ? [] : windows)),
+  );
   await holdWaiting(
     tx,
     admitted.map(({ lookUp, parties }) => bindingNow(lookUp, parties.gate)),
@@ -54,7 +60,9 @@ export async function lookUpAll(
   const answers: SettlementAnswer[] = [];
   for (const [place, each] of admitted.entries()) {
     const found = await lookUpOne(tx, each, { ...sender, earlier: claims[place] ?? null });
-    answers.push(found ?? { kind: 'none', may_change: mayChange[place] ?? false });
+    answers.push(
+      found ?? { kind: 'none', may_change: mayChange[place] === true || mayHaveChanged[place] === true },
+    );
   }
   return answers;
 }

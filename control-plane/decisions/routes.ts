@@ -14,7 +14,13 @@ import {
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { batchRoutes } from './batch-routes.ts';
-import { decideRequest, type Enforcement } from './decide-request.ts';
+import {
+  decideRequest,
+  type Enforcement,
+  type EnforcementCall,
+  retryUntilMs,
+  tryToDecide,
+} from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
 import { testGateUseCase } from './test-gate-use-case.ts';
 import { tokenVerifier } from './token-verifier.ts';
@@ -35,23 +41,28 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
     app.addHook('onRequest', async ({ headers }) => {
       headers['content-type'] = 'application/json';
     });
-    const checkAt = async (caller: Caller, gate: string, body: unknown): Promise<DecisionAnswer> => {
+    const readCheck = (caller: Caller, gate: string, body: unknown): EnforcementCall => {
       // An invalid body is reported before a gate that does not exist, as at the sidecar.
       const { passport, request: asked } = parseCheckBody(body);
       refuseOtherGate(asked, gate);
       const facts = parseRequestFacts(asked);
       const gateId = gateIdOf(gate);
-      const call = { caller, verdict: verify(passport), asked, request: facts };
-      return answer(await decideRequest(deps, { ...call, gateId, isTest: false }));
+      return { caller, gateId, verdict: verify(passport), asked, request: facts, isTest: false };
     };
 
     app.post(
       '/gates/:id/check',
       { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } } },
-      async (request) => checkAt(callerOf(request), request.params.id, request.body),
+      async (request) =>
+        answer(await decideRequest(deps, readCheck(callerOf(request), request.params.id, request.body))),
     );
 
-    await app.register(batchRoutes(checkAt));
+    const checkOfBatch: Parameters<typeof batchRoutes>[0] = async ({ caller, gateId, body }, untilMs) => {
+      const call = readCheck(caller, gateId, body);
+      const decided = await (untilMs === null ? tryToDecide(deps, call) : decideRequest(deps, call, untilMs));
+      return decided === null ? null : answer(decided);
+    };
+    await app.register(batchRoutes(checkOfBatch, () => retryUntilMs(deps)));
 
     app.post(
       '/enforce',

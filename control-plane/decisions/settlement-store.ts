@@ -336,6 +336,44 @@ export async function closeSettlements(tx: Transaction, ids: readonly Settlement
   await tx`UPDATE settlements SET request_hash = NULL WHERE settlement_id = ANY(${[...ids]}::text[])`;
 }
 
+/** A settlement that was refused, and its reading where it has read nothing. */
+export interface RefusedSettlement {
+  readonly id: SettlementId;
+  readonly readerId: AttestationId | null;
+}
+
+/**
+ * Closes settlements that were refused, as `closeSettlements` does, and voids their readings. Returns those
+ * that are closed: another delivery of the call may have made one true. In a transaction of its own: such a
+ * delivery may be under way, and hold rows that come first in the order of locks.
+ */
+export async function closeRefused(
+  tx: Transaction,
+  source: SettlementSource,
+  refused: readonly RefusedSettlement[],
+  nowMs: UnixMillis,
+): Promise<ReadonlySet<SettlementId>> {
+  const rows = refused.flatMap(({ id, readerId }) => [
+    { id, isReader: 0 },
+    ...(readerId === null ? [] : [{ id: readerId, isReader: 1 }]),
+  ]);
+  const [closed] = await together([
+    () => tx<{ id: string }[]>`
+      INSERT INTO settlements (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
+      SELECT id, ${source}, is_reader = 1, is_reader = 1, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
+      FROM unnest(${rows.map(({ id }) => id)}::text[], ${rows.map(({ isReader }) => isReader)}::int[])
+        AS new (id, is_reader)
+      ORDER BY id
+      ON CONFLICT DO NOTHING
+      RETURNING settlement_id AS id`,
+    () => removeOldSettlements(tx, rows.length, nowMs),
+  ]);
+  const ids = new Set<string>(closed.map(({ id }) => id));
+  const isClosed = ({ id, readerId }: RefusedSettlement) =>
+    ids.has(id) && (readerId === null || ids.has(readerId));
+  return new Set(refused.filter(isClosed).map(({ id }) => id));
+}
+
 export interface VoidedSettlement {
   readonly id: SettlementId;
   /** Whether it had been committed. */

@@ -49,6 +49,10 @@ export type RunEvent =
   | { readonly kind: 'blocked'; readonly reason: OverrulingReason }
   /** The settlement was not begun, or undone: nothing was taken. The same request may succeed later. */
   | { readonly kind: 'declined' }
+  /** The settlement came to nothing because something changed on the way; decided anew, it may succeed. */
+  | { readonly kind: 'passed' }
+  /** Waiting: a moment is over. */
+  | { readonly kind: 'waited' }
   /** The control plane is known to be away; what was asked for has not happened. */
   | { readonly kind: 'away' }
   /** The time is over, or the client has disconnected. If something was sent, its outcome is unknown. */
@@ -69,6 +73,8 @@ export type RunEffect =
   | { readonly kind: 'settle_suspend' }
   /** Undo the settlement that was sent, whether it was committed or not. */
   | { readonly kind: 'void' }
+  /** Wait a moment for what others have begun, then decide on what is left then. */
+  | { readonly kind: 'wait' }
   /** Take what the decision charges, and put its record where no crash loses it; then answer with it. */
   | { readonly kind: 'record'; readonly decision: Decision }
   | { readonly kind: 'answer'; readonly answer: RunAnswer };
@@ -81,14 +87,23 @@ export type RunAnswer =
   /** No decision: HTTP 503 or 409. The request has no effect. */
   | { readonly kind: 'error'; readonly code: 'overloaded' | 'idempotency_conflict' };
 
-export type RunState = 'deciding' | 'leasing' | 'looking' | 'settling' | 'voiding' | 'recording' | 'answered';
+export type RunState =
+  | 'deciding'
+  | 'leasing'
+  | 'looking'
+  | 'settling'
+  | 'waiting'
+  | 'voiding'
+  | 'recording'
+  | 'answered';
 
 /** Where each state may go. The setter asserts it. */
 const successors: Readonly<Record<RunState, readonly RunState[]>> = {
-  deciding: ['leasing', 'looking', 'settling', 'recording', 'answered'],
+  deciding: ['leasing', 'looking', 'settling', 'waiting', 'recording', 'answered'],
   leasing: ['deciding', 'recording', 'answered'],
   looking: ['deciding', 'recording', 'answered'],
-  settling: ['deciding', 'voiding', 'recording', 'answered'],
+  settling: ['deciding', 'waiting', 'voiding', 'recording', 'answered'],
+  waiting: ['deciding', 'answered'],
   voiding: ['answered'],
   recording: ['answered'],
   answered: [],
@@ -106,13 +121,19 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
  *    │  │  │                                                 └──away───────────────────┤
  *    │  │  └───PERMIT with a key or an approval, SUSPEND──> settling ──committed, suspended──> answered
  *    │  │                                                    │  ├──away, blocked───────┘
- *    │  └──approval, refused, replayed───────────────────────┘  └──late──> voiding ──written──> answered (503)
+ *    │  └──approval, refused, replayed───────────────────────┤  └──late──> voiding ──written──> answered (503)
+ *    │  ├──waited──<── waiting <──passed─────────────────────┘
+ *    │  │                ├──late──> answered (503)
+ *    ├──┼───a limit blocks that may change──^
  *    └──first PERMIT found, approval pending, conflict──> answered
  *
  * Order of what is asked: units first, because they are usually here; then, only if a limit blocks, the key
  * and a pending approval of the same request, because a copy may be what has used the limit up; the
  * settlement last. After each wait the whole request is decided again: what it saw before has aged. Every
  * final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
+ *
+ * A limit that may change blocks nobody for good: a copy of the request may be what uses it up, and its PERMIT
+ * is the answer then. The run waits for it, a moment at a time, as long as its host lets it.
  *
  * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent.
  * `late` after a settlement was sent voids it, so that no client that got 503 has a valid PERMIT.
@@ -184,8 +205,8 @@ export class Run {
     if (unknown === 'leases') return this.#go('leasing', { kind: 'ask_leases' });
     const hasToAsk = this.#isKeyed || mayBePending;
     if (hasToAsk && !this.#isLookedUp) return this.#go('looking', { kind: 'look_up' });
-    if (hasToAsk && this.#mayChange && limitMiss !== null && limitMiss.resetAtMs !== null)
-      return this.#overloaded();
+    if (hasToAsk && !this.#isDryRun && this.#mayChange && limitMiss !== null && limitMiss.resetAtMs !== null)
+      return this.#wait();
     return this.#record(decision);
   }
 
@@ -211,6 +232,8 @@ export class Run {
         return this.#onLookUp(event);
       case 'settling':
         return this.#onSettlement(event);
+      case 'waiting':
+        return this.#onWaited(event);
       case 'voiding':
       case 'recording':
         return this.#onWritten(event);
@@ -265,6 +288,8 @@ export class Run {
       case 'refused':
         this.#isLookedUp = false;
         return this.#decideAgain();
+      case 'passed':
+        return this.#wait();
       case 'late':
         return this.#go('voiding', { kind: 'void' });
       default:
@@ -296,6 +321,12 @@ export class Run {
     }
   }
 
+  #onWaited(event: RunEvent): RunEffect {
+    if (event.kind === 'late') return this.#overloaded();
+    if (event.kind !== 'waited') return this.#unexpected(event);
+    return this.#decideAgain();
+  }
+
   #onWritten(event: RunEvent): RunEffect {
     if (event.kind === 'late') return this.#overloaded();
     if (event.kind !== 'written') return this.#unexpected(event);
@@ -305,6 +336,13 @@ export class Run {
   #presented(expiresAtMs: UnixMillis | null): PendingApproval | null {
     const approvalId = must(this.#approvalId, 'an approval is found only where one is presented');
     return expiresAtMs === null ? null : { approvalId, expiresAtMs };
+  }
+
+  /** What was looked up has aged when the wait is over. */
+  #wait(): RunEffect {
+    this.#isLookedUp = false;
+    this.#mayChange = false;
+    return this.#go('waiting', { kind: 'wait' });
   }
 
   #decideAgain(): RunEffect {

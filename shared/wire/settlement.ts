@@ -248,6 +248,12 @@ export const firstPermitBody = (first: FirstPermit): FirstPermitBody => ({
   pii: first.pii,
 });
 
+/**
+ * The settlement comes to nothing now and however often its call is delivered again, and so does its reading,
+ * unless it has read something: what was reserved for it can be given back at once. Absent: not so.
+ */
+const closedForGood = { is_closed: Type.Optional(Type.Boolean()) };
+
 const SettlementAnswer = Type.Union([
   /** permit: it is true, by this call or by an earlier one with the same record. */
   Type.Object({ kind: Type.Literal('committed') }),
@@ -255,9 +261,9 @@ const SettlementAnswer = Type.Union([
    * All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was
    * taken.
    */
-  Type.Object({ kind: Type.Literal('replayed'), first: FirstPermitBody }),
+  Type.Object({ kind: Type.Literal('replayed'), first: FirstPermitBody, ...closedForGood }),
   /** All kinds: the key belongs to another request. Nothing of this settlement was taken. */
-  Type.Object({ kind: Type.Literal('conflict') }),
+  Type.Object({ kind: Type.Literal('conflict'), ...closedForGood }),
   /**
    * look_up: nothing is known. `may_change`: a `short` window has enough again, or a holder has units of one
    * that it neither used on record nor gave back yet.
@@ -271,6 +277,7 @@ const SettlementAnswer = Type.Union([
     kind: Type.Literal('approval'),
     standing: Type.Enum(['mismatch', ...approvalStatuses]),
     expires_at_ms: nullable(Millis),
+    ...closedForGood,
   }),
   /**
    * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this
@@ -284,16 +291,26 @@ const SettlementAnswer = Type.Union([
     is_new: Type.Boolean(),
   }),
   /** The database knows a reason to block that the sidecar has not applied yet. Nothing was taken. */
-  Type.Object({ kind: Type.Literal('blocked'), reason: Type.Enum(overrulingReasons) }),
+  Type.Object({
+    kind: Type.Literal('blocked'),
+    reason: Type.Enum(overrulingReasons),
+    ...closedForGood,
+  }),
   /** It waited longer than `wanted_ms`, and was not begun. */
   Type.Object({ kind: Type.Literal('late') }),
   /** It was voided before it came. */
   Type.Object({ kind: Type.Literal('voided') }),
   /**
    * The settlement is not this sidecar's to make, or not any more, for example because the gate has changed.
-   * Nothing was taken.
+   * Nothing was taken. `is_passing`: not to blame on anybody; decided anew in a moment, the request may be
+   * settled.
    */
-  Type.Object({ kind: Type.Literal('refused'), message: Type.String() }),
+  Type.Object({
+    kind: Type.Literal('refused'),
+    message: Type.String(),
+    is_passing: Type.Optional(Type.Boolean()),
+    ...closedForGood,
+  }),
 ]);
 export type SettlementAnswer = Wire<typeof SettlementAnswer>;
 

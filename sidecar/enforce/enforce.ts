@@ -16,6 +16,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import {
   parseCheckBody,
   parseGateChoice,
@@ -182,6 +183,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
   readonly #open: OpenRequests<OpenRequest>;
   readonly #decisions = new DecisionCounts();
   readonly #voids: SettlementVoids;
+  readonly #retryWaits: RetryWaits;
   readonly #plainPermits: PlainPermits;
   readonly #known = (token: string) => this.#deps.verifier.known(token);
 
@@ -189,6 +191,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
     this.#deps = deps;
     this.#authenticate = authenticator(deps.state);
     this.#voids = new SettlementVoids(deps);
+    this.#retryWaits = new RetryWaits(deps, enforceLimits.retries);
     this.#section = { ...deps, authenticate: this.#authenticate, scans: new ScanBudget(deps.clock) };
     this.#plainPermits = new PlainPermits(this.#section);
     this.#open = trackOpenRequests({
@@ -212,6 +215,7 @@ class DecidingEnforcer implements Enforcer, Answerer {
 
   stop(): void {
     this.#open.stop();
+    this.#retryWaits.stop();
     this.#voids.stop();
   }
 
@@ -395,7 +399,14 @@ class DecidingEnforcer implements Enforcer, Answerer {
   #waitOf(open: OpenRequest, { request }: Attempt): Waiting {
     const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
-    open.waiting ??= { run: new Run(request), untilMs, shortage: null, voidSettlement: null, readings: [] };
+    open.waiting ??= {
+      run: new Run(request),
+      untilMs,
+      waits: 0,
+      shortage: null,
+      voidSettlement: null,
+      readings: [],
+    };
     return open.waiting;
   }
 
@@ -410,6 +421,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
         return;
       case 'look_up':
         this.#lookUp(open);
+        return;
+      case 'wait':
+        this.#wait(open);
         return;
       case 'settle_permit':
         this.#settle(open, preparePermit(this.#section, open, attemptOf(open)));
@@ -455,6 +469,18 @@ class DecidingEnforcer implements Enforcer, Answerer {
       if (!this.#isWanted(open)) return;
       if (outcome.kind === 'refused') waiting.shortage = outcome.shortage;
       this.#report(open, outcome);
+    });
+  }
+
+  /** Units may be there again when it is over: what the ledger has refused is asked for anew. */
+  #wait(open: OpenRequest): void {
+    const waiting = waitingOf(open);
+    const { waits, untilMs } = waiting;
+    waiting.waits++;
+    this.#retryWaits.wait({ owner: 'everybody', waits, untilMs }, (kind) => {
+      if (!this.#isWanted(open)) return;
+      waiting.shortage = null;
+      this.#report(open, { kind });
     });
   }
 

@@ -13,6 +13,18 @@ export const enforceLimits = {
    */
   settlementsOpenMin: 32,
   /**
+   * Requests that wait for what others have begun: together they ask as often as the control plane looks up
+   * beside its settlements. More are answered 503 at once. A settlement takes some 10 to 30 ms, and the
+   * pauses leave some eight tries in `limits.quotaWaitMsMax`.
+   */
+  retries: {
+    waitingMax: 1_000,
+    waitingPerOwnerMax: 1_000,
+    retriesPerSecondMax: 1_000,
+    pauseFirstMs: 30,
+    pauseLastMs: 120,
+  },
+  /**
    * One turn of a sidecar's event loop begins no further scan after this; a single one takes 0.1 to 10 ms.
    */
   piiTurnMsMax: 5,

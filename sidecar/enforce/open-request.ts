@@ -43,6 +43,8 @@ export interface Waiting {
   readonly run: Run;
   /** All its waiting ends here, counted from its first question on. */
   readonly untilMs: MonotonicMillis;
+  /** How often it has waited for what others have begun. */
+  waits: number;
   /** Windows of which the ledger has less left than the request needs. Null: it has refused none. */
   shortage: Shortage | null;
   /** Voids the settlement that was sent last. Null before the first. */

@@ -16,7 +16,8 @@ type SettlementFate = 'keep' | 'pass_on' | 'give_back' | 'void' | 'undo';
 
 /**
  * A call may be delivered twice, and to two control planes, by what is in between. So an answer says what
- * came of one delivery, and only what was found true, or is void for good, says something about all of them.
+ * came of one delivery, and only what was found true, or is void or closed for good, says something about all
+ * of them.
  * `isPermit`: and no suspend; look-ups reserve nothing. `isWanted`: its client still waits. Pure (contract §5
  * and §8).
  */
@@ -24,6 +25,7 @@ export function fateOf(
   outcome: SettlementOutcome,
   { isPermit, isWanted }: { readonly isPermit: boolean; readonly isWanted: boolean },
 ): SettlementFate {
+  if (isClosed(outcome)) return 'give_back';
   switch (outcome.kind) {
     case 'unknown':
       return 'undo';
@@ -66,10 +68,14 @@ export type ReadingFate = 'read' | 'none' | 'void';
  */
 export function readingFateOf(outcome: SettlementOutcome, isCertain: boolean): ReadingFate {
   if (outcome.kind === 'replayed' || (outcome.kind === 'suspended' && !outcome.is_new)) return 'read';
+  if (isClosed(outcome)) return 'none';
   // Its own settlement came true: there was nothing else to find.
   if (outcome.kind === 'committed' || outcome.kind === 'suspended') return 'none';
   return isCertain && outcome.kind !== 'unknown' && outcome.kind !== 'late' ? 'none' : 'void';
 }
+
+const isClosed = (outcome: SettlementOutcome): boolean =>
+  'is_closed' in outcome && outcome.is_closed === true;
 
 export const hasNotArrived = ({ kind }: SettlementOutcome): boolean => kind === 'away' || kind === 'shed';
 
@@ -92,9 +98,13 @@ export function eventOf(outcome: SettlementOutcome, of: 'settled' | 'looked_up')
     // Nothing was begun, or nothing came of it: for a look-up that is the same as too late.
     case 'shed':
     case 'late':
-    case 'voided':
-    case 'refused':
       return { kind: of === 'settled' ? 'declined' : 'late' };
+    // Only an earlier delivery of this call can have been voided or closed: another settlement may come true.
+    case 'voided':
+      return { kind: of === 'settled' ? 'passed' : 'late' };
+    case 'refused':
+      if (of === 'looked_up') return { kind: 'late' };
+      return { kind: outcome.is_passing === true ? 'passed' : 'declined' };
     case 'away':
       return { kind: 'away' };
     case 'committed':

@@ -270,7 +270,7 @@ class BatchedSettlements implements Settlements {
       this.#queue.add(open);
       return;
     }
-    if (answer.kind === 'refused') {
+    if (answer.kind === 'refused' && answer.is_passing !== true) {
       const { kind, gate_id } = open.settlement;
       this.#deps.logger.warn(
         { kind, gate_id, message: answer.message },

@@ -372,10 +372,17 @@ describe('a permit with a key', () => {
     await answerTo(permit());
     const change = { request_hash: hashOf(2) };
     const record = permitRecord(change);
-    expect(await answerTo(permit(change, record))).toEqual({ kind: 'conflict' });
+    expect(await answerTo(permit(change, record))).toEqual({ kind: 'conflict', is_closed: true });
+    // Its sidecar has given back what it took: it never comes true, not even if its key is free by then.
+    expect(await answerTo(permit({ ...change, idempotency_key: 'free' }, record))).toEqual({
+      kind: 'voided',
+    });
     expect(await isStored(record.id)).toBe(false);
     expect(await answerTo(lookUp({ ...change, idempotency_key: 'order-1' }))).toEqual({ kind: 'conflict' });
-    expect(await answerTo(suspend({ ...change, idempotency_key: 'order-1' }))).toEqual({ kind: 'conflict' });
+    expect(await answerTo(suspend({ ...change, idempotency_key: 'order-1' }))).toMatchObject({
+      kind: 'conflict',
+      is_closed: true,
+    });
   });
 
   it('that took from a lease that is gone is refused, and so are its copies: none of them is on record', async () => {
@@ -518,15 +525,17 @@ describe('a permit with an approval', () => {
       return answer;
     };
     const mismatch = { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
-    expect(await tell({ request_hash: hashOf(9) })).toEqual(mismatch);
+    expect(await tell({ request_hash: hashOf(9) })).toEqual({ ...mismatch, is_closed: true });
     const record = permitRecord();
     const ofNothing = permit({ idempotency_key: null, approval_id: newApprovalId() }, record);
-    expect(await answerTo(ofNothing)).toEqual(mismatch);
+    expect(await answerTo(ofNothing)).toEqual({ ...mismatch, is_closed: true });
     await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
     // The sidecar has not heard of the change yet.
-    expect(await answerTo(permit({ idempotency_key: null, approval_id: approvalId }, record))).toEqual(
-      mismatch,
-    );
+    const changed = permitRecord();
+    expect(await answerTo(permit({ idempotency_key: null, approval_id: approvalId }, changed))).toEqual({
+      ...mismatch,
+      is_closed: true,
+    });
     expect(await answerTo(lookUp({ approval_id: approvalId }))).toEqual(mismatch);
     expect(await isStored(record.id)).toBe(false);
     expect(await statusOf(approvalId)).toBe('expired');
@@ -562,8 +571,10 @@ describe('a suspend', () => {
     await answerTo(first);
     await askAsManyAsMay(api.deps, { passportId: passport.passport_id, gateId, waiting: 1 });
     const call = suspend();
-    for (const _repeat of [1, 2])
-      expect(await answerTo(call)).toEqual({ kind: 'blocked', reason: 'approvals_pending_exceeded' });
+    const blocked = { kind: 'blocked', reason: 'approvals_pending_exceeded', is_closed: true };
+    expect(await answerTo(call)).toEqual(blocked);
+    expect(await answerTo(call)).toEqual({ kind: 'voided' });
+    expect(await answerTo(suspend())).toEqual(blocked);
     expect(await leasedUnits()).toBe(50_000_000);
     expectError(await api.call({ url: `/v1/approvals/${call.approval_id}` }), 'approval_not_found');
     // Who waits already is found, by its own call and by another one of the same request.
@@ -571,7 +582,7 @@ describe('a suspend', () => {
     const copy = suspend({ held: [heldMoney(10_000_000)], request_hash: hashOf(2) }, 10_000_000);
     expect(await answerTo(copy)).toMatchObject({ approval_id: first.approval_id, is_new: false });
     await resolve(first.approval_id, 'deny');
-    expect(await answerTo(call)).toMatchObject({ kind: 'suspended', is_new: true });
+    expect(await answerTo(suspend())).toMatchObject({ kind: 'suspended', is_new: true });
   });
 
   it('of a request that waits already finds its approval, and leaves the money with the holder', async () => {
@@ -709,9 +720,10 @@ describe('a passport that was revoked meanwhile', () => {
     await revoke();
     const record = permitRecord();
     const refused = { kind: 'blocked', reason: 'passport_revoked' };
-    expect(await answerTo(permit({ idempotency_key: 'other' }, record))).toEqual(refused);
+    const closed = { ...refused, is_closed: true };
+    expect(await answerTo(permit({ idempotency_key: 'other' }, record))).toEqual(closed);
     expect(await answerTo(permit({}, record))).toEqual(refused);
-    expect(await answerTo(suspend())).toEqual(refused);
+    expect(await answerTo(suspend())).toEqual(closed);
     expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(refused);
     expect(await isStored(record.id)).toBe(false);
     expect(await leasedUnits()).toBe(25_000_000);

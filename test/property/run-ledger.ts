@@ -87,6 +87,7 @@ export class RunLedger {
   #free: number;
   #posted = 0;
   #held = 0;
+  #refusals = 0;
   readonly #leased: number[];
   readonly #settled = new Map<string, Settled>();
   readonly #approvals = new Map<string, Approval>();
@@ -160,8 +161,8 @@ export class RunLedger {
 
   /** Null: the first of two steps. `message`: what the steps belong to. */
   execute(call: LedgerCall, message: object): SettlementAnswer | null {
+    if (call.kind !== 'look_up') return this.#closing(call, this.#settle(call));
     if (this.isRevoked) return { kind: 'blocked', reason: 'passport_revoked' };
-    if (call.kind !== 'look_up') return call.kind === 'permit' ? this.#permit(call) : this.#suspend(call);
     const begun = this.#begun.get(message);
     const isKeysFirst = this.#mutant === 'keys_before_units';
     if (begun === undefined) {
@@ -254,9 +255,28 @@ export class RunLedger {
     if (used !== this.#posted) throw new Error(`${used} PERMITs stand, and ${this.#posted} units are posted`);
   }
 
+  #settle(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
+    if (this.isRevoked) return { kind: 'blocked', reason: 'passport_revoked' };
+    return call.kind === 'permit' ? this.#permit(call) : this.#suspend(call);
+  }
+
+  /** Of every second refusal: of the others the close fails, so that the sidecar voids them. */
+  #closing(call: LedgerCall, answer: SettlementAnswer): SettlementAnswer {
+    const isRefused = ['conflict', 'approval', 'blocked'].includes(answer.kind);
+    const isReplayedSuspend = answer.kind === 'replayed' && call.kind === 'suspend';
+    if (!isRefused && !isReplayedSuspend) return answer;
+    this.#refusals++;
+    if (this.#mutant === 'gives_back_refused' || this.#refusals % 2 === 0 || this.#settled.has(call.id))
+      return answer;
+    if (isRefused && this.#readings.has(call.reader)) return answer;
+    this.#settled.set(call.id, { call: null, isVoid: false, isWithdrawn: false });
+    if (isRefused) this.#readings.set(call.reader, null);
+    return { ...answer, is_closed: true } as SettlementAnswer;
+  }
+
   #permit(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
     const known = this.#settled.get(call.id);
-    if (known?.isVoid === true) return { kind: 'voided' };
+    if (known?.isVoid === true || known?.call === null) return { kind: 'voided' };
     if (known !== undefined && this.#mutant !== 'repeat_commits_again') return { kind: 'committed' };
     const earlier = known === undefined ? this.#claimed(call) : null;
     if (earlier !== null) return earlier;

@@ -59,6 +59,8 @@ interface Copy extends CopySpec {
   isRefused: boolean;
   isGone: boolean;
   isAskingLeases: boolean;
+  isWaiting: boolean;
+  waits: number;
   open: Open | null;
   voidSettlement: (() => void) | null;
   settlements: number;
@@ -168,6 +170,8 @@ export class RunWorld {
       isRefused: false,
       isGone: false,
       isAskingLeases: false,
+      isWaiting: false,
+      waits: 0,
       open: null,
       voidSettlement: null,
       settlements: 0,
@@ -259,6 +263,9 @@ export class RunWorld {
           sidecar.isRevocationKnown = true;
         });
     });
+    // Last of all, so that it is over only when nothing else happens by itself.
+    for (const copy of this.copies)
+      if (copy.isWaiting) due(`${copy.name} has waited`, () => this.#waited(copy));
     if (!this.ledger.isRevoked)
       fault('the passport is revoked', () => {
         this.ledger.isRevoked = true;
@@ -358,6 +365,9 @@ export class RunWorld {
         return;
       case 'look_up':
         copy.open = this.#newOpen(copy, { kind: 'look_up', id: '', isShort: copy.isRefused });
+        return;
+      case 'wait':
+        copy.isWaiting = true;
         return;
       case 'settle_permit':
         this.#settle(copy, 'permit');
@@ -467,6 +477,19 @@ export class RunWorld {
     const canTake = this.#sidecarOf(copy).available > 0;
     if (!canTake) copy.isRefused = true;
     this.#report(copy, { kind: canTake ? 'granted' : 'refused' });
+  }
+
+  #waited(copy: Copy): void {
+    copy.isWaiting = false;
+    copy.waits++;
+    if (this.#isOver(copy)) return;
+    copy.isRefused = false;
+    this.#report(copy, { kind: copy.waits > this.#waitsMax ? 'late' : 'waited' });
+  }
+
+  /** Where nothing fails, time is never over. */
+  get #waitsMax(): number {
+    return this.spec.faults === 0 ? 20 : 2;
   }
 
   #leasesLate(copy: Copy): void {

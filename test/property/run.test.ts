@@ -66,6 +66,12 @@ const worlds = fc.oneof(anyWorld, anySmallWorld);
 /** Copies of one request at one sidecar, where nothing fails. */
 const quietWorld: WorldSpec = { ...smallWorld, copies: [copy, copy, copy], faults: 0 };
 
+/** The same at two sidecars. */
+const quietWorlds: WorldSpec[] = [
+  { ...quietWorld, copies: [copy, { ...copy, sidecar: 1 }, copy, { ...copy, sidecar: 1 }] },
+  { ...quietWorld, limit: 2, copies: [copy, { ...copy, sidecar: 1 }, { ...copy, sidecar: 1 }] },
+];
+
 const choices = fc.array(fc.nat({ max: 10_000 }), { minLength: 20, maxLength: 60 });
 
 type NextEvent = (events: readonly WorldEvent[]) => WorldEvent | undefined;
@@ -112,11 +118,22 @@ const dueByNumber =
     return due[choice % Math.max(1, due.length)];
   };
 
-/** Throws unless every copy was answered with the same PERMIT. */
+/** Throws unless every copy was answered with the same PERMIT, and none of them had to ask once more. */
 function playQuietly(mutant: Mutant | null, chosen: readonly number[]): void {
-  const { copies } = play({ ...quietWorld, mutant }, chosen.map(dueByNumber));
-  expect(new Set(copies.map(({ told }) => JSON.stringify(told))).size).toBe(1);
-  expect(copies[0]?.told?.kind).toBe('PERMIT');
+  const copies = expectOneAnswer({ ...quietWorld, mutant }, chosen, 'PERMIT');
+  expect(copies.map(({ waits }) => waits)).toEqual(copies.map(() => 0));
+}
+
+function expectOneAnswer(
+  spec: WorldSpec,
+  chosen: readonly number[],
+  kind: 'PERMIT' | 'SUSPEND',
+): RunWorld['copies'] {
+  const { copies } = play(spec, chosen.map(dueByNumber));
+  const told = copies.map((each) => each.told);
+  expect(told).toEqual(copies.map(() => told[0]));
+  expect(told[0]?.kind).toBe(kind);
+  return copies;
 }
 
 describe('a run keeps its promises', () => {
@@ -135,6 +152,18 @@ describe('a run keeps its promises', () => {
     fc.assert(
       fc.property(choices, (chosen) => playQuietly(null, chosen)),
       { numRuns: runs({ short: 100, long: 100_000 }) },
+    );
+  });
+});
+
+describe('copies at two sidecars, in any order, where nothing fails', () => {
+  it.each(['PERMIT', 'SUSPEND'] as const)('are all answered one %s', (kind) => {
+    const anyQuiet = fc.constantFrom(...quietWorlds);
+    fc.assert(
+      fc.property(anyQuiet, choices, (spec, chosen) => {
+        expectOneAnswer({ ...spec, suspends: kind === 'SUSPEND' }, chosen, kind);
+      }),
+      { numRuns: runs({ short: 200, long: 100_000 }) },
     );
   });
 });

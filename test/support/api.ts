@@ -6,6 +6,7 @@ import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
 import { build } from '../../control-plane/app.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts';
+import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
@@ -30,6 +31,7 @@ import type { Role } from '../../shared/model/user.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import { type Answered, answerHolderOf } from './document.ts';
 import { testDatabase } from './postgres.ts';
 
@@ -158,6 +160,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     appending,
     draining: { isDraining: false },
     turns: decisionTurns(),
+    retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(),
     ownVoids: voids,
     sealer: masterSealer,

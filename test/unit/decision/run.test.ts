@@ -50,6 +50,8 @@ const events: Readonly<Record<RunEvent['kind'], RunEvent>> = {
   conflict: { kind: 'conflict' },
   blocked: { kind: 'blocked', reason: 'passport_revoked' },
   declined: { kind: 'declined' },
+  passed: { kind: 'passed' },
+  waited: { kind: 'waited' },
   away: { kind: 'away' },
   late: { kind: 'late' },
   written: { kind: 'written' },
@@ -61,6 +63,11 @@ const runIn: Readonly<Record<RunState, () => Run>> = {
   leasing: () => after(new Run(keyed), short),
   looking: () => after(new Run(presenting), unasked),
   settling: () => after(new Run(keyed), permit),
+  waiting: () => {
+    const run = after(new Run(keyed), permit);
+    run.on(events.passed);
+    return run;
+  },
   voiding: () => {
     const run = after(new Run(keyed), permit);
     run.on(events.late);
@@ -109,9 +116,11 @@ const table: Readonly<Record<RunState, Partial<Record<RunEvent['kind'], object>>
     conflict: { kind: 'answer', answer: { kind: 'error', code: 'idempotency_conflict' } },
     blocked: recordOf('passport_revoked'),
     declined: overloaded,
+    passed: { kind: 'wait' },
     away: recordOf('quota_unavailable'),
     late: { kind: 'void' },
   },
+  waiting: { waited: again, late: overloaded },
   voiding: { written: overloaded, late: overloaded },
   recording: { written: { kind: 'answer', answer: { kind: 'decision' } }, late: overloaded },
   answered: {},
@@ -182,8 +191,11 @@ describe('a limit that blocks a request with a key', () => {
     expect(looked(false).decided(overLimit, false)).toEqual({ kind: 'record', decision: overLimit });
   });
 
-  it('is no answer while somebody has: 503', () => {
-    expect(looked(true).decided(overLimit, false)).toEqual(overloaded);
+  it('is no answer while somebody has: it is decided anew in a moment, and looked up again', () => {
+    const run = looked(true);
+    expect(run.decided(overLimit, false)).toEqual({ kind: 'wait' });
+    expect(run.on(events.waited)).toEqual(again);
+    expect(run.decided(overLimit, false)).toEqual({ kind: 'look_up' });
   });
 
   it('is looked up anew after units were refused anew', () => {
