@@ -9,7 +9,7 @@ import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { readWindows } from '../quota/read-windows.ts';
 import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
-import type { ShortWindow } from '../quota/unused-units.ts';
+import { lentUnits, type ShortWindow } from '../quota/unused-units.ts';
 
 interface DrawnWindow extends WindowLimit {
   readonly counter: CounterKey;
@@ -75,6 +75,26 @@ export async function askedView(
     const available = Math.max(limit - leased, 0);
     return { limit, available, used: leased, isFinal: true, endsAtMs: window.endsAtMs };
   });
+  return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
+}
+
+/** The same view, in which units that are only lent do not count as used. */
+export async function withoutLent(
+  tx: Transaction,
+  { spend, rate }: DrawnWindows,
+  view: QuotaView,
+  nowMs: UnixMillis,
+): Promise<QuotaView> {
+  const drawn = [...spend, ...rate].map(({ counter, window }) => ({
+    counter,
+    window,
+    startsAtMs: windowAt(window, nowMs).startsAtMs,
+  }));
+  const lent = await lentUnits(tx, drawn, null);
+  const views = [...view.spend, ...view.rate].map((each, place) => ({
+    ...each,
+    used: Math.max(0, each.used - (lent[place] ?? 0)),
+  }));
   return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
 }
 

@@ -1,4 +1,5 @@
 import { mayBePending } from '../../shared/decision/check-approval.ts';
+import { isForAMoment } from '../../shared/decision/check-windows.ts';
 import { decide, permitCharge } from '../../shared/decision/decide.ts';
 import {
   type Charge,
@@ -21,7 +22,7 @@ import { takeUnits } from '../quota/take-units.ts';
 import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
 import type { CheckInput, EnforcementCall } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
-import { askedView, askFor, holdsFor, shortWindows } from './drawn-windows.ts';
+import { askedView, askFor, holdsFor, shortWindows, withoutLent } from './drawn-windows.ts';
 import { decisionsLimits } from './limits.ts';
 import { findWaiting } from './look-up.ts';
 import { newRecord } from './new-record.ts';
@@ -103,7 +104,7 @@ export class RunInTransaction {
   /** Null: it has to wait for what others have begun. The transaction is rolled back, and another one tries. */
   async answer(): Promise<RunAnswer | null> {
     this.#view = await this.#readView();
-    let effect = this.#decide();
+    let effect = await this.#decide();
     while (effect.kind !== 'answer') {
       if (effect.kind === 'wait') return null;
       effect = await this.#perform(effect);
@@ -140,10 +141,16 @@ export class RunInTransaction {
     }
   }
 
-  #decide(): RunEffect {
-    const { policy, facts, passport, nowMs } = this.#input;
+  async #decide(): Promise<RunEffect> {
+    const { policy, facts, passport, drawn, nowMs } = this.#input;
     const { request } = this;
-    const decision = decide(policy, facts, request, this.#view, nowMs);
+    let decision = decide(policy, facts, request, this.#view, nowMs);
+    const { limitMiss } = decision;
+    // Only what says how a limit was missed has to know what of it is lent.
+    if (limitMiss !== null && limitMiss.resetAtMs !== null && !isForAMoment(limitMiss)) {
+      this.#view = await withoutLent(this.#tx, drawn, this.#view, nowMs);
+      decision = decide(policy, facts, request, this.#view, nowMs);
+    }
     return this.#run.decided(
       decision,
       passport !== null && mayBePending(policy, passport, request, decision),

@@ -27,6 +27,7 @@ import {
 import { foldPosts } from './lease-posts.ts';
 import { moveUnits, type WindowMove } from './ledger.ts';
 import { quotaLimits } from './limits.ts';
+import { lentUnits } from './unused-units.ts';
 
 export type LeaseCallOutcome =
   | { readonly kind: 'answered'; readonly answer: LeaseAnswer }
@@ -89,7 +90,31 @@ export async function serveLeaseCall(
     return answerNext(tx, accountId, call, nowMs);
   });
   if (made > 0) await trimLeases(sql, nowMs);
-  return outcome;
+  return outcome.kind === 'answered'
+    ? { ...outcome, answer: await withLent(sql, call, outcome.answer) }
+    : outcome;
+}
+
+/** Says of windows that have run dry how much of them is only lent: what keeps a request for a moment. */
+async function withLent(
+  sql: Database,
+  { holder, asks }: LeaseCall,
+  { grants }: LeaseAnswer,
+): Promise<LeaseAnswer> {
+  const dry = grants.flatMap(({ granted, starts_at_ms: startsAtMs }, place) => {
+    const ask = asks[place];
+    if (ask === undefined || granted >= ask.units_needed) return [];
+    return [{ place, counter: counterKey(counterOfLease(ask)), window: ask.window, startsAtMs }];
+  });
+  if (dry.length === 0) return { grants };
+  const lent = await lentUnits(sql, dry, holder);
+  const byPlace = new Map(dry.map(({ place }, index) => [place, lent[index] ?? 0]));
+  return {
+    grants: grants.map((grant, place) => {
+      const units = byPlace.get(place);
+      return units === undefined ? grant : { ...grant, lent: units };
+    }),
+  };
 }
 
 interface Answered {

@@ -110,7 +110,7 @@ export interface WindowView {
   readonly limit: number;
   /** Units that can be taken at once. */
   readonly available: number;
-  /** Units that are taken or given out to others, as far as known. */
+  /** Units that are taken, or used by others, as far as known; without those that are only lent. */
   readonly used: number;
   /** The ledger was asked for this request: what is not available is not to be had now. */
   readonly isFinal: boolean;

@@ -242,6 +242,8 @@ export const limits = {
    * with the call (contract §6).
    */
   leaseIdleMs: 600,
+  /** Units that are lent and not used are back after this (contract §6). */
+  lentUnitsMsMax: 2 * secondMs,
   leaseSweepMs: 200,
   /** Windows of the quota ledger in one statement: all of them stay locked until it commits. */
   quotaWindowsPerCallMax: 500,

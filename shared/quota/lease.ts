@@ -9,6 +9,8 @@ export interface LeaseGrant {
   readonly granted: number;
   /** All units given out in the window, these included. */
   readonly leased: number;
+  /** The part of them that other holders were lent and have not used on record; absent: not known. */
+  readonly lent?: number;
   readonly startsAtMs: UnixMillis;
   readonly endsAtMs: UnixMillis;
   /** By the grantor's clock, when it granted. */
@@ -71,6 +73,8 @@ export class Lease {
   #granted = 0;
   /** Leased by all holders at the ledger's last answer, less what was returned since. */
   #leased = 0;
+  /** Of these, lent to others and not used on record, by the last answer that said so. */
+  #lentToOthers = 0;
   #startsAtMs: UnixMillis | null = null;
   #endsAtMs: UnixMillis | null = null;
   /** Infinity while empty. */
@@ -119,9 +123,9 @@ export class Lease {
     return this.#granted;
   }
 
-  /** Units that are taken, or given out to others, as far as known. */
+  /** Units that are taken, or used by others, as far as known. */
   get used(): number {
-    return this.#leased - this.#available;
+    return Math.max(this.#taken, this.#leased - this.#available - this.#lentToOthers);
   }
 
   /** Null while empty. */
@@ -182,6 +186,7 @@ export class Lease {
     // Never less than what is here, whatever the ledger says: what a holder passed on it may have freed
     // before the holder heard of it.
     this.#leased = Math.max(grant.leased, this.#granted);
+    this.#lentToOthers = grant.lent ?? 0;
     const isCut = grant.granted < grant.unitsNeeded + grant.unitsAhead;
     this.#capacity = isCut ? Math.max(0, grant.granted - grant.unitsNeeded) : Number.POSITIVE_INFINITY;
     this.#assertWhole();
@@ -253,6 +258,7 @@ export class Lease {
     this.#returning = 0;
     this.#granted = 0;
     this.#leased = 0;
+    this.#lentToOthers = 0;
     this.#startsAtMs = null;
     this.#endsAtMs = null;
     this.#overAtMs = Number.POSITIVE_INFINITY;

@@ -1,11 +1,13 @@
 import { type Static, Type } from 'typebox';
-import type { Decision } from '../decision/facts.ts';
+import { isForAMoment } from '../decision/check-windows.ts';
+import type { Decision, LimitMiss } from '../decision/facts.ts';
 import { reasons } from '../decision/reasons.ts';
 import type { FirstPermit } from '../decision/run.ts';
 import { assert, must, unreachable } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import { checkNames, decisionReasons, type Outcome } from '../model/decision.ts';
 import type { ApprovalId, AttestationId, GateId } from '../model/ids.ts';
+import { limits } from '../model/limits.ts';
 import { type MicroUsd, renderUsd } from '../model/money.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
@@ -245,13 +247,17 @@ function explain(
     retry:
       resetAtMs === null
         ? { retryable: false, after_ms: null }
-        : { retryable: true, after_ms: Math.max(0, resetAtMs - nowMs) },
+        : { retryable: true, after_ms: waitMs(limitMiss, Math.max(0, resetAtMs - nowMs)) },
     limit: render(limit),
     used: render(used),
     requested: render(requested),
     reset_at: resetAtMs === null ? null : renderTime(resetAtMs),
   };
 }
+
+/** Until its window ends, or until units come back that are only lent. */
+const waitMs = (miss: LimitMiss, untilEndMs: number): number =>
+  isForAMoment(miss) ? Math.min(untilEndMs, limits.lentUnitsMsMax) : untilEndMs;
 
 const renderMoney = (units: number): number => renderUsd(units as MicroUsd);
 const renderCount = (requests: number): number => requests;

@@ -67,7 +67,9 @@ export function finalView(view: HeldView, shortage: Shortage): HeldView {
 }
 
 function finalWindow(window: HeldWindow, shortage: Shortage): WindowView {
-  const { limit, available, used, endsAtMs } = window.lease;
+  const { limit, available, endsAtMs } = window.lease;
+  // What a settlement holds until its outcome is known is lent to it.
+  const used = Math.max(0, window.lease.used - window.reservedUnits);
   return { limit, available, used, isFinal: isAbout(shortage, window), endsAtMs };
 }
 

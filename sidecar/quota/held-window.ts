@@ -27,8 +27,9 @@ export class HeldWindow {
   waiting = 0;
   /** The call in flight asks for more of it, or returns some. */
   isInCall = false;
-  /** Charges that may still be given back. */
+  /** Charges that may still be given back, and their units. */
   reserved = 0;
+  reservedUnits = 0;
   /**
    * On the monotonic clock: a ledger that had too little left is not asked again at once. -Infinity since it
    * had enough.

@@ -248,10 +248,11 @@ export class LeaseCalls {
     for (const [place, ask] of [...call.asks.values()].entries()) {
       const grant = must(grants[place], 'each ask is answered');
       const { window, unitsNeeded, unitsAhead } = ask;
-      const { granted: units, leased, starts_at_ms: startsAtMs, ends_at_ms: endsAtMs } = grant;
+      const { granted: units, leased, lent, starts_at_ms: startsAtMs, ends_at_ms: endsAtMs } = grant;
       const times = { startsAtMs, endsAtMs, leftMs: grant.left_ms, sentAtMs };
       const wasHeld = window.lease.startsAtMs === startsAtMs;
-      window.lease.grant({ granted: units, leased, ...times, unitsNeeded, unitsAhead }, nowMs);
+      const given = { granted: units, leased, ...(lent === undefined ? {} : { lent }) };
+      window.lease.grant({ ...given, ...times, unitsNeeded, unitsAhead }, nowMs);
       if (window.lease.startsAtMs === startsAtMs) {
         window.leaseId = grant.lease_id ?? (wasHeld ? window.leaseId : null);
       }

@@ -25,7 +25,10 @@ export class Reservation {
     const spend = moneyMicroUsd === 0 ? [] : view.spendWindows.map((window) => partOf(window, moneyMicroUsd));
     const rate = requests === 0 ? [] : view.rateWindows.map((window) => partOf(window, requests));
     this.#parts = [...spend, ...rate];
-    for (const { window } of this.#parts) window.reserved++;
+    for (const { window, units } of this.#parts) {
+      window.reserved++;
+      window.reservedUnits += units;
+    }
   }
 
   /** Of which something was taken. */
@@ -57,7 +60,10 @@ export class Reservation {
   #end(): void {
     assert(!this.#isEnded, 'a reservation ends once');
     this.#isEnded = true;
-    for (const { window } of this.#parts) window.reserved--;
+    for (const { window, units } of this.#parts) {
+      window.reserved--;
+      window.reservedUnits -= units;
+    }
   }
 }
 

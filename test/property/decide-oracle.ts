@@ -275,7 +275,9 @@ function windowObjection(
   const [hopeless] = windows.filter(({ limit }) => units > limit);
   if (hopeless !== undefined) return { reason, miss: missOf(hopeless, null) };
   const lacking = windows.filter(({ available }) => units > available);
-  const [last] = lacking.filter((each) => each.isFinal).toSorted((a, b) => b.endsInMs - a.endsInMs);
+  // What is only lent comes back before any window ends.
+  const waitOf = ({ limit, used, endsInMs }: Window) => (used + units <= limit ? endsInMs / 1_000 : endsInMs);
+  const [last] = lacking.filter((each) => each.isFinal).toSorted((a, b) => waitOf(b) - waitOf(a));
   if (last !== undefined) return { reason, miss: missOf(last, last.endsInMs) };
   return lacking.length > 0 ? { reason: 'quota_unavailable', unknown: 'leases' } : null;
 }

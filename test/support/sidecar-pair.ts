@@ -36,7 +36,10 @@ export interface SidecarPair {
    * Runs `during` while a transaction of somebody else holds these tables, so that whoever wants to change
    * them waits.
    */
-  whileLocked<T>(tables: 'quota_windows' | 'settlements' | 'approvals', during: () => Promise<T>): Promise<T>;
+  whileLocked<T>(
+    tables: 'quota_windows' | 'settlements' | 'approvals' | 'sidecar_epochs',
+    during: () => Promise<T>,
+  ): Promise<T>;
   close(): Promise<void>;
 }
 
