@@ -26,7 +26,7 @@ export function bodyOf(request: IncomingMessage, parsed: unknown): IncomingBody 
 }
 
 /** Whether bytes follow the head of the request, whatever its method and Content-Type are. */
-export function announcesBody(request: IncomingMessage): boolean {
+function announcesBody(request: IncomingMessage): boolean {
   const { headers } = request;
   if (headers['transfer-encoding'] !== undefined) return true;
   const length = headers['content-length'];
