@@ -41,8 +41,8 @@ export async function appendAuditEntry(
 
 /**
  * One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held
- * it before. The head row moves with each entry that is inserted, by a trigger: replicas of the version before
- * move it too, and know nothing of it.
+ * it before. The head row moves with each entry that is inserted, by a trigger: replicas of the version
+ * before move it too, and know nothing of it.
  */
 async function lockHead(tx: Transaction, { accountId, mode }: Owner): Promise<AuditHead> {
   const [, [last]] = await Promise.all([

@@ -2,8 +2,8 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 
 /**
- * One page of a list. `rows` answers at most `limit` items behind `page.behind`, in descending order of the id
- * that `idOf` answers; `count` is asked for the first page of a walk alone.
+ * One page of a list. `rows` answers at most `limit` items behind `page.behind`, in descending order of the
+ * id that `idOf` answers; `count` is asked for the first page of a walk alone.
  */
 export async function readPage<Item>(
   page: PagePlace,

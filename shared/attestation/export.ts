@@ -16,7 +16,7 @@ import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
  *   agent-trust.attestations.v1  2026-11
  *     2026-11-22  records have `refers_to` and `source_account`; those written before lack both, and verify
  *                 as they are
- *     2026-11-26  `end` has `broken` where a chain is not whole in the database; without one it is as before
+ *     2026-11-26  `end` has `broken` where a chain is not whole in the database; without, it is as before
  */
 const exportFormat = 'agent-trust.attestations.v1';
 

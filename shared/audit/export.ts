@@ -17,7 +17,7 @@ import { closed, nullable } from '../wire/fields.ts';
  *
  * format history
  *   agent-trust.audit.v1  2026-11
- *     2026-11-26  `end` has `broken` where the chain is not whole in the database; without one it is as before
+ *     2026-11-26  `end` has `broken` where the chain is not whole in the database; without, it is as before
  */
 const auditFormat = 'agent-trust.audit.v1';
 

@@ -51,8 +51,8 @@ export interface ApprovalRule {
 export interface TrustedIssuerList {
   readonly own: boolean;
   readonly named: readonly IssuerId[];
-  /** How many of the named ones stand before `own`: what was chosen is shown in its order. */
-  readonly ownAt: number;
+  /** How many of the named ones stand before `own`, where some do: what was chosen is shown in its order. */
+  readonly ownAt?: number;
 }
 
 /**

@@ -233,13 +233,14 @@ function parseTrustedIssuers(given: readonly string[], param: string): TrustedIs
       );
     }
   }
-  return { own: ownAt !== null, named: [...named], ownAt: ownAt ?? 0 };
+  const list = { own: ownAt !== null, named: [...named] };
+  return ownAt === null || ownAt === 0 ? list : { ...list, ownAt };
 }
 
 function renderTrustedIssuers(trusted: TrustedIssuerList | 'any'): string[] {
   if (trusted === 'any') return ['*'];
   const named: string[] = [...trusted.named];
-  return trusted.own ? named.toSpliced(trusted.ownAt, 0, ownIssuers) : named;
+  return trusted.own ? named.toSpliced(trusted.ownAt ?? 0, 0, ownIssuers) : named;
 }
 
 /**

@@ -112,5 +112,5 @@ it('both documents name the version of the API, and that of the program', async 
   const sidecars = (await answer.json()) as { info: object; paths: object };
   for (const { info } of [own, sidecars])
     expect(info).toMatchObject({ version: '1.0', 'x-service-version': packageVersion });
-  expect(Object.keys(sidecars.paths)).toContain('/{gate_id}');
+  expect(Object.keys(sidecars.paths)).toContain('/{id}');
 });

@@ -45,7 +45,7 @@ describe('the document of a sidecar', () => {
       'POST /v1/gates/{id}/check',
       'POST /v1/gates/{id}/check/batch',
       'GET /v1/stream',
-      'GET /{gate_id}',
+      'GET /{id}',
     ]);
     expect(document.servers.map(({ url }) => url)).toEqual(['/']);
     const text = JSON.stringify(document);

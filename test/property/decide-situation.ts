@@ -258,7 +258,6 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
         ? trusted
         : {
             own: trusted.includes('own'),
-            ownAt: 0,
             named: trusted.flatMap((each) => (each === 'own' ? [] : [issuers[each]])),
           },
   };

@@ -45,7 +45,7 @@ export function forwardAuthOperations(
     security: [],
     parameters: [
       {
-        name: 'gate_id',
+        name: 'id',
         in: 'path',
         required: true,
         description: 'Id of the gate.',
@@ -65,5 +65,5 @@ export function forwardAuthOperations(
       503: answer('No decision: not ready or overloaded.', retry),
     },
   };
-  return { '/{gate_id}': { get: authorize } };
+  return { '/{id}': { get: authorize } };
 }

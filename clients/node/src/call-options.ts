@@ -18,9 +18,9 @@ export interface CreateOptions extends CallOptions {
 
 /**
  * A list of the API. `await` it for the first page, or go through all items of all pages with `for await`.
- * Each use asks the service anew. A walk follows `next_cursor`: items that come and go meanwhile make no other
- * item come twice or be passed over. A service before version 0.3 has no cursors on most lists, and is walked
- * by `offset`, which shifts.
+ * Each use asks the service anew. A walk follows `next_cursor`: items that come and go meanwhile make no
+ * other item come twice or be passed over. A service before version 0.3 has no cursors on most lists, and is
+ * walked by `offset`, which shifts.
  */
 export interface List<Item, Page> extends AsyncIterable<Item>, PromiseLike<Page> {
   /** All pages, one after another. */

@@ -65,7 +65,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 demand(record[LINK] == previous, "the link to the record before is wrong")
                 resolution, refers_to = record["resolution"], record.get("refers_to", record["resolution"])
                 demand((resolution is None) == (refers_to is None), "refers_to does not fit")
-                demand(sequence > first or record["timestamp"] >= (manifest["since"] or ""), "it is before since")
+                demand(sequence > first or record["timestamp"] >= (manifest["since"] or ""), "before since")
                 body = {name: record[name] for name in record if name not in ("hash", "signature")}
                 previous = "sha256:" + hashlib.sha256(canonical(body)).hexdigest()
                 demand(record["hash"] == previous, "the hash does not match the record")

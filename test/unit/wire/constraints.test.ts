@@ -41,7 +41,7 @@ describe('constraints of a gate', () => {
         unpriced: 'block',
       },
       rateLimits: { requestsPerMinute: 0, requestsPerHour: 10, requestsPerDay: 100, per: 'passport' },
-      piiControls: { mode: 'redact', types: ['email', 'iban'] },
+      piiControls: { mode: 'redact', types: ['iban', 'email'] },
       approvals: { aboveMicroUsd: 500_000, permissions: ['orders:*'], expiresInMs: 60_000 },
       allowedDomains: ['api.example.com', '*.xn--bcher-kva.example'],
       trustedIssuers: { own: false, named: [issuerId] },
@@ -73,9 +73,9 @@ describe('constraints of a gate', () => {
 
   it('read own in a list as the issuers of the account, and write it back', () => {
     const read = gate({ trusted_issuers: [issuerId, 'own'], spend_limits: { unpriced: 'permit' } });
-    expect(read.trustedIssuers).toEqual({ own: true, named: [issuerId] });
+    expect(read.trustedIssuers).toEqual({ own: true, named: [issuerId], ownAt: 1 });
     expect(renderConstraints(read)).toEqual({
-      trusted_issuers: ['own', issuerId],
+      trusted_issuers: [issuerId, 'own'],
       spend_limits: { unpriced: 'permit' },
     });
   });
