@@ -3,6 +3,7 @@ import type { PiiFinding } from '../model/attestation.ts';
 import type { PiiType } from '../model/constraints.ts';
 import { limits } from '../model/limits.ts';
 import type { PiiScan } from '../model/pii.ts';
+import { decodings } from './decode-text.ts';
 import { findPersonalData, markerOf } from './find-personal-data.ts';
 import { foldText } from './fold-text.ts';
 import { scanPii } from './scan-pii.ts';
@@ -16,8 +17,8 @@ export interface RedactedRequest {
 
 /**
  * A copy of `request` without its personal data of these types, names of members included; the request stays
- * as it is. A text in which something was replaced comes back in the form that was scanned (`foldText`), any
- * other unchanged. Scanned again, the copy holds nothing; it may be longer than the original, and then too
+ * as it is. A text in which something was replaced comes back in the form that was scanned (`foldText`), one
+ * that holds it in percent or form encoding alone as the mark and nothing else, any other unchanged. Scanned again, the copy holds nothing; it may be longer than the original, and then too
  * long for a scan. Throws InvariantError for a request whose scan is not complete: nobody knows what else it
  * holds, so it is blocked and not redacted. Whoever has scanned this request for these types already hands
  * the scan over.
@@ -80,10 +81,23 @@ function redactText(text: string, name: string, types: readonly PiiType[]): stri
     const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
     const found = findPersonalData(folded, name, types, checks);
     const [first] = found;
-    if (first === undefined) return clean;
+    if (first === undefined) return hiddenIn(folded, name, types) ?? clean;
     clean = look === looksMax - 1 ? markerOf(first.type) : replaced(folded, found);
   }
   return clean;
+}
+
+/**
+ * The mark for a text that holds personal data in encoded form alone; null: it holds none. Its place in the
+ * text as it was sent is not known, so that the whole text is taken out.
+ */
+function hiddenIn(folded: string, name: string, types: readonly PiiType[]): string | null {
+  const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
+  for (const decoded of decodings(folded)) {
+    const [first] = findPersonalData(foldText(decoded), name, types, checks);
+    if (first !== undefined) return markerOf(first.type);
+  }
+  return null;
 }
 
 function replaced(text: string, found: ReturnType<typeof findPersonalData>): string {

@@ -2,6 +2,7 @@ import type { PiiFinding } from '../model/attestation.ts';
 import { type PiiType, piiTypes } from '../model/constraints.ts';
 import { limits } from '../model/limits.ts';
 import type { PiiScan } from '../model/pii.ts';
+import { decodings } from './decode-text.ts';
 import { findPersonalData } from './find-personal-data.ts';
 import { foldText } from './fold-text.ts';
 import type { PhoneChecks } from './phone.ts';
@@ -13,7 +14,7 @@ import type { PhoneChecks } from './phone.ts';
  * where a pointer would be too long, hold U+0000 or pass through a name that is personal data itself, it
  * stops at the object before, and where all of them would be longer than limits.piiPointersJsonCharsMax, at
  * the request itself. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent
- * or after NFKC, whichever is more, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
+ * or after NFKC, whichever is more, and once more for each time that it is decoded, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
  */
 export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
   const scan: Scan = {
@@ -74,14 +75,21 @@ function scanMember(scan: Scan, step: string | number, value: unknown, name: str
 }
 
 function scanText(scan: Scan, text: string, name: string): void {
+  const folded = scanForm(scan, text, name);
+  for (const decoded of decodings(folded)) scanForm(scan, decoded, name);
+}
+
+/** Returns what was looked at. */
+function scanForm(scan: Scan, text: string, name: string): string {
   // What fits of the first text that does not is still looked at, for the mode that lets it through.
   const folded = foldText(text.slice(0, scan.charsLeft));
   scan.isCut ||= Math.max(text.length, folded.length) > scan.charsLeft;
   const scanned = folded.slice(0, scan.charsLeft);
   scan.charsLeft = Math.max(0, scan.charsLeft - Math.max(text.length, folded.length));
   // The room is counted on when the list is full: whether the scan is complete does not depend on it.
-  if (scan.findings.size >= limits.piiFindingsMax) return;
+  if (scan.findings.size >= limits.piiFindingsMax) return scanned;
   for (const type of typesIn(scan, scanned, name)) addFinding(scan, type);
+  return scanned;
 }
 
 function typesIn({ wanted, checks }: Scan, text: string, name: string): PiiType[] {
@@ -115,9 +123,12 @@ function pointerTo(path: readonly (string | number)[]): string {
 function mayContain(step: string | number): boolean {
   if (typeof step === 'number') return true;
   const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };
+  const folded = foldText(step);
   return (
     step.isWellFormed() &&
     !step.includes('\0') &&
-    findPersonalData(foldText(step), '', piiTypes, checks).length === 0
+    [folded, ...decodings(folded)].every(
+      (form) => findPersonalData(foldText(form), '', piiTypes, checks).length === 0,
+    )
   );
 }
