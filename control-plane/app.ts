@@ -21,6 +21,7 @@ import { gateRoutes } from './gates/routes.ts';
 import { errorReplies, installErrorReplies } from './http/error-reply.ts';
 import { installJsonBody } from './http/json-body.ts';
 import { installRequestMetrics } from './http/metrics.ts';
+import { installContentEncoding, installSingleHeaders } from './http/request-headers.ts';
 import { installRequestId, requestIdMaker } from './http/request-id.ts';
 import { installValidation } from './http/validation.ts';
 import { issuerRoutes } from './issuers/routes.ts';
@@ -49,8 +50,8 @@ import { webhookRoutes } from './webhooks/routes.ts';
  * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the
  * background; `close()` ends what it did start, and leaves the dependencies to whoever made them.
  *
- * Hooks run in this order: request id, authentication, plan limits, scope, idempotency key, body, validation,
- * route.
+ * Hooks run in this order: request id, headers that come once, authentication, plan limits, scope, content
+ * encoding, idempotency key, body, validation, route.
  */
 export function build(deps: Deps): FastifyInstance {
   const replies = errorReplies(deps);
@@ -81,9 +82,11 @@ export function build(deps: Deps): FastifyInstance {
   installRequestMetrics(app, deps);
   installDatabaseFigures(deps);
   installOpenApi(app, deps);
+  installSingleHeaders(app);
   installAuth(app, deps);
   installPlanLimits(app, deps);
   installScopes(app);
+  installContentEncoding(app);
   installJsonBody(app);
   installIdempotency(app, deps, replies);
   installValidation(app);

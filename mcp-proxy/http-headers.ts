@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { trimBlanks } from '../shared/wire/request-headers.ts';
 
 /** Of one connection, and not of the message (RFC 9110 §7.6.1). */
 const hopByHop: ReadonlySet<string> = new Set([
@@ -59,7 +60,7 @@ export function passedHeaders(
   { rawHeaders, headers }: IncomingMessage,
   isDropped: (name: string, value: string) => boolean,
 ): string[] {
-  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
+  const named = (headers.connection ?? '').split(',').map((name) => trimBlanks(name).toLowerCase());
   const passed: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);

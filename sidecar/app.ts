@@ -1,6 +1,6 @@
 import type { RequestWriter } from '../shared/crypto/request-writer.ts';
 import type { CompiledRoutes } from '../shared/decision/compile-routes.ts';
-import { ApiError } from '../shared/errors/api-error.ts';
+import { ApiError, invalidRequest } from '../shared/errors/api-error.ts';
 import { unreachable } from '../shared/errors/assert.ts';
 import type { RequestId } from '../shared/model/ids.ts';
 import { limits } from '../shared/model/limits.ts';
@@ -8,6 +8,7 @@ import type { UnixMillis } from '../shared/model/time.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
+import { isIdentity } from '../shared/wire/request-headers.ts';
 import { authzenConfiguration } from './authzen/configuration.ts';
 import { echoRequestId } from './authzen/echo-request-id.ts';
 import { evaluate } from './authzen/evaluate.ts';
@@ -96,10 +97,13 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       case 'check':
       case 'enforce':
         refuseWhereDisowned(observed.following.mustNotServe);
-        return enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId, nowMs);
+        return reading(
+          enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId, nowMs),
+          { head, requestId },
+        );
       case 'check_batch':
         refuseWhereDisowned(observed.following.mustNotServe);
-        return checkBatch(deps, enforcer.admit(head, route.gateId, requestId));
+        return reading(checkBatch(deps, enforcer.admit(head, route.gateId, requestId)), { head, requestId });
       case 'forward_auth':
         return admitForwarded(route, head, requestId);
       case 'stream':
@@ -155,7 +159,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
     try {
       refuseWhereDisowned(observed.following.mustNotServe);
       const { gateId: _, ...evaluator } = enforcer.admit(head, null, requestId);
-      return evaluate(deps, evaluator, kind === 'evaluations');
+      return reading(evaluate(deps, evaluator, kind === 'evaluations'), { head, requestId });
     } catch (error) {
       return expected(error, requestId);
     }
@@ -166,7 +170,10 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       const nowMs = clock.now();
       const requestId = random.newId('req', nowMs);
       try {
-        return serve(routes.of(head), { head, requestId, nowMs });
+        const route = routes.of(head);
+        // A proxy asks for an agent, and understands 401: see shownPassport.
+        if (route.kind !== 'forward_auth') refuseRepeated(head);
+        return serve(route, { head, requestId, nowMs });
       } catch (error) {
         return expected(error, requestId);
       }
@@ -193,6 +200,19 @@ interface Arrived {
   readonly requestId: RequestId;
   readonly nowMs: UnixMillis;
 }
+
+function refuseRepeated({ repeated }: RequestHead): void {
+  if (repeated !== null) throw invalidRequest(repeated, `Send the header ${repeated} once.`);
+}
+
+/** What becomes of a body, whose sender may ask: it is read as it comes, or not at all. */
+const reading = <Outcome extends BodyHandler | LargeBody>(
+  outcome: Outcome | Reply,
+  { head, requestId }: Pick<Arrived, 'head' | 'requestId'>,
+): Outcome | Reply =>
+  isIdentity(head.contentEncoding) || 'status' in outcome
+    ? outcome
+    : errorReply(new ApiError('unsupported_media_type'), requestId);
 
 const noHeaders: readonly string[] = [];
 const authzenHeaders: readonly string[] = ['x-request-id'];

@@ -1,4 +1,5 @@
 import { invalidRequest } from '../../shared/errors/api-error.ts';
+import { trimBlanks } from '../../shared/wire/request-headers.ts';
 
 /** The tag in its quotes (RFC 9110 §8.8.3); always a strong one. */
 export const entityTag = (opaque: string): string => `"${opaque}"`;
@@ -23,7 +24,7 @@ function parseTags(text: string): readonly GivenTag[] | null {
     if (match === null) return null;
     tags.push({ tag: match[2] ?? '', isWeak: match[1] !== undefined });
   }
-  return tags.length === 0 || text.trimEnd().endsWith(',') ? null : tags;
+  return tags.length === 0 || trimBlanks(text).endsWith(',') ? null : tags;
 }
 
 /**
@@ -32,7 +33,7 @@ function parseTags(text: string): readonly GivenTag[] | null {
  * that is not understood must not be passed over.
  */
 export function readIfMatch(header: string | undefined): TagCondition {
-  if (header === undefined || header.trim() === '*') return () => true;
+  if (header === undefined || trimBlanks(header) === '*') return () => true;
   const tags = parseTags(header);
   if (tags === null)
     throw invalidRequest('If-Match', 'If-Match must be * or a list of tags in double quotes.');
@@ -45,6 +46,6 @@ export function readIfMatch(header: string | undefined): TagCondition {
  */
 export function isKnownTo(header: string | undefined, currentTag: string): boolean {
   if (header === undefined) return false;
-  if (header.trim() === '*') return true;
+  if (trimBlanks(header) === '*') return true;
   return (parseTags(header) ?? []).some(({ tag }) => tag === currentTag);
 }

@@ -44,7 +44,7 @@ export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): 
 }
 
 /** `application/json`, or a type that is more specific and ends in `+json`. */
-const jsonPattern = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
+const jsonPattern = /^application\/([\w.-]+\+)?json[ \t]*(;|$)/i;
 
 /** Taken over as they are; the library judges them. `client_secret` only so that it is refused. */
 const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'client_secret'];

@@ -34,7 +34,7 @@ export function registrationRoutes(deps: OAuthDeps): FastifyPluginAsync {
       bodyLimit: oauthLimits.clientDocumentBytesMax,
       config: { scope: null },
       errorHandler: (error, request, reply) => {
-        if (!(error instanceof ApiError) || error.status >= 500)
+        if (!(error instanceof ApiError) || error.status !== 400)
           return app.errorHandler(error, request, reply);
         refuse(reply, 400, 'invalid_client_metadata', error.message);
       },

@@ -41,6 +41,7 @@ function libraryRoutes(
   const handOver = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { answer } = await server();
     standAt(new URL(deps.baseUrl), request);
+    request.raw.url = withoutNonce(request.raw.url ?? '');
     reply.hijack();
     reply.raw.setHeader('x-request-id', request.id);
     // RFC 6749 §5.1 asks for it beside `Cache-Control`, which the library sets.
@@ -55,6 +56,17 @@ function libraryRoutes(
       app.route({ method, url, exposeHeadRoute: false, config, handler: handOver });
     }
   };
+}
+
+/**
+ * A nonce comes back in an ID token (OpenID Connect Core §3.1.2.1), of which there are none here. The library
+ * refuses what has one without the scope `openid`; clients that send it always are served all the same.
+ */
+function withoutNonce(url: string): string {
+  const [path = '', ...query] = url.split('?');
+  const parameters = query.join('?').split('&');
+  const kept = parameters.filter((each) => !/^nonce(?:=|$)/.test(each));
+  return kept.length === parameters.length ? url : `${path}?${kept.join('&')}`;
 }
 
 /**

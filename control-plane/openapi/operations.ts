@@ -38,6 +38,7 @@ const ofLoginSteps = [
   'service_unavailable',
   'invalid_json',
   'body_too_large',
+  'unsupported_media_type',
   'cross_site_request',
 ] as const;
 
@@ -427,7 +428,13 @@ export const operations: Readonly<Record<string, OperationText>> = {
     description:
       'Answers with what `navigator.credentials.get` takes (WebAuthn), and sets a cookie that binds its challenge to this browser for ten ' +
       'minutes. Send it like a login.',
-    errors: ['invalid_request', 'invalid_json', 'body_too_large', 'cross_site_request'],
+    errors: [
+      'invalid_request',
+      'invalid_json',
+      'body_too_large',
+      'unsupported_media_type',
+      'cross_site_request',
+    ],
     headers: ['Set-Cookie'],
   },
   'POST /v1/session/passkey': {

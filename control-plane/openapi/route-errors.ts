@@ -26,7 +26,12 @@ const ofCallers: readonly ErrorCode[] = [
   'service_unavailable',
 ];
 /** A browser session makes each of them from our own pages only. */
-const ofChanges: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'cross_site_request'];
+const ofChanges: readonly ErrorCode[] = [
+  'invalid_json',
+  'body_too_large',
+  'unsupported_media_type',
+  'cross_site_request',
+];
 
 /** The codes that an operation can answer, by status in ascending order. */
 export function errorsOfRoute(route: RouteFacts): ReadonlyMap<number, readonly ErrorCode[]> {

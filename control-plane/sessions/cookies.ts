@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { secondMs } from '../../shared/model/time.ts';
+import { trimBlanks } from '../../shared/wire/request-headers.ts';
 import { sessionsLimits } from './limits.ts';
 
 /**
@@ -22,7 +23,7 @@ export const renderDeviceCookie = (value: string): string =>
 export function readCookie({ cookie }: IncomingHttpHeaders, name: string): string | null {
   const values = (cookie ?? '').split(';').flatMap((pair) => {
     const at = pair.indexOf('=');
-    return at >= 0 && pair.slice(0, at).trim() === name ? [pair.slice(at + 1).trim()] : [];
+    return at >= 0 && trimBlanks(pair.slice(0, at)) === name ? [trimBlanks(pair.slice(at + 1))] : [];
   });
   return values.length === 1 ? (values[0] ?? null) : null;
 }

@@ -3,6 +3,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts';
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import { trimBlanks } from '../../shared/wire/request-headers.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
@@ -134,7 +135,7 @@ export function pauseBefore(tries: number, random: Random): number | null {
  * `webhooksLimits.webhookRetryAfterMsMax`.
  */
 export function retryAfterMs({ headers }: Pick<GuardedAnswer, 'headers'>, nowMs: UnixMillis): number | null {
-  const text = headers['retry-after']?.trim() ?? '';
+  const text = trimBlanks(headers['retry-after'] ?? '');
   const askedMs = /^\d+$/.test(text) ? Number(text) * secondMs : dateOf(text) - nowMs;
   return askedMs > 0 ? Math.min(askedMs, webhooksLimits.webhookRetryAfterMsMax) : null;
 }

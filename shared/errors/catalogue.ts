@@ -63,6 +63,10 @@ export const catalogue = {
     status: 412,
     message: 'The resource has changed since you read it.',
   },
+  unsupported_media_type: {
+    status: 415,
+    message: 'The body must be sent as it is, without a Content-Encoding.',
+  },
   rate_limited: { status: 429, message: 'The plan limit of this account is used up.' },
   internal_error: { status: 500, message: 'Internal error.' },
   overloaded: { status: 503, message: 'The service is overloaded. Try again shortly.' },

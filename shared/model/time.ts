@@ -26,16 +26,23 @@ export const renderTime = (timeMs: UnixMillis): string => new Date(timeMs).toISO
 export const renderOptionalTime = (timeMs: UnixMillis | null): string | null =>
   timeMs === null ? null : renderTime(timeMs);
 
-const isoDateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+const isoDateTime =
+  /^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
 
 /**
- * Reads an RFC 3339 date-time; digits beyond the millisecond are cut.
- * Returns null for anything else, also for dates that do not exist (30 February).
+ * Reads an RFC 3339 date-time; digits beyond the millisecond are cut. Unix time has no leap seconds: 23:59:60
+ * UTC is the moment one second after 23:59:59, which is the first of the next day.
+ * Returns null for anything else, also for dates that do not exist (30 February), for hour 24, and for second
+ * 60 at another time of the day.
  */
 export function parseTime(text: string): UnixMillis | null {
-  if (!isoDateTime.test(text)) return null;
-  const timeMs = Date.parse(text);
-  if (!isUnixMillis(timeMs)) return null;
+  const [, , second] = isoDateTime.exec(text) ?? [];
+  if (second === undefined) return null;
+  const isLeap = second === '60';
+  const inTime = isLeap ? `${text.slice(0, 17)}59${text.slice(19)}` : text;
+  const beforeMs = Date.parse(inTime.toUpperCase());
+  const timeMs = isLeap ? beforeMs + secondMs : beforeMs;
+  if (!isUnixMillis(timeMs) || (isLeap && timeMs % dayMs >= secondMs)) return null;
   // Date.parse rolls 30 February over into March: the day that comes out must be the day that went in.
   const day = Number(text.slice(8, 10));
   const monthDays = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();

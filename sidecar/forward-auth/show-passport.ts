@@ -1,3 +1,5 @@
+import { trimBlanks } from '../../shared/wire/request-headers.ts';
+
 /** The token that a request shows, or why there is not exactly one. */
 export type ShownPassport =
   | { readonly kind: 'token'; readonly token: string }
@@ -13,7 +15,7 @@ const laterScheme = /,\s*passport /i;
  */
 export function shownPassport(authorization: string, header: string): ShownPassport {
   if (laterScheme.test(authorization)) return { kind: 'passport_ambiguous' };
-  const credentials = scheme.test(authorization) ? authorization.slice('passport'.length).trim() : '';
+  const credentials = scheme.test(authorization) ? trimBlanks(authorization.slice('passport'.length)) : '';
   if (credentials !== '' && header !== '' && credentials !== header) return { kind: 'passport_ambiguous' };
   const token = header === '' ? credentials : header;
   if (token === '') return { kind: 'passport_missing' };

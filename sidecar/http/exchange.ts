@@ -85,6 +85,8 @@ export class Exchange<Res> implements RequestHead, Responder {
   query = '';
   authorization = '';
   headers: readonly string[] = [];
+  repeated: string | null = null;
+  contentEncoding = '';
   /** Written by the adapter that tells aborts apart by it; -1 until its body has come without an answer. */
   waitingSinceTurn = -1;
   readonly #listener: ListenerState<Res>;
@@ -129,6 +131,8 @@ export class Exchange<Res> implements RequestHead, Responder {
   begin(reader: HeadReader, upgrade: ((to: Upgrade) => void) | null = null): void {
     this.authorization = reader.authorization;
     this.headers = reader.headers;
+    this.repeated = reader.repeated;
+    this.contentEncoding = reader.contentEncoding;
     const { problem } = reader;
     if (problem !== null) {
       // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so

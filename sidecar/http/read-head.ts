@@ -17,6 +17,10 @@ export class HeadReader {
   #contentLength: string | null = null;
   #problem: FramingProblem | null = null;
   #headers: (string | null)[] | null = null;
+  #contentType = false;
+  #idempotencyKey = false;
+  #contentEncoding: string | null = null;
+  #repeated: string | null = null;
 
   /** `namesOf`: the further headers to keep of a request to a path, in lower case. Default none. */
   constructor(namesOf: (path: string) => readonly string[] = () => noHeaders) {
@@ -27,6 +31,10 @@ export class HeadReader {
     this.#authorization = null;
     this.#contentLength = null;
     this.#problem = null;
+    this.#contentType = false;
+    this.#idempotencyKey = false;
+    this.#contentEncoding = null;
+    this.#repeated = null;
     this.#names = this.#namesOf(path);
     this.#headers = this.#names.length === 0 ? null : this.#names.map(() => null);
   }
@@ -34,12 +42,21 @@ export class HeadReader {
   /** Bound, to be handed over as it is. `name` is in lower case. */
   readonly see = (name: string, value: string): void => {
     if (name === 'authorization') {
+      if (this.#authorization !== null) this.#repeated ??= name;
       this.#authorization = joined(this.#authorization, value);
     } else if (name === 'content-length') {
       if (this.#contentLength !== null || !isDecimal(value)) this.#problem ??= 'content_length';
       this.#contentLength = value;
     } else if (name === 'transfer-encoding') {
       this.#problem = 'transfer_encoding';
+    } else if (name === 'content-type') {
+      if (this.#contentType) this.#repeated ??= name;
+      this.#contentType = true;
+    } else if (name === 'idempotency-key') {
+      if (this.#idempotencyKey) this.#repeated ??= name;
+      this.#idempotencyKey = true;
+    } else if (name === 'content-encoding') {
+      this.#contentEncoding = joined(this.#contentEncoding, value);
     }
     if (this.#headers !== null) {
       const index = this.#names.indexOf(name);
@@ -49,6 +66,15 @@ export class HeadReader {
 
   get authorization(): string {
     return this.#authorization ?? '';
+  }
+
+  /** See RequestHead. */
+  get repeated(): string | null {
+    return this.#repeated;
+  }
+
+  get contentEncoding(): string {
+    return this.#contentEncoding ?? '';
   }
 
   /** Bytes that the body will have; 0 without the header. */

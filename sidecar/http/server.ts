@@ -19,6 +19,10 @@ export interface RequestHead {
    * `authorization`.
    */
   readonly headers: readonly string[];
+  /** One of `singleHeaders` that came more than once; null: none did. */
+  readonly repeated: string | null;
+  /** `Content-Encoding`, joined like `authorization`; '' if absent. */
+  readonly contentEncoding: string;
   /**
    * Of the peer, `127.0.0.1` or `::1`; an IPv4 peer of an IPv6 socket is written as IPv4. Looked up when it
    * is read, because most requests never ask; '' after the request is answered or its client has gone.

@@ -21,7 +21,7 @@ export function assertHandshake([
   length,
 ]: readonly string[]): void {
   const fault =
-    !/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(connection) || !/^websocket$/i.test(upgrade)
+    !/(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(connection) || !/^websocket$/i.test(upgrade)
       ? 'This address takes a WebSocket: send Connection: Upgrade and Upgrade: websocket.'
       : version !== '13'
         ? 'Sec-WebSocket-Version must be 13.'

@@ -82,7 +82,7 @@ const broken: readonly (readonly [what: string, code: ErrorCode, bytes: string])
     'invalid_request',
     post(`${json}Transfer-Encoding: chunked\r\n`, 'zz\r\n{}\r\n'),
   ],
-  ['a packed body', 'invalid_json', sized('\x1f\x8b\x08\0', `${json}Content-Encoding: gzip\r\n`)],
+  ['a packed body', 'unsupported_media_type', sized('\x1f\x8b\x08\0', `${json}Content-Encoding: gzip\r\n`)],
   // Bodies.
   ['broken JSON', 'invalid_json', sized('{"name":')],
   ['no content type', 'invalid_request', sized('{"name":"a"}', '')],

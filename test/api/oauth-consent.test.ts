@@ -80,6 +80,14 @@ describe('the way to a token', () => {
     expect(body.scope).toBe('gates:read gates:update');
   });
 
+  it.each(['n', 'x'.repeat(1_000), '\u00e9 ', ''])(
+    'ignores the nonce %j, which is of OpenID',
+    async (nonce) => {
+      expect((await connect(ask({ nonce }))).status).toBe(200);
+      expect((await connect(ask({ nonce, scope: 'openid gates:read' }))).status).toBe(200);
+    },
+  );
+
   it('leads into the world of the key', async () => {
     const { passport_id } = await tools.api.issuePassport();
     key = await tools.api.createKey({ scopes: ['passports:read'], mode: 'test' });
@@ -286,6 +294,11 @@ describe('the consent page', () => {
 
   it('lets no host that a client names into its policy as more than a host', async () => {
     for (const to of ['https://x;sandbox/cb', 'https://x,y.example/cb', 'https://*.example.com/cb']) {
+      const clientId = newClient({ redirect_uris: [to] });
+      const refused = await browser.open(authorization(tools, { clientId, redirectUri: to }).url);
+      expect(refused.status).toBe(400);
+    }
+    for (const to of ['https://[2001:db8::1]/cb', 'https://x_y.example/cb']) {
       const clientId = newClient({ redirect_uris: [to] });
       const { page } = await browser.openConsent(authorization(tools, { clientId, redirectUri: to }).url);
       expect(page.headers.get('content-security-policy')).toContain("form-action 'self' https:; base-uri");

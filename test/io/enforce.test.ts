@@ -181,6 +181,8 @@ function send(to: Enforcer, gateId: string | null, body: unknown): { replies: Re
     query: '',
     authorization: `Bearer ${key}`,
     headers: [],
+    repeated: null,
+    contentEncoding: '',
     remoteAddress: '127.0.0.1',
   };
   const client: { replies: Reply[]; isAborted: boolean } = { replies: [], isAborted: false };

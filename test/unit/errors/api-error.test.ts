@@ -3,9 +3,9 @@ import { ApiError, invalidRequest, renderError } from '../../../shared/errors/ap
 import { catalogue, type ErrorCode } from '../../../shared/errors/catalogue.ts';
 
 describe('the error catalogue', () => {
-  it('has only statuses of the contract, and 412 and 503', () => {
+  it('has only statuses of the contract, and 412, 415 and 503', () => {
     const statuses = new Set(Object.values(catalogue).map(({ status }) => status));
-    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 409, 412, 429, 500, 503]);
+    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 409, 412, 415, 429, 500, 503]);
   });
 
   it('renders the specified body for each code', () => {

@@ -38,6 +38,7 @@ const closedList = [
   'user_state_conflict',
   'idempotency_conflict',
   'precondition_failed',
+  'unsupported_media_type',
   'rate_limited',
   'internal_error',
   'overloaded',

@@ -48,6 +48,8 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
     query: '',
     authorization: '',
     headers: ['', key],
+    repeated: null,
+    contentEncoding: '',
     remoteAddress,
   };
   forwardAuth.handle(head, route, requestId);
@@ -111,6 +113,8 @@ describe('a question', () => {
       query: '',
       authorization: 'Passport token',
       headers: ['', ''],
+      repeated: null,
+      contentEncoding: '',
       remoteAddress: '127.0.0.1',
     };
     const outcome = forwardAuth.handle(head, route, requestId);

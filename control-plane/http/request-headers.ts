@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { isIdentity, singleHeaders } from '../../shared/wire/request-headers.ts';
+
+/** Before anybody looks at them: of two headers node:http takes one and says nothing. */
+export function installSingleHeaders(app: FastifyInstance): void {
+  app.addHook('onRequest', async ({ is404, raw: { rawHeaders } }) => {
+    if (is404) return;
+    const seen = new Set<string>();
+    for (let index = 0; index < rawHeaders.length; index += 2) {
+      const name = (rawHeaders[index] ?? '').toLowerCase();
+      if (!singleHeaders.includes(name)) continue;
+      if (seen.has(name)) throw invalidRequest(name, `Send the header ${name} once.`);
+      seen.add(name);
+    }
+  });
+}
+
+/** Before the body, and behind the question who is calling. Nothing here unpacks a body. */
+export function installContentEncoding(app: FastifyInstance): void {
+  app.addHook('onRequest', async ({ method, headers }) => {
+    const isRead = method === 'GET' || method === 'HEAD';
+    if (!isRead && !isIdentity(headers['content-encoding'] ?? ''))
+      throw new ApiError('unsupported_media_type');
+  });
+}
