@@ -103,6 +103,16 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       expect(limited.headers['retry-after']).toBe(String(Math.ceil(after_ms / 1_000)));
     });
 
+    it.each(['/pay?card=4111+1111+1111+1111', '/pay?card=4111%201111%201111%201111', '/4111%20111111111111'])(
+      '403 for personal data in the target %s',
+      async (target) => {
+        const { ask, gateId } = await setUp({ pii_controls: { mode: 'block' } });
+        const answer = await ask(undefined, { target: `/${gateId}${target}` });
+        expect(answer).toMatchObject({ status: 403, decision: 'BLOCK', reason: 'pii_detected' });
+        expect(JSON.stringify(answer.body)).not.toContain('1111');
+      },
+    );
+
     it('403 for a SUSPEND, which has no record yet', async () => {
       const { ask, shown } = await setUp({ approvals: { above_usd: 10 } });
       const answer = await ask([shown, orders, ['X-Gate-Amount', '10.5']]);
