@@ -732,6 +732,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       push: 'connected',
       appending: 'working',
       push_lost: 0,
+      bad_signing_keys: 0,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
     },
   ],

@@ -445,6 +445,8 @@ export const glossary: Readonly<Record<string, string>> = {
   appending:
     'Whether this process appends to the chains of records: working, or stopped by an internal error until it is restarted.',
   push_lost: 'How many pushed messages could not be sent.',
+  bad_signing_keys:
+    'How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log names them.',
   'Readiness.sidecars': 'The sidecars of this service; null if unknown.',
   connected: 'How many of them are connected.',
   clock_offset_ms_max: 'Largest clock offset of any of them, in milliseconds.',

@@ -39,6 +39,11 @@ export const ReadinessAnswer = Type.Object({
   /** The push to the sidecars. Without it they pull, so it never makes this program unready. */
   push: Type.Enum(['connected', 'disconnected']),
   push_lost: Type.Integer(),
+  /**
+   * Rows of `signing_keys` that nobody with MASTER_KEY wrote. They are published nowhere, so they make this
+   * program no less ready; the log names them.
+   */
+  bad_signing_keys: Type.Integer(),
   /** Null: unknown, because the database is unreachable. */
   sidecars: nullable(Type.Object({ connected: Type.Integer(), clock_offset_ms_max: Type.Integer() })),
 });
@@ -47,16 +52,35 @@ type Readiness = Static<typeof ReadinessAnswer>;
 async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
   const push = deps.bus.isConnected ? 'connected' : 'disconnected';
   const push_lost = deps.bus.lost;
+  const bad_signing_keys = deps.signingKeys.bad().length;
   const draining = deps.draining.isDraining;
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
   try {
     const sidecars = await inTime(readSidecars(deps));
     const status = appending === 'working' && !draining ? 'ready' : 'not_ready';
-    return { status, draining, database: 'reachable', appending, push, push_lost, sidecars };
+    return {
+      status,
+      draining,
+      database: 'reachable',
+      appending,
+      push,
+      push_lost,
+      bad_signing_keys,
+      sidecars,
+    };
   } catch (error) {
     const database = error === isLate || databaseFailure(error) !== null ? 'unreachable' : 'not_migrated';
     deps.logger.warn({ database }, 'not ready');
-    return { status: 'not_ready', draining, database, appending, push, push_lost, sidecars: null };
+    return {
+      status: 'not_ready',
+      draining,
+      database,
+      appending,
+      push,
+      push_lost,
+      bad_signing_keys,
+      sidecars: null,
+    };
   }
 }
 

@@ -54,7 +54,8 @@ export async function rotateSigningKey(
   const rotation = await administer(deps, caller, async (tx, change): Promise<Changed<Rotation>> => {
     await lockSigningKeys(tx);
     const nowMs = deps.clock.now();
-    const keys = (await readSigningKeys(tx)).filter((key) => key.purpose === purpose);
+    const stored = deps.signingKeys.sound(await readSigningKeys(tx));
+    const keys = stored.filter((key) => key.purpose === purpose);
     const recent = recentRotation(keys, nowMs);
     if (recent !== null && (!isCompromised || recent.previous.compromised)) {
       return { result: recent, audited: null };

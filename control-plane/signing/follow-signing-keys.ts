@@ -8,7 +8,8 @@ import type { SigningDeps } from './deps.ts';
  * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every
  * `limits.signingKeysReadIntervalMs`, and at once when the push announces a change. A coming key is therefore
  * known here long before it signs. A compromised one may sign here until then; what it signs in that time is
- * blocked everywhere, like all that it ever signed.
+ * blocked everywhere, like all that it ever signed. A bad row is logged when it is first seen, at the start
+ * too.
  *
  * Never throws. While the database is away nothing can be signed and stored anyway; trouble is logged when it
  * begins and when it ends.
@@ -23,6 +24,20 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
   let isFailing = false;
   let seen = signingKeys.all();
 
+  let reported: ReturnType<SigningDeps['signingKeys']['bad']> = [];
+  const reportBad = () => {
+    const bad = signingKeys.bad();
+    if (bad === reported) return;
+    const before = new Set(reported.map((row) => JSON.stringify(row)));
+    const fresh = bad.filter((row) => !before.has(JSON.stringify(row)));
+    if (fresh.length > 0)
+      logger.error(
+        { count: fresh.length, rows: fresh.slice(0, badRowsLogged) },
+        'rows of signing_keys are not of this service: nothing is published or signed by them. Find out who wrote to the database, and delete them',
+      );
+    reported = bad;
+  };
+
   const reload = async () => {
     try {
       await signingKeys.reload();
@@ -33,6 +48,7 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
         logger.warn({ err: error }, 'the signing keys cannot be read; the last known ones stay in use');
       isFailing = true;
     }
+    reportBad();
     if (seen !== signingKeys.all())
       logger.info({ kids: changedSince(seen, signingKeys.all()) }, 'signing keys have changed');
     seen = signingKeys.all();
@@ -65,6 +81,9 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
     },
   };
 }
+
+/** Of rows that somebody made up there may be any number. */
+const badRowsLogged = 10;
 
 type Keys = ReturnType<SigningDeps['signingKeys']['all']>;
 

@@ -1,7 +1,7 @@
 import { must } from '../../shared/errors/assert.ts';
 import { type KeyPurpose, keyPurposes } from '../../shared/model/signing-key.ts';
 import type { SigningDeps } from './deps.ts';
-import { checkMasterKey } from './master-key.ts';
+import { checkMasterKey, MasterKeyError } from './master-key.ts';
 import { makeSigningKey, openSigningKey } from './sealed-signing-key.ts';
 import type { SignPool } from './sign-pool.ts';
 import {
@@ -11,7 +11,13 @@ import {
   readSigningKeys,
   type StoredSigningKey,
 } from './signing-key-store.ts';
-import { currentKey, hasEnded, type SigningKey, type SigningKeys } from './signing-keys.ts';
+import {
+  type BadSigningKey,
+  currentKey,
+  hasEnded,
+  type SigningKey,
+  type SigningKeys,
+} from './signing-keys.ts';
 
 type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'sealer'> & {
   /** Threads that sign many records at once. Default: none, the event loop signs. */
@@ -21,8 +27,9 @@ type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'seale
 /**
  * The service's signing keys, opened and ready. Makes one for each purpose that has none: on the first start
  * all of them, of which the private halves are stored only sealed. Replicas that start at once end with the
- * same keys. Throws MasterKeyError where MASTER_KEY is not the one with which the stored keys were sealed.
- * What changes later is seen by `reload`.
+ * same keys. Throws MasterKeyError where MASTER_KEY is not the one with which the stored keys were sealed, and
+ * where every row of a purpose is bad: what is there was damaged, and a new key would hide it. Beside a sound
+ * one, a bad row is passed over, and named by `bad`. What changes later is seen by `reload`.
  */
 export async function loadSigningKeys(deps: KeyDeps): Promise<SigningKeys> {
   const stored = await deps.sql.begin(async (tx) => {
@@ -40,20 +47,21 @@ export async function loadSigningKeys(deps: KeyDeps): Promise<SigningKeys> {
 }
 
 function signingKeysOf(deps: KeyDeps, atStart: readonly StoredSigningKey[]): SigningKeys {
-  let known = openKeys(deps, atStart, new Map());
+  let known = openKeys(deps, atStart, nothingKnown);
   let reading: Promise<void> = Promise.resolve();
 
   const read = async () => {
     const stored = await readSigningKeys(deps.sql);
-    if (JSON.stringify(stored) !== known.fingerprint) known = openKeys(deps, stored, known.opened);
+    if (JSON.stringify(stored) !== known.fingerprint) known = openKeys(deps, stored, known);
   };
 
-  const opened = ({ kid }: { readonly kid: string }) =>
-    must(known.opened.get(kid), 'every known key is open');
+  const opened = ({ kid }: { readonly kid: string }) => must(known.byKid.get(kid), 'every known key is open');
   const ofPurpose = (purpose: KeyPurpose) => known.all.filter((key) => key.purpose === purpose);
 
   return {
     all: () => known.all,
+    sound: (stored) => sortRows(deps, stored, known).sound,
+    bad: () => known.bad,
     current: (purpose) => opened(currentKey(ofPurpose(purpose), deps.clock.now())),
     vouching: (purpose) => {
       const nowMs = deps.clock.now();
@@ -73,27 +81,79 @@ interface KnownKeys {
   /** Says whether anything has changed. */
   readonly fingerprint: string;
   readonly all: ReturnType<SigningKeys['all']>;
-  /** By kid. */
+  readonly byKid: ReadonlyMap<string, SigningKey>;
+  readonly bad: ReturnType<SigningKeys['bad']>;
+  /** By all that has to fit (`halvesOf`). */
   readonly opened: ReadonlyMap<string, SigningKey>;
+  /** Kids. A key that was in other hands stays so. */
+  readonly compromised: ReadonlySet<string>;
 }
 
-/** A key that was opened before is not opened again: neither half of it ever changes. */
+const nothingKnown: Pick<KnownKeys, 'opened' | 'compromised'> = {
+  opened: new Map(),
+  compromised: new Set(),
+};
+
+/** A key that was opened before is not opened again, unless its row has changed. */
 function openKeys(
   deps: KeyDeps,
   stored: readonly StoredSigningKey[],
-  before: KnownKeys['opened'],
+  before: Pick<KnownKeys, 'opened' | 'compromised'>,
 ): KnownKeys {
   const nowMs = deps.clock.now();
+  const { sound, bad, opened, error } = sortRows(deps, stored, before);
   for (const purpose of keyPurposes) {
+    const keys = sound.filter((key) => key.purpose === purpose);
+    if (keys.length === 0 && error !== null) throw error;
     // Fails here, where the last good state stays, and not at a signature.
-    currentKey(
-      stored.filter((key) => key.purpose === purpose),
-      nowMs,
-    );
+    currentKey(keys, nowMs);
   }
   return {
     fingerprint: JSON.stringify(stored),
-    all: stored.map(publicHalf),
-    opened: new Map(stored.map((key) => [key.kid, before.get(key.kid) ?? openSigningKey(deps, key)])),
+    all: sound.map(publicHalf),
+    byKid: new Map(sound.map((key) => [key.kid, must(opened.get(halvesOf(key)), 'a sound key is open')])),
+    bad,
+    opened,
+    compromised: new Set(sound.flatMap(({ kid, compromised }) => (compromised ? [kid] : []))),
   };
 }
+
+interface SortedRows extends Pick<KnownKeys, 'bad' | 'opened'> {
+  readonly sound: readonly StoredSigningKey[];
+  /** Of the first bad row. */
+  readonly error: MasterKeyError | null;
+}
+
+function sortRows(
+  deps: KeyDeps,
+  stored: readonly StoredSigningKey[],
+  before: Pick<KnownKeys, 'opened' | 'compromised'>,
+): SortedRows {
+  const opened = new Map<string, SigningKey>();
+  const sound: StoredSigningKey[] = [];
+  const bad: BadSigningKey[] = [];
+  let error: MasterKeyError | null = null;
+  const note = ({ kid, purpose }: StoredSigningKey, fault: string) =>
+    bad.push({ kid: kid.slice(0, kidCharsShown), purpose, fault });
+  for (const key of stored) {
+    const halves = halvesOf(key);
+    try {
+      opened.set(halves, before.opened.get(halves) ?? openSigningKey(deps, key));
+    } catch (cause) {
+      if (!(cause instanceof MasterKeyError)) throw cause;
+      error ??= cause;
+      note(key, 'its sealed private half does not open with MASTER_KEY, or is not that of the public half');
+      continue;
+    }
+    const isTakenBack = !key.compromised && before.compromised.has(key.kid);
+    if (isTakenBack) note(key, 'it was declared compromised, and the row says so no more');
+    sound.push(isTakenBack ? { ...key, compromised: true } : key);
+  }
+  return { sound, bad, opened, error };
+}
+
+/** What a kid of ours has; a text that is not ours may have any length. */
+const kidCharsShown = 43;
+
+const halvesOf = ({ kid, publicKey, sealedPrivateKey }: StoredSigningKey): string =>
+  `${kid} ${publicKey} ${sealedPrivateKey}`;

@@ -37,7 +37,7 @@ export function makeSigningKey(
 
 /**
  * Ready to sign. Throws MasterKeyError where the private half does not open, or is not that of the public
- * one.
+ * one or of the kid.
  */
 export function openSigningKey(
   { ed25519, sealer, signPool }: Pick<SigningDeps, 'ed25519' | 'sealer'> & { readonly signPool?: SignPool },
@@ -45,7 +45,7 @@ export function openSigningKey(
 ): SigningKey {
   const seed = openSealed(sealer, sealedPrivateKey, sealContext(kid));
   const signer = ed25519.signer(seed);
-  if (encodeBase64url(signer.publicKey) !== publicKey) {
+  if (encodeBase64url(signer.publicKey) !== publicKey || thumbprint(signer.publicKey) !== kid) {
     throw new MasterKeyError(
       `The two halves of signing key ${kid} do not belong together: the database was changed.`,
     );

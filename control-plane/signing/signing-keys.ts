@@ -2,6 +2,7 @@ import type { Signer } from '../../shared/crypto/ed25519.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { StoredSigningKey } from './signing-key-store.ts';
 
 /** A key that signs now. */
 export interface SigningKey {
@@ -15,6 +16,14 @@ export interface SigningKey {
   signAll(messages: readonly string[]): Promise<Buffer>;
   /** The same key for bytes: what `signPassportToken` takes. */
   readonly signer: Signer;
+}
+
+/** A row of `signing_keys` that says of a key what is not so: it is published nowhere and signs nothing. */
+export interface BadSigningKey {
+  /** As the row says, cut short. */
+  readonly kid: string;
+  readonly purpose: string;
+  readonly fault: string;
 }
 
 /** The service's own keys: one current per purpose, and all that ever verified. */
@@ -31,6 +40,13 @@ export interface SigningKeys {
   vouching(purpose: KeyPurpose): readonly SigningKey[];
   /** Current, coming and retired keys of all purposes. The same array until one of them changes. */
   all(): readonly VerificationKey[];
+  /**
+   * Of these rows, just read, the keys that may be published (contract §11): whose sealed half opens with
+   * MASTER_KEY and fits public half and kid. Whoever can write to the table and has no MASTER_KEY makes none.
+   */
+  sound(stored: readonly StoredSigningKey[]): readonly StoredSigningKey[];
+  /** The other rows, as known last. */
+  bad(): readonly BadSigningKey[];
   /**
    * Takes over what the database knows now. Calls work one after the other, so that an older state never
    * replaces a newer one. Rejects where that fails, and everything stays as it was.

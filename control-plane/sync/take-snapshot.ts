@@ -4,7 +4,6 @@ import type { AccountStatus } from '../../shared/model/account.ts';
 import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
 import type {
@@ -17,6 +16,7 @@ import type {
 import { signSnapshot } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { publicHalf, readSigningKeys } from '../signing/signing-key-store.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
 
@@ -30,7 +30,7 @@ export async function takeSnapshot(
   accountId: AccountId,
 ): Promise<SignedSnapshot> {
   const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', (tx) =>
-    readSnapshot(tx, accountId),
+    readSnapshot(tx, deps, accountId),
   );
   // This replica may not have heard yet that a key is compromised; the snapshot has.
   const isBelieved = (kid: string) =>
@@ -39,7 +39,11 @@ export async function takeSnapshot(
   return signSnapshot(keys, JSON.stringify(snapshot));
 }
 
-async function readSnapshot(tx: Transaction, accountId: AccountId): Promise<Snapshot> {
+async function readSnapshot(
+  tx: Transaction,
+  { signingKeys }: Pick<SigningDeps, 'signingKeys'>,
+  accountId: AccountId,
+): Promise<Snapshot> {
   const [clock] = await tx<{ nowMs: UnixMillis }[]>`SELECT ${databaseNowMs(tx)} AS "nowMs"`;
   const takenAtMs = must(clock, 'a clock shows a time').nowMs;
   const heads = await readHeads(tx, accountId);
@@ -59,9 +63,7 @@ async function readSnapshot(tx: Transaction, accountId: AccountId): Promise<Snap
   const accounts = await tx<{ digest: Uint8Array }[]>`
     SELECT ${digestOf(tx, 'account_id')} AS digest FROM accounts WHERE status = 'suspended' ORDER BY digest`;
   // From the database and not from memory, where a key that another replica has just made may be missing.
-  const signingKeys = await tx<VerificationKey[]>`
-    SELECT kid, purpose, public_key AS "publicKey", not_before_ms AS "notBeforeMs",
-      retired_at_ms AS "retiredAtMs", compromised FROM signing_keys ORDER BY not_before_ms, kid`;
+  const keys = signingKeys.sound(await readSigningKeys(tx));
   return {
     sync_version: syncVersion,
     account_id: accountId,
@@ -75,7 +77,7 @@ async function readSnapshot(tx: Transaction, accountId: AccountId): Promise<Snap
     passport_standings: standings,
     suspended_issuers: issuers.map(({ digest }) => encodeBase64url(digest) as IdDigest),
     suspended_accounts: accounts.map(({ digest }) => encodeBase64url(digest) as IdDigest),
-    signing_keys: signingKeys,
+    signing_keys: keys.map(publicHalf),
     taken_at_ms: takenAtMs,
   };
 }

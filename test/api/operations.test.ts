@@ -35,6 +35,7 @@ describe('without a key', () => {
       push: 'connected',
       appending: 'working',
       push_lost: 0,
+      bad_signing_keys: 0,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
     });
   });

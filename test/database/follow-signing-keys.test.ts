@@ -70,6 +70,8 @@ describe('following the signing keys', () => {
     const keys: SigningKeys = {
       current: signingKeys.current,
       vouching: signingKeys.vouching,
+      sound: signingKeys.sound,
+      bad: () => [],
       all: () => seen.all,
       reload: async () => {
         seen.reloads += 1;

@@ -1750,6 +1750,9 @@ class Readiness(TypedDict):
     push: Literal["connected", "disconnected"]
     # How many pushed messages could not be sent.
     push_lost: int
+    # How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log
+    # names them.
+    bad_signing_keys: int
     # The sidecars of this service; null if unknown.
     sidecars: ReadinessSidecars | None
 

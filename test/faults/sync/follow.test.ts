@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { makeSigningKey, openSigningKey } from '../../../control-plane/signing/sealed-signing-key.ts';
+import { insertSigningKey, publicHalf } from '../../../control-plane/signing/signing-key-store.ts';
 import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
-import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
-import { thumbprint } from '../../../shared/crypto/keyset.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { VerificationKey } from '../../../shared/model/signing-key.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';
@@ -263,30 +263,20 @@ describe('a sync key that was replaced while the sidecar was away', () => {
   });
 
   async function newSyncKey() {
-    const { ed25519, random, clock, sql, signingKeys } = service.deps;
-    const signer = ed25519.signer(random.bytes(32));
-    const key: VerificationKey = {
-      kid: thumbprint(signer.publicKey),
-      purpose: 'sync',
-      publicKey: encodeBase64url(signer.publicKey),
-      notBeforeMs: clock.now(),
-      retiredAtMs: null,
-      compromised: false,
-    };
-    await sql`
-      INSERT INTO signing_keys (kid, purpose, public_key, sealed_private_key, not_before_ms, created_at_ms)
-      VALUES (${key.kid}, 'sync', ${key.publicKey}, 'not opened by this test', ${key.notBeforeMs}, ${key.notBeforeMs})`;
-    const own = {
-      ...signingKeys.current('sync'),
-      kid: key.kid,
-      sign: (message: string) => encodeBase64url(signer.sign(Buffer.from(message))),
-    };
+    const { clock, sql, signingKeys } = service.deps;
+    const nowMs = clock.now();
+    const made = makeSigningKey(service.deps, { purpose: 'sync', notBeforeMs: nowMs, createdAtMs: nowMs });
+    await sql.begin((tx) => insertSigningKey(tx, made));
+    const key = publicHalf(made);
+    const own = openSigningKey(service.deps, made);
     return {
       key,
       signingKeys: {
         current: (purpose: VerificationKey['purpose']) =>
           purpose === 'sync' ? own : signingKeys.current(purpose),
         vouching: () => [own],
+        sound: signingKeys.sound,
+        bad: () => [],
         all: () => [...signingKeys.all(), key],
         reload: async () => undefined,
       },

@@ -1860,6 +1860,11 @@ export interface Readiness {
   readonly push: 'connected' | 'disconnected';
   /** How many pushed messages could not be sent. */
   readonly push_lost: number;
+  /**
+   * How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log
+   * names them.
+   */
+  readonly bad_signing_keys: number;
   /** The sidecars of this service; null if unknown. */
   readonly sidecars: {
     /** How many of them are connected. */
