@@ -131,6 +131,7 @@ async function startAll(
   refuseUnpatchedDriver();
   const lock = await lockDataDir(dataDir, 'control-plane');
   started.add('lock of DATA_DIR', () => lock.release());
+  for (const note of lock.notes) logger.warn({}, note);
 
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
   // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.

@@ -72,6 +72,7 @@ async function startAll(
   growYoungGenerationAtOnce();
   const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
   started.add('lock of DATA_DIR', () => lock.release());
+  for (const note of lock.notes) logger.warn({}, note);
   const server = extras.server ?? (await chooseServer(process.env, settings.SIDECAR_HTTP));
   if (server.fallbackReason !== null) {
     logger.warn(

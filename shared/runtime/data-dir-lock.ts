@@ -1,10 +1,13 @@
-import { mkdir, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, resolve } from 'node:path';
+import { makePrivate } from './private-folder.ts';
 import { StartError } from './start-error.ts';
 import { hasCode } from './system-error.ts';
 
 export interface DataDirLock {
+  /** What was changed of the folder, each a sentence for the log. */
+  readonly notes: readonly string[];
   /** Doing it twice changes nothing. The end of the process releases as well, kill -9 included. */
   release(): Promise<void>;
 }
@@ -15,8 +18,9 @@ export class DataDirInUseError extends StartError {
 }
 
 /**
- * Makes the folder if need be and holds it for one role (`control-plane`, `sidecar`) until `release`. Throws
- * DataDirInUseError where another process, or this one, holds it already; different roles do not meet.
+ * Makes the folder if need be, for its owner alone, and holds it for one role (`control-plane`, `sidecar`)
+ * until `release`. Throws DataDirInUseError where another process, or this one, holds it already; different
+ * roles do not meet.
  *
  * The lock is a listening socket, because the kernel closes it whatever becomes of the process, which no file
  * can promise. Its name is made of device and inode: two paths to one folder are one lock. On Linux it lies
@@ -25,7 +29,8 @@ export class DataDirInUseError extends StartError {
  * folder; the file of a process that was killed is recognised by the refused connection, and replaced.
  */
 export async function lockDataDir(directory: string, role: string): Promise<DataDirLock> {
-  await mkdir(directory, { recursive: true }).catch((cause: Error) => {
+  const notes = await makePrivate(directory).catch((cause: Error) => {
+    if (cause instanceof StartError) throw cause;
     throw new StartError(`DATA_DIR ${resolve(directory)} cannot be created: ${cause.message}.`, { cause });
   });
   const { dev, ino } = await stat(directory, { bigint: true });
@@ -49,6 +54,7 @@ export async function lockDataDir(directory: string, role: string): Promise<Data
   // Holding a folder is no reason to stay alive.
   server.unref();
   return {
+    notes,
     release: () =>
       new Promise((resolve) => {
         if (server.listening) server.close(() => resolve());

@@ -46,6 +46,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedA
   try {
     const lock = await lockDataDir(settings.DATA_DIR, 'sidecar');
     started.add('lock of DATA_DIR', () => lock.release());
+    for (const note of lock.notes) logger.warn({}, note);
     const leftovers = shipLeftovers(settings, { threads: 1, logger });
     started.add('shipping for earlier threads', () => leftovers.stop());
     const bus = settings.REDIS_URL === null ? null : redisBus({ url: settings.REDIS_URL, logger });
