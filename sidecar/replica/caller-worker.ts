@@ -1,6 +1,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { must } from '../../shared/errors/assert.ts';
+import { connectionTrouble } from '../../shared/runtime/connection-trouble.ts';
 import { codeOf } from '../../shared/runtime/system-error.ts';
 import type { FromCaller, ToCaller } from './caller-messages.ts';
 import { httpCaller } from './http-caller.ts';
@@ -25,16 +26,20 @@ main.on('message', (message: ToCaller) => {
     .attempt(message.call, ending.signal)
     .then(
       (answer) => tell({ kind: 'answered', id, answer }),
-      (error: unknown) =>
-        tell({
-          kind: 'failed',
-          id,
-          message: error instanceof Error ? error.message : String(error),
-          code: codeOf(error),
-        }),
+      (error: unknown) => tell({ kind: 'failed', id, ...failureOf(error) }),
     )
     .finally(() => underWay.delete(id));
 });
+
+/** With what it means to whoever runs this sidecar, where that is known. */
+function failureOf(error: unknown): { readonly message: string; readonly code: string | null } {
+  const { code, meaning } = connectionTrouble(error, 'NODE_EXTRA_CA_CERTS');
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    message: meaning === null ? message : `${message === '' ? code : message}. ${meaning}`,
+    code: codeOf(error) ?? code,
+  };
+}
 
 /**
  * Where both want the only core, the thread that decides comes first. A larger step would make changes wait

@@ -13,9 +13,10 @@ export class ControlPlaneError extends Error {
   readonly code: string | null;
   readonly #param: string | null;
 
-  constructor(what: string, status: number, error: ErrorBody | null) {
+  /** `trouble`: what stands in between, where the answer is none of this service. */
+  constructor(what: string, status: number, error: ErrorBody | null, trouble: string | null = null) {
     super(
-      `${what}: the control plane answered ${status} ${error === null ? 'with a body that is not an error of this service' : `${error.code}: ${error.message}`}`,
+      `${what}: the control plane answered ${status} ${error === null ? `with a body that is not of this service${trouble === null ? '' : `. ${trouble}`}` : `${error.code}: ${error.message}`}`,
     );
     this.status = status;
     this.code = error?.code ?? null;

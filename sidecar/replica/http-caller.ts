@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { Pool } from 'undici';
+import { shownLocation } from './answer-trouble.ts';
 import { replicaLimits } from './limits.ts';
 
 /** One call to the control plane, as it goes from thread to thread. */
@@ -21,6 +22,8 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   readonly text: string;
+  /** Where a redirect leads, without its query. */
+  readonly location?: string;
 }
 
 export interface HttpCallerOptions {
@@ -49,7 +52,11 @@ export function httpCaller({ origin, headers }: HttpCallerOptions): HttpCaller {
   };
   return {
     attempt: async (call, signal) => {
-      const { statusCode, body } = await pools[call.by].request({
+      const {
+        statusCode,
+        headers: answered,
+        body,
+      } = await pools[call.by].request({
         method: call.body === null ? 'GET' : 'POST',
         path: `/v1/sync/${call.path}`,
         headers: {
@@ -61,7 +68,12 @@ export function httpCaller({ origin, headers }: HttpCallerOptions): HttpCaller {
         body: call.body instanceof Uint8Array ? Readable.from(piecesOf(call.body)) : call.body,
         signal: AbortSignal.any([signal, AbortSignal.timeout(call.timeMsMax)]),
       });
-      return { status: statusCode, text: await readText(body, call.bytesMax) };
+      const location = shownLocation(answered['location'], origin);
+      return {
+        status: statusCode,
+        text: await readText(body, call.bytesMax),
+        ...(location !== null && { location }),
+      };
     },
   };
 }

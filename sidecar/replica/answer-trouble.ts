@@ -1,0 +1,34 @@
+import type { Answer } from './http-caller.ts';
+
+/**
+ * What stands in the way of the control plane, as an answer shows that is none of its own: a sentence for
+ * whoever runs this sidecar. Null: it says no more than its status.
+ */
+export function answerTrouble({ status, text, location }: Answer): string | null {
+  if (status >= 300 && status < 400) {
+    return location === undefined
+      ? 'CONTROL_PLANE_URL redirects to nowhere.'
+      : `CONTROL_PLANE_URL redirects to ${location}: set it to where the control plane itself answers.`;
+  }
+  if (status === 407) return 'A proxy in between wants its own authentication.';
+  if (status === 401 || status === 403)
+    return 'It is not agent-trust that refuses: something in between (a gateway, a proxy) wants its own credentials.';
+  if (status === 404)
+    return 'Nothing of agent-trust is at that address: check host, port and path of CONTROL_PLANE_URL.';
+  if (status === 413) return 'A proxy in between limits the length of bodies: allow 8 MiB.';
+  if (status === 502 || status === 503 || status === 504)
+    return 'A proxy in between answers: it does not reach the control plane.';
+  if (/^\s*<(?:!doctype|html|head|body)/i.test(text.slice(0, 256)))
+    return 'An HTML page: CONTROL_PLANE_URL leads to a web server, a login page or a proxy, and not to agent-trust.';
+  return status === 200 ? 'Something that is not agent-trust answers at CONTROL_PLANE_URL.' : null;
+}
+
+/** Of a redirect: the origin and path alone, because a query may hold a secret. Null: there is none. */
+export function shownLocation(header: string | readonly string[] | undefined, origin: string): string | null {
+  const given = typeof header === 'string' ? header : header?.[0];
+  if (given === undefined || !URL.canParse(given, origin)) return null;
+  const { origin: where, pathname } = new URL(given, origin);
+  return `${where}${pathname}`.slice(0, locationCharsMax);
+}
+
+const locationCharsMax = 256;
