@@ -31,7 +31,17 @@ const stats = (sql: Database) => sql`
   coalesce(u.total_requests, 0) AS "totalRequests", coalesce(u.permits, 0) AS permits,
   coalesce(u.blocks, 0) AS blocks, u.last_request_at_ms AS "lastRequestAtMs"`;
 
-const toGate = (row: GateRow): Gate => ({
+/** They were read before they were written: a row that cannot be read is our fault, and named. */
+function toGate(row: GateRow): Gate {
+  try {
+    return readRow(row);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvariantError(`the row of gate ${row.gateId} can be read: ${why}`, { cause });
+  }
+}
+
+const readRow = (row: GateRow): Gate => ({
   gateId: row.gateId,
   accountId: row.accountId,
   mode: row.mode,

@@ -17,8 +17,10 @@ export function operationsRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox
       status: 'live' as const,
     }));
     const readyz = { config, schema: { response: { 200: ReadinessAnswer, 503: ReadinessAnswer } } };
+    const tell = tellChanges(deps);
     app.get('/readyz', readyz, async (_request, reply) => {
       const readiness = await readReadiness(deps);
+      tell(readiness);
       return reply.code(readiness.status === 'ready' ? 200 : 503).send(readiness);
     });
     app.get('/metrics', { config }, async (_request, reply) =>
@@ -70,7 +72,6 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
     };
   } catch (error) {
     const database = error === isLate || databaseFailure(error) !== null ? 'unreachable' : 'not_migrated';
-    deps.logger.warn({ database }, 'not ready');
     return {
       status: 'not_ready',
       draining,
@@ -82,6 +83,18 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       sidecars: null,
     };
   }
+}
+
+/** Each change once, and not at every probe: there are as many as probers like. */
+function tellChanges({ logger }: Pick<AppendingDeps, 'logger'>): (readiness: Readiness) => void {
+  let told = 'ready';
+  return ({ status, draining, database, appending }) => {
+    const state = status === 'ready' ? status : JSON.stringify({ draining, database, appending });
+    if (state === told) return;
+    told = state;
+    if (status === 'ready') logger.info({}, 'ready again');
+    else logger.warn({ draining, database, appending }, 'not ready');
+  };
 }
 
 const isLate = Symbol('the database has not answered in time');

@@ -245,6 +245,21 @@ export const ChangesQuery = Type.Object({
   wait_ms: Type.Integer({ minimum: 0, maximum: limits.longPollMsMax }),
 });
 
+/**
+ * An entry of which its place and its signature can be read, and the rest not yet: one that says something
+ * bad, or something new, must not hide that an answer has come.
+ */
+const SealedEntry = Type.Object({
+  feed_id: Feed,
+  revision: Revision,
+  previous: ShortText,
+  kind: Type.String({ maxLength: 64 }),
+  body: Type.Unknown(),
+  signing_key_id: ShortText,
+  signature: ShortText,
+});
+export type SealedEntry = Wire<typeof SealedEntry>;
+
 const ChangesAnswer = Type.Object({
   entries: Type.Array(ChangeEntry, { maxItems: limits.changesPerPullMax }),
   account_head: Revision,
@@ -267,6 +282,12 @@ const ChangesAnswer = Type.Object({
   snapshot_needed: Type.Boolean(),
 });
 export type ChangesAnswer = Wire<typeof ChangesAnswer>;
+
+const SealedChangesAnswer = Type.Object({
+  ...ChangesAnswer.properties,
+  entries: Type.Array(SealedEntry, { maxItems: limits.changesPerPullMax }),
+});
+export type SealedChangesAnswer = Wire<typeof SealedChangesAnswer>;
 
 /**
  * `POST /v1/sync/ack`: this is in force at this sidecar; a position that the database does not know counts as
@@ -312,11 +333,96 @@ const parserOf = <Schema extends TSchema>(schema: Schema): ((text: string) => Wi
 // None of them verifies a signature.
 export const parseFeedMessage = parserOf(Type.Union([ChangeEntry, Heartbeat]));
 export const parseChangeEntry = parserOf(ChangeEntry);
+export const parseSealedEntry = parserOf(SealedEntry);
 export const parseSnapshot = parserOf(Snapshot);
 export const parseSignedSnapshot = parserOf(SignedSnapshot);
 export const parseSigningKeys = parserOf(Type.Array(SigningKeyBody));
 export const parseConnectAnswer = parserOf(ConnectAnswer);
-export const parseChangesAnswer = parserOf(ChangesAnswer);
+export const parseChangesAnswer = parserOf(SealedChangesAnswer);
+
+const bodies = {
+  'gate.put': Compile(GateBody),
+  'gate.delete': Compile(Type.Object({ gate_id: IdOf('gate') })),
+  'api_key.put': Compile(ApiKeyBody),
+  'api_key.delete': Compile(Type.Object({ key_id: IdOf('key') })),
+  'passport.standing': Compile(PassportStandingBody),
+  'issuer.standing': Compile(Type.Object({ issuer: Digest, standing: Type.Enum(issuerStatuses) })),
+  'account.standing': Compile(Type.Object({ account: Digest, standing: Type.Enum(accountStatuses) })),
+  'signing_key.put': Compile(SigningKeyBody),
+} satisfies Record<ChangeKind, unknown>;
+
+/** What the entry says. Throws an error that names what in it cannot be read. */
+export function openEntry(entry: SealedEntry): ChangeEntry {
+  const { kind, body } = entry;
+  if (!Object.hasOwn(bodies, kind))
+    throw new Error(`${JSON.stringify(kind)} is no kind of change that is known here`);
+  const validator = bodies[kind as ChangeKind];
+  if (validator.Check(body)) return entry as ChangeEntry;
+  throw new Error(`${kind} ${wrongWith(validator, body)}`);
+}
+
+/** A row of a snapshot that cannot be used. The others can. */
+export interface BadRow {
+  readonly of: 'gate' | 'api_key' | 'signing_key';
+  /** Null: that cannot be read either. */
+  readonly id: string | null;
+  readonly reason: string;
+}
+
+const LooseSnapshot = Type.Object({
+  ...Snapshot.properties,
+  gates: Type.Array(Type.Unknown()),
+  api_keys: Type.Array(Type.Unknown()),
+  signing_keys: Type.Array(Type.Unknown()),
+});
+const looseSnapshot = Compile(LooseSnapshot);
+
+/**
+ * Reads a snapshot of which gates and keys may be bad: what is missing there permits nothing. A bad list of
+ * revoked or suspended ones is a bad snapshot, because what is missing there would permit. Throws an error
+ * that names what cannot be read.
+ */
+export function readSnapshot(text: string): {
+  readonly snapshot: Snapshot;
+  readonly badRows: readonly BadRow[];
+} {
+  const value = parseJson(text);
+  if (!looseSnapshot.Check(value)) throw new Error(`it ${wrongWith(looseSnapshot, value)}`);
+  const badRows: BadRow[] = [];
+  const good = (of: BadRow['of'], rows: readonly unknown[], idName: string): unknown[] => {
+    const validator = bodies[`${of}.put`];
+    return rows.filter((row) => {
+      if (validator.Check(row)) return true;
+      badRows.push({ of, id: idIn(row, idName), reason: wrongWith(validator, row) });
+      return false;
+    });
+  };
+  const snapshot = {
+    ...value,
+    gates: good('gate', value.gates, 'gate_id'),
+    api_keys: good('api_key', value.api_keys, 'key_id'),
+    signing_keys: good('signing_key', value.signing_keys, 'kid'),
+  } as Snapshot;
+  return { snapshot, badRows };
+}
+
+const shownIdCharsMax = 64;
+
+function idIn(row: unknown, name: string): string | null {
+  const id =
+    typeof row === 'object' && row !== null && name in row ? (row as Record<string, unknown>)[name] : null;
+  return typeof id === 'string' ? id.slice(0, shownIdCharsMax) : null;
+}
+
+/** Names the place and never the value. */
+function wrongWith(
+  validator: { Errors(value: unknown): readonly { instancePath: string; message: string }[] },
+  value: unknown,
+): string {
+  const [first] = validator.Errors(value);
+  if (first === undefined) return 'cannot be read';
+  return `has a member ${first.instancePath === '' ? '/' : first.instancePath} that ${first.message}`;
+}
 
 /** What a batch was answered; null: nothing that means anything to the shipper. */
 export const parseShipAnswer = (status: number, text: string): ShipAnswer | null => {

@@ -2,7 +2,7 @@ import { decodeBase64url } from '../crypto/base64url.ts';
 import { contentHash, textHash } from '../crypto/content-hash.ts';
 import type { UnixMillis } from '../model/time.ts';
 import type { FeedId } from './sync.ts';
-import type { Change, ChangeEntry, Heartbeat, SignedSnapshot } from './sync-schema.ts';
+import type { Change, ChangeEntry, Heartbeat, SealedEntry, SignedSnapshot } from './sync-schema.ts';
 
 /**
  * Who signs: the service's current sync key. Messages pass through Redis and lie on disks that are not ours
@@ -19,7 +19,7 @@ export interface SyncKeys {
   find(purpose: 'sync', kid: string): { verify(message: Uint8Array, signature: Uint8Array): boolean } | null;
 }
 
-const changeMessage = (entry: Omit<ChangeEntry, 'signing_key_id' | 'signature'>): string =>
+const changeMessage = (entry: Omit<SealedEntry, 'signing_key_id' | 'signature'>): string =>
   `agent-trust.change.v1:${contentHash({
     feed_id: entry.feed_id,
     revision: entry.revision,
@@ -81,7 +81,7 @@ function verifies(
 }
 
 /** Whether the service signed exactly this entry at exactly this place. Never throws. */
-export const changeVerifies = (keys: SyncKeys, entry: ChangeEntry): boolean =>
+export const changeVerifies = (keys: SyncKeys, entry: SealedEntry): boolean =>
   verifies(keys, entry, changeMessage(entry));
 
 export const heartbeatVerifies = (keys: SyncKeys, beat: Heartbeat): boolean =>

@@ -48,6 +48,8 @@ export interface Spool {
   /** No record is taken now: answer 503 `overloaded`, before anything is decided or charged. */
   readonly isFull: boolean;
   readonly state: SpoolState;
+  /** Why no record is taken now; null: they are. */
+  readonly lastError: string | null;
   /**
    * Records are taken, and were for the last `attestLimits.spoolSteadyMs`: readiness does not flap with a
    * disk that is full again and again.
@@ -145,6 +147,7 @@ const newEpoch = (random: Random): string => Buffer.from(random.bytes(16)).toStr
 
 class FileSpool implements Spool {
   state: SpoolState = 'open';
+  #trouble: string | null = null;
   bytes = 0;
   /** Of the last record that was appended. Goes back when a write fails: those numbers are given again. */
   lastSeq = 0;
@@ -279,6 +282,13 @@ class FileSpool implements Spool {
     }
   }
 
+  get lastError(): string | null {
+    if (this.#trouble !== null) return this.#trouble;
+    return this.isFull && this.state === 'open'
+      ? `the spool is full: ${this.bytes} of ${this.bytesMax} bytes are taken`
+      : null;
+  }
+
   async close(): Promise<void> {
     this.#endTurn();
     clearInterval(this.#look);
@@ -373,6 +383,7 @@ class FileSpool implements Spool {
 
   /** What the file holds behind its last good byte is unknown: part of the turn, all of it, or nothing. */
   #break(error: unknown): void {
+    this.#trouble = `the spool cannot be written to: ${messageOf(error)}`;
     if (this.state === 'open')
       this.#logger.error({ err: error }, 'the spool cannot be written to; deciding stops');
     this.state = 'broken';
@@ -401,6 +412,7 @@ class FileSpool implements Spool {
 
   #reopen(message: string): void {
     this.#noteTrouble();
+    this.#trouble = null;
     this.state = 'open';
     this.#repairInMs = limits.retryFirstMs;
     this.#logger.warn({ directory: this.directory }, message);
@@ -423,6 +435,7 @@ class FileSpool implements Spool {
    */
   #lose(): void {
     this.state = 'adrift';
+    this.#trouble = 'the folder of the spool was removed or replaced';
     const { epoch } = this.#writer;
     this.#logger.error(
       { folder: epoch.folder, bytes: this.waitingBytes },
@@ -478,9 +491,12 @@ class FileSpool implements Spool {
       return;
     }
     this.state = 'failed';
+    this.#trouble = `the spool cannot be synced to disk, restart the sidecar: ${messageOf(error)}`;
     this.#logger.error(
       { err: error },
       'the spool cannot be synced to disk; no decision is made until a restart',
     );
   }
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

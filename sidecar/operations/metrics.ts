@@ -18,7 +18,7 @@ export interface Measured extends MeasuredSpool {
   readonly leases: Pick<LeaseHolder, 'counts'>;
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
-  readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount'>;
+  readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount' | 'badRows'>;
   readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs'> };
   readonly ed25519: Pick<Ed25519, 'name'>;
   /** Null: it serves the process that it is embedded in. */
@@ -181,6 +181,12 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     },
   });
   gauge('standings', 'Revoked and suspended passports in memory.', () => replica.standingCount, 'max');
+  gauge(
+    'bad_rows',
+    'Gates and keys of the control plane that cannot be used here, and are left out; /readyz names them.',
+    () => replica.badRows.length,
+    'max',
+  );
   counter(
     'sync_refused_total',
     'Snapshots, changes and heartbeats that were refused.',

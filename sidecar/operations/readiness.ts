@@ -5,6 +5,7 @@ import type { Shipper } from '../attest/shipper.ts';
 import type { Spool } from '../attest/spool.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { Following } from '../replica/follow.ts';
+import { replicaLimits } from '../replica/limits.ts';
 import type { Replica } from '../replica/replica.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import { operationsLimits } from './limits.ts';
@@ -19,9 +20,12 @@ export interface Observed extends ObservedCore {
 
 /** The same without what listens. */
 interface ObservedCore {
-  readonly replica: Pick<Replica, 'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision'>;
+  readonly replica: Pick<
+    Replica,
+    'accountId' | 'stateAgeMs' | 'accountRevision' | 'globalRevision' | 'badRows'
+  >;
   readonly following: Pick<Following, 'status' | 'mustNotServe'>;
-  readonly spool: Pick<Spool, 'state' | 'isFull' | 'isSteady' | 'waitingBytes'>;
+  readonly spool: Pick<Spool, 'state' | 'isFull' | 'isSteady' | 'waitingBytes' | 'lastError'>;
   readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces' | 'tornEnds'>;
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
@@ -64,6 +68,9 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
       age_ms: Number.isFinite(replica.stateAgeMs) ? Math.round(replica.stateAgeMs) : null,
       account_revision: replica.accountRevision,
       global_revision: replica.globalRevision,
+      /** What the control plane has and this sidecar cannot use; what is about it decides nothing. */
+      bad_rows: replica.badRows.slice(0, replicaLimits.badRowsShownMax),
+      bad_row_count: replica.badRows.length,
     },
     blocked_trust_levels: blockedLevelsOf(replica.stateAgeMs, moment),
     control_plane: {
@@ -81,7 +88,8 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
       steady: spool.isSteady,
       bytes: spool.waitingBytes,
       shipping: shipper.state,
-      last_error: shipper.lastError,
+      /** Of the disk first: without it nothing is decided. */
+      last_error: spool.lastError ?? shipper.lastError,
       voided_records: shipper.voidedRecords,
       damaged_places: shipper.damagedPlaces,
       torn_ends: shipper.tornEnds,

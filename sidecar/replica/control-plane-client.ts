@@ -22,15 +22,16 @@ import {
 import { type Position, renderSidecarAgent, type ShipAnswer, syncVersion } from '../../shared/wire/sync.ts';
 import {
   type AckRequest,
-  type ChangesAnswer,
   type ConnectAnswer,
   type ConnectRequest,
   parseChangesAnswer,
   parseConnectAnswer,
   parseShipAnswer,
   parseSignedSnapshot,
+  type SealedChangesAnswer,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
+import { answerTrouble } from './answer-trouble.ts';
 import { callerThread } from './caller-thread.ts';
 import { ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
 import type { Answer, Call } from './http-caller.ts';
@@ -61,7 +62,7 @@ export interface ControlPlaneClient {
   connect(): Promise<ConnectAnswer>;
   snapshot(): Promise<SignedSnapshot>;
   /** `signal` ends it early. */
-  changes(after: Position, waitMs: number, signal: AbortSignal): Promise<ChangesAnswer>;
+  changes(after: Position, waitMs: number, signal: AbortSignal): Promise<SealedChangesAnswer>;
   ack(applied: Position): Promise<void>;
   /** Says that this process stops, and is not missing from now on. Ends its connection. */
   sayGoodbye(): Promise<void>;
@@ -96,7 +97,7 @@ export interface ControlPlaneClientOptions {
   readonly clock: Clock;
   /** How long its decisions took lately, for its pulls. Default: it does not say. */
   readonly decisionTimes?: () => DecisionTimes | null;
-  /** By how much the clock of this machine is off, for its pulls; null: not known. Default: it does not say. */
+  /** By how much the clock of this machine is off, for its pulls; null: not known. Default: not said. */
   readonly clockOffsetMs?: () => number | null;
   /** Learns from every call. Default: nobody shares what this one finds. */
   readonly reach?: Reach;
@@ -298,7 +299,8 @@ const usual: Omit<Call, 'path'> = {
 function errorOf(path: string, answer: Answer): ControlPlaneError {
   // Without the query: a connection id is nobody's business.
   const what = path.split('?')[0] ?? path;
-  return new ControlPlaneError(what, answer.status, readError(answer.text));
+  const error = readError(answer.text);
+  return new ControlPlaneError(what, answer.status, error, error === null ? answerTrouble(answer) : null);
 }
 
 function readError(text: string): ErrorBody | null {

@@ -9,7 +9,12 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { type ChangeEntry, type Heartbeat, parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import {
+  type ChangeEntry,
+  type Heartbeat,
+  parseFeedMessage,
+  type SealedEntry,
+} from '../../shared/wire/sync-schema.ts';
 import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
 import type { CatchUp } from './catch-up.ts';
 import type { ControlPlaneClient } from './control-plane-client.ts';
@@ -121,6 +126,8 @@ class Follower implements Following {
   #isSnapshotRefused = false;
   #isStopped = false;
   #problem: string | null = null;
+  /** Causes that were logged since the control plane last answered. */
+  readonly #told = new Set<string>();
 
   constructor(deps: FollowDeps) {
     this.#deps = deps;
@@ -311,7 +318,7 @@ class Follower implements Following {
    * In turns of their own, so that requests come in between. False: something came that cannot be applied,
    * and only a snapshot helps.
    */
-  async #applyAll(entries: readonly ChangeEntry[]): Promise<boolean> {
+  async #applyAll(entries: readonly SealedEntry[]): Promise<boolean> {
     // What a message asks for by setImmediate still runs in the turn of that message: this waits for its end.
     if (entries.length > 0) await nextTurn();
     for (const [index, entry] of entries.entries()) {
@@ -323,10 +330,11 @@ class Follower implements Following {
     return true;
   }
 
-  #apply(entry: ChangeEntry): ApplyOutcome {
+  #apply(entry: SealedEntry): ApplyOutcome {
     const outcome = this.#deps.replica.apply(entry);
     if (outcome === 'applied') {
-      this.#keeper.add(entry);
+      // It was applied, so it is one.
+      this.#keeper.add(entry as ChangeEntry);
       this.#acknowledger.soon();
       const nowMs = entry.feed_id === globalFeed ? this.#deps.time.agreedNowMs : null;
       if (nowMs !== null) this.#deps.replica.forgetExpired(nowMs);
@@ -360,6 +368,7 @@ class Follower implements Following {
     const { logger, replica } = this.#deps;
     if (this.#problem !== null) logger.info({}, 'changes are received from the control plane again');
     this.#problem = null;
+    this.#told.clear();
     this.#isConnected = true;
     this.#rejection = null;
     replica.isRefusedAsSuspended = false;
@@ -383,7 +392,7 @@ class Follower implements Following {
       );
     } else if (this.#rejection !== null && this.#rejection !== wasTurnedAway) {
       logger.error({ problem, folder: file.directory }, this.#rejection);
-    } else if (this.#problem === null && !this.#isStopped) {
+    } else if (this.#isNews(problem) && !this.#isStopped) {
       logger.warn(
         { problem },
         'changes cannot be fetched from the control plane; the last known state stays in use and ages',
@@ -392,6 +401,14 @@ class Follower implements Following {
     this.#problem = problem;
     if (isRefusal(error)) this.#mayUseDisk = false;
     if (replica.accountId === null && this.#mayUseDisk) await this.#startFromDisk();
+  }
+
+  /** Each cause once until the control plane answers again, wherever it showed; many of them are few. */
+  #isNews(problem: string): boolean {
+    const cause = problem.replace(/^\w+: /, '');
+    if (this.#told.has(cause) || this.#told.size >= replicaLimits.causesToldMax) return false;
+    this.#told.add(cause);
+    return true;
   }
 
   /** A cold start: what was known last, verified anew, of unknown age. */

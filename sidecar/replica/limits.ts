@@ -11,6 +11,10 @@ export const replicaLimits = {
   loopTickMs: 100,
   /** Half a dozen journeys to it; a stop waits no longer for a word that only saves a false alarm. */
   goodbyeMsMax: secondMs,
+  /** Causes that are logged in one time without the control plane: one is found behind the other. */
+  causesToldMax: 8,
+  /** Bad rows that are named at once, in the log and in `/readyz`: who mends the first finds the others. */
+  badRowsShownMax: 20,
   /** A control plane that has not answered for so long after a stop counts as away. */
   catchUpMsMax: 1_500,
   /** Requests that wait for that: as many as wait for leases. More are shed. */

@@ -15,6 +15,7 @@ import { parseConstraints } from '../../shared/wire/constraints.ts';
 import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
 import type {
   ApiKeyBody,
+  BadRow,
   Change,
   GateBody,
   PassportStandingBody,
@@ -51,10 +52,28 @@ export interface ReplicaState {
   readonly signingKeys: Map<string, VerificationKey>;
   /** The same keys, ready to verify. Replaced when one of them changes. */
   keys: Keyset;
+  /** By what they are and their id: what cannot be used, and so is not in the members above. */
+  readonly badRows: Map<string, BadRow>;
 }
 
-/** Throws where something in the snapshot cannot be understood: half a state is none. */
-export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
+/**
+ * A gate or key that cannot be used is set aside, with the rows that could not be read: without it less is
+ * permitted. Throws where anything else in the snapshot cannot be understood: half a state is none.
+ */
+export function stateOf(
+  snapshot: Snapshot,
+  ed25519: Ed25519,
+  unreadable: readonly BadRow[] = [],
+): ReplicaState {
+  const badRows = new Map<string, BadRow>();
+  const setAside = (row: BadRow) => badRows.set(rowName(row.of, row.id ?? `unnamed ${badRows.size}`), row);
+  for (const row of unreadable) setAside(row);
+  const signingKeys = snapshot.signing_keys.filter((key) =>
+    isUsable(
+      () => keyset(ed25519, [key]),
+      (reason) => setAside({ of: 'signing_key', id: key.kid, reason }),
+    ),
+  );
   const state: ReplicaState = {
     accountId: snapshot.account_id,
     accountDigest: digestWordsOf(snapshot.account_id),
@@ -65,14 +84,20 @@ export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
     standings: new StatusTable(countOf(snapshot.passport_standings)),
     suspendedIssuers: new DigestTable(),
     suspendedAccounts: new DigestTable(),
-    signingKeys: new Map(snapshot.signing_keys.map((key) => [key.kid, key])),
-    keys: keyset(ed25519, snapshot.signing_keys),
+    signingKeys: new Map(signingKeys.map((key) => [key.kid, key])),
+    keys: keyset(ed25519, signingKeys),
+    badRows,
   };
   for (const issuer of snapshot.suspended_issuers) suspend(state.suspendedIssuers, issuer, 'suspended');
   for (const account of snapshot.suspended_accounts) suspend(state.suspendedAccounts, account, 'suspended');
   if (snapshot.account_status === 'suspended')
     state.suspendedAccounts.set(state.accountDigest, 0, isSuspended);
-  for (const gate of snapshot.gates) putGate(state, gate);
+  for (const gate of snapshot.gates) {
+    isUsable(
+      () => putGate(state, gate),
+      (reason) => setAside({ of: 'gate', id: gate.gate_id, reason }),
+    );
+  }
   for (const apiKey of snapshot.api_keys) putCaller(state, apiKey);
   for (const { passports, standing, expired_by_day } of snapshot.passport_standings) {
     const words = readDigests(passports);
@@ -81,6 +106,18 @@ export function stateOf(snapshot: Snapshot, ed25519: Ed25519): ReplicaState {
     }
   }
   return state;
+}
+
+const rowName = (of: BadRow['of'], id: string): string => `${of} ${id}`;
+
+function isUsable(use: () => unknown, otherwise: (reason: string) => void): boolean {
+  try {
+    use();
+    return true;
+  } catch (error) {
+    otherwise(error instanceof Error ? error.message : String(error));
+    return false;
+  }
 }
 
 const countOf = (groups: Snapshot['passport_standings']): number =>
@@ -94,6 +131,7 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
       break;
     case 'gate.delete':
       state.gates.delete(change.body.gate_id);
+      state.badRows.delete(rowName('gate', change.body.gate_id));
       state.routes.delete(change.body.gate_id);
       break;
     case 'api_key.put':
@@ -137,6 +175,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
   );
   const routes = compileRoutes(parseGateRoutes(gate.routes ?? []));
   state.gates.set(gate.gate_id, compiled);
+  state.badRows.delete(rowName('gate', gate.gate_id));
   if (routes.length > 0) state.routes.set(gate.gate_id, routes);
   else state.routes.delete(gate.gate_id);
 }
@@ -154,6 +193,7 @@ function putCaller(state: ReplicaState, apiKey: ApiKeyBody): void {
 }
 
 function deleteCaller(state: ReplicaState, keyId: ApiKeyId): void {
+  state.badRows.delete(rowName('api_key', keyId));
   const keyHash = state.callerHashes.get(keyId);
   if (keyHash === undefined) return;
   state.callerHashes.delete(keyId);
@@ -176,4 +216,5 @@ function putSigningKey(state: ReplicaState, key: VerificationKey, ed25519: Ed255
   // The import comes first: it throws for an unusable key.
   state.keys = keyset(ed25519, [...new Map(state.signingKeys).set(key.kid, key).values()]);
   state.signingKeys.set(key.kid, key);
+  state.badRows.delete(rowName('signing_key', key.kid));
 }

@@ -17,10 +17,12 @@ import {
   syncVersion,
 } from '../../shared/wire/sync.ts';
 import {
-  type ChangeEntry,
+  type BadRow,
   type ChangeKind,
   type Heartbeat,
-  parseSnapshot,
+  openEntry,
+  readSnapshot,
+  type SealedEntry,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
 import {
@@ -70,6 +72,7 @@ export class Replica {
   #version = 0;
   #refusedCount = 0;
   #lastRefusal: string | null = null;
+  #toldRows: ReadonlySet<string> = new Set();
 
   constructor(deps: ReplicaDeps) {
     this.#deps = deps;
@@ -191,6 +194,14 @@ export class Replica {
     return keys.filter((key) => key.purpose === 'sync');
   }
 
+  /**
+   * Gates and keys that the control plane has and this sidecar cannot use. They are as if they were not
+   * there.
+   */
+  get badRows(): readonly BadRow[] {
+    return this.#state === null ? [] : [...this.#state.badRows.values()];
+  }
+
   /** Revoked and suspended passports in memory. */
   get standingCount(): number {
     return this.#state?.standings.size ?? 0;
@@ -222,14 +233,13 @@ export class Replica {
   #install(signed: SignedSnapshot, accountId: AccountId | null): void {
     if (this.#trust !== null)
       demand(snapshotVerifies(this.#trust, signed), 'its signature is not by a trusted sync key');
-    const snapshot = parseSnapshot(signed.snapshot);
-    demand(snapshot !== null, 'it does not have the shape of a snapshot');
+    const { snapshot, badRows } = readSnapshot(signed.snapshot);
     demand(
       snapshot.sync_version === syncVersion,
       `it is of version ${snapshot.sync_version}, not ${syncVersion}`,
     );
     demand(accountId === null || snapshot.account_id === accountId, 'it is of another account');
-    const state = stateOf(snapshot, this.#deps.ed25519);
+    const state = stateOf(snapshot, this.#deps.ed25519, badRows);
     // A snapshot that is trusted by its own keys must at least agree with itself.
     const trust = syncKeysOf(state.keys);
     demand(
@@ -239,12 +249,24 @@ export class Replica {
     this.#state = state;
     this.#version++;
     this.#trust = trust;
+    this.#tellBadRows([...state.badRows.values()]);
     this.#account = { revision: snapshot.account_revision, mark: snapshot.account_mark };
     this.#global = { revision: snapshot.global_revision, mark: snapshot.global_mark };
   }
 
+  /** Each row once, until it is another or bad for another reason: snapshots come again and again. */
+  #tellBadRows(badRows: readonly BadRow[]): void {
+    const told = new Set(badRows.map((row) => JSON.stringify(row)));
+    const news = badRows.filter((row) => !this.#toldRows.has(JSON.stringify(row)));
+    this.#toldRows = told;
+    for (const row of news.slice(0, replicaLimits.badRowsShownMax))
+      this.#deps.logger.error({ ...row }, 'cannot be used and is left out; everything else is in force');
+    const more = news.length - replicaLimits.badRowsShownMax;
+    if (more > 0) this.#deps.logger.error({ more }, 'more rows cannot be used and are left out');
+  }
+
   /** Applies the entry if it is the next of its feed and the service signed it. */
-  apply(entry: ChangeEntry): ApplyOutcome {
+  apply(entry: SealedEntry): ApplyOutcome {
     const state = this.#state;
     if (state === null) return 'gap';
     const isGlobal = entry.feed_id === globalFeed;
@@ -260,8 +282,9 @@ export class Replica {
         'its signature is not by a trusted sync key',
       );
       if (entry.previous !== mark) return 'gap';
-      demand(globalKinds.has(entry.kind) === isGlobal, `${entry.kind} has no place in this feed`);
-      applyChange(state, entry, this.#deps.ed25519);
+      const change = openEntry(entry);
+      demand(globalKinds.has(change.kind) === isGlobal, `${entry.kind} has no place in this feed`);
+      applyChange(state, change, this.#deps.ed25519);
       this.#version++;
     } catch (error) {
       return this.#refuse(`entry ${entry.feed_id} ${entry.revision}`, error);

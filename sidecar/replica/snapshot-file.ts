@@ -1,8 +1,8 @@
 import { appendFile, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
-import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
-import { parseChangeEntry, parseSignedSnapshot, parseSigningKeys } from '../../shared/wire/sync-schema.ts';
+import type { SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import { parseSealedEntry, parseSignedSnapshot, parseSigningKeys } from '../../shared/wire/sync-schema.ts';
 
 /**
  * The last known state on disk, for a start while the control plane is away:
@@ -21,10 +21,10 @@ export interface SnapshotFile {
   readTrustedKeys(): Promise<readonly VerificationKey[]>;
   writeTrustedKeys(keys: readonly VerificationKey[]): Promise<void>;
   /** Null: there is none, or it is not even a signed snapshot. A torn last entry is cut off. */
-  load(): Promise<{ readonly signed: SignedSnapshot; readonly entries: readonly ChangeEntry[] } | null>;
+  load(): Promise<{ readonly signed: SignedSnapshot; readonly entries: readonly SealedEntry[] } | null>;
   replace(signed: SignedSnapshot): Promise<void>;
   /** Behind the snapshot that was loaded or written last. */
-  append(entries: readonly ChangeEntry[]): Promise<void>;
+  append(entries: readonly SealedEntry[]): Promise<void>;
 }
 
 /** The trusted keys cannot be read: trusting whatever comes next instead would defeat them. */
@@ -87,13 +87,13 @@ async function readIfThere(path: string): Promise<string | null> {
  * Every whole line up to the first that is none; the file ends there from now on, so that what is appended
  * can be read.
  */
-async function readEntries(path: string): Promise<ChangeEntry[]> {
+async function readEntries(path: string): Promise<SealedEntry[]> {
   const text = await readIfThere(path);
   if (text === null) return [];
-  const entries: ChangeEntry[] = [];
+  const entries: SealedEntry[] = [];
   let good = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', good)) {
-    const entry = parseChangeEntry(text.slice(good, end));
+    const entry = parseSealedEntry(text.slice(good, end));
     if (entry === null) break;
     entries.push(entry);
     good = end + 1;

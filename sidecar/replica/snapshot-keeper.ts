@@ -1,7 +1,7 @@
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { ChangeEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import type { ChangeEntry, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
 import { replicaLimits } from './limits.ts';
 import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
@@ -15,7 +15,7 @@ import type { SnapshotFile } from './snapshot-file.ts';
  */
 export class SnapshotKeeper {
   readonly #deps: SnapshotKeeperDeps;
-  #unwritten: ChangeEntry[] = [];
+  #unwritten: SealedEntry[] = [];
   #snapshot: SignedSnapshot | null = null;
   #changesOnDisk = 0;
   #trustedKeys = '';

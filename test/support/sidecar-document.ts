@@ -180,6 +180,18 @@ export const Readiness = Type.Object({
     }),
     account_revision: count('How far it has followed the changes of its account.'),
     global_revision: count('How far it has followed the changes that are for all.'),
+    bad_rows: Type.Array(
+      Type.Object({
+        of: oneOf(['gate', 'api_key', 'signing_key'], 'What it is.'),
+        id: optionalText('Its id; null: that cannot be read either.'),
+        reason: Type.String({ description: 'What is wrong with it.' }),
+      }),
+      {
+        description:
+          'Gates and keys of the control plane that this sidecar cannot use, the first 20. They are as if they were not there; all others are in force.',
+      },
+    ),
+    bad_row_count: count('How many there are.'),
   }),
   blocked_trust_levels: Type.Array(
     Type.Object({
@@ -208,7 +220,7 @@ export const Readiness = Type.Object({
     steady: yesOrNo('False: it is full, or was so a few seconds ago.'),
     bytes: count('Bytes that wait to be shipped.'),
     shipping: oneOf(['shipping', 'retrying', 'superseded', 'stopped'], 'What becomes of them.'),
-    last_error: optionalText('Why they could not be shipped last; null: they could.'),
+    last_error: optionalText('Why they cannot be written, or could not be shipped last; null: they could.'),
     voided_records: part('Records that the control plane got only as missing, since the start, by reason.', {
       refused: count('The control plane refused them.'),
       damaged: count('They could not be read back.'),
@@ -229,7 +241,14 @@ export type Readiness = Static<typeof Readiness>;
 const readinessExample: Readiness = {
   status: 'ready',
   draining: false,
-  state: { loaded: true, age_ms: 412, account_revision: 3, global_revision: 1 },
+  state: {
+    loaded: true,
+    age_ms: 412,
+    account_revision: 3,
+    global_revision: 1,
+    bad_rows: [],
+    bad_row_count: 0,
+  },
   blocked_trust_levels: [],
   control_plane: {
     connected: true,

@@ -10,7 +10,7 @@ import type { Bus } from '../../../shared/bus/bus.ts';
 import { redisBus } from '../../../shared/bus/redis.ts';
 import type { AccountId, GateId, SidecarId } from '../../../shared/model/ids.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
-import type { ChangesAnswer } from '../../../shared/wire/sync-schema.ts';
+import type { SealedChangesAnswer } from '../../../shared/wire/sync-schema.ts';
 import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
 import {
   type ControlPlaneClient,
@@ -43,7 +43,7 @@ export interface Followed {
     folder?: string;
     sidecarId?: SidecarId;
     /** Is called with each answer to a pull, before it is taken. */
-    onChanges?: (answer: ChangesAnswer) => void;
+    onChanges?: (answer: SealedChangesAnswer) => void;
   }): Promise<Follower>;
   /** Nobody listens on its port any more. */
   goAway(): Promise<void>;
@@ -156,7 +156,7 @@ async function startFollower(
     readonly origin: string;
     readonly apiKey: string;
     readonly bus: Bus | null;
-    readonly onChanges: (answer: ChangesAnswer) => void;
+    readonly onChanges: (answer: SealedChangesAnswer) => void;
   },
 ): Promise<Follower> {
   const { clock, random, ed25519 } = deps;

@@ -3,11 +3,14 @@ import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { contentHash } from '../../../shared/crypto/content-hash.ts';
 import { syncVersion } from '../../../shared/wire/sync.ts';
 import {
+  openEntry,
   parseChangeEntry,
+  parseChangesAnswer,
   parseFeedMessage,
   parseShipAnswer,
   parseSignedSnapshot,
   parseSnapshot,
+  type SealedEntry,
   syncShapes,
 } from '../../../shared/wire/sync-schema.ts';
 import { apiKeyBody, gateBody, ModelService, numbered, standing } from '../../support/model-service.ts';
@@ -67,6 +70,38 @@ describe('the version', () => {
       syncVersion: 7,
       shapes: 'sha256:6753b8ed89245d39e06b859ab916edb2afe7c4649a67f3039bfd815781c98d31',
     });
+  });
+});
+
+describe('the answer to a pull', () => {
+  const answer = (entries: readonly unknown[]) =>
+    text({
+      ...{ entries, account_head: 1, global_head: 1, heads_age_ms: 1, held_ms: 1 },
+      ...{ replica: 'r', now_ms: 1, snapshot_needed: false },
+    });
+
+  it.each([
+    [
+      'of a kind that nobody here knows',
+      { ...entry, kind: 'passport.paused' },
+      /"passport.paused" is no kind/,
+    ],
+    [
+      'with a bad body',
+      { ...entry, body: { ...entry.body, standing: 'expired' } },
+      /has a member \/standing/,
+    ],
+    ['without a body', { ...entry, body: null }, /passport.standing has a member \//],
+    ['with a name of every object', { ...entry, kind: 'constructor' }, /"constructor" is no kind/],
+  ])('is one with an entry %s, which is named when it is opened', (_what, bad, message) => {
+    const [sealed] = parseChangesAnswer(answer([bad]))?.entries ?? [];
+    expect(sealed).toEqual(bad);
+    expect(() => openEntry(sealed as SealedEntry)).toThrow(message);
+    expect(openEntry(entry)).toBe(entry);
+  });
+
+  it('is none with an entry that has no place', () => {
+    expect(parseChangesAnswer(answer([{ ...entry, revision: null }]))).toBeNull();
   });
 });
 

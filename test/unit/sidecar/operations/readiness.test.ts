@@ -4,7 +4,13 @@ import type { UnixMillis } from '../../../../shared/model/time.ts';
 import { type Observed, readinessOf } from '../../../../sidecar/operations/readiness.ts';
 
 const observed = (clockOffsetMs: number | null): Observed => ({
-  replica: { accountId: 'acct_1' as AccountId, stateAgeMs: 5, accountRevision: 1, globalRevision: 1 },
+  replica: {
+    accountId: 'acct_1' as AccountId,
+    stateAgeMs: 5,
+    accountRevision: 1,
+    globalRevision: 1,
+    badRows: [],
+  },
   following: {
     status: {
       connected: true,

@@ -114,11 +114,12 @@ describe('install', () => {
   it.each([
     ['of another account', { account_id: numbered.account(2) }],
     ['of another version', { sync_version: syncVersion + 1 }],
-    ['with a gate of another account', { gates: [gateBody(1, 1, numbered.account(2))] }],
     [
-      'with a constraint that nobody here understands',
-      { gates: [{ ...gateBody(1), constraints: { moon: 1 } }] },
+      'with a list of revoked ones that cannot be read',
+      { passport_standings: [{ standing: 'revoked', expired_by_day: null, passports: 'AAAA' }] as never },
     ],
+    ['with a suspended issuer that cannot be read', { suspended_issuers: ['iss_1'] as never }],
+    ['with a suspended account that cannot be read', { suspended_accounts: [1] as never }],
     ['that lacks a field', { gates: undefined as never }],
     ['with the same key twice', { signing_keys: [] as VerificationKey[] }],
   ])('refuses one %s, whole', (_what, changed) => {
@@ -131,6 +132,79 @@ describe('install', () => {
     expect(replica.install(signed, { asOfMs: null, accountId: service.accountId })).toBe('refused');
     expect(replica.globalRevision).toBe(before);
     expect(replica.standing(passport(1)).status).toBe('active');
+  });
+
+  it('names what in it cannot be read', () => {
+    const { replica, service } = setUp();
+    const signed = service.snapshot({ suspended_issuers: ['iss_1'] as never });
+    expect(replica.install(signed, unknownAge)).toBe('refused');
+    expect(replica.lastRefusal).toContain('/suspended_issuers/0');
+    expect(replica.lastRefusal).not.toContain('iss_1');
+  });
+
+  it.each([
+    ['gate', numbered.gate(2), { gates: [gateBody(1), gateBody(2, 1, numbered.account(2))] }, /own account/],
+    [
+      'gate',
+      numbered.gate(2),
+      { gates: [gateBody(1), { ...gateBody(2), constraints: { moon: 1 } }] },
+      /moon/,
+    ],
+    [
+      'gate',
+      numbered.gate(2),
+      { gates: [gateBody(1), { ...gateBody(2), trust_level: 'L4' }] },
+      /\/trust_level/,
+    ],
+    [
+      'gate',
+      numbered.gate(2),
+      { gates: [{ ...gateBody(2), catalog: { 'a:b': -1 } }, gateBody(1)] },
+      /\/catalog/,
+    ],
+    ['gate', numbered.gate(2), { gates: [gateBody(1), { ...gateBody(2), routes: [{}] }] }, /./],
+    ['gate', 'moon', { gates: [gateBody(1), { ...gateBody(2), gate_id: 'moon' }] }, /\/gate_id/],
+    ['gate', null, { gates: [gateBody(1), null] }, /./],
+    [
+      'api_key',
+      numbered.key(2),
+      { api_keys: [apiKeyBody(1), { ...apiKeyBody(2), key_hash: 'x' }] },
+      /\/key_hash/,
+    ],
+  ])('leaves out a bad %s (%s), names it, and takes the others', (of, id, changed, reason) => {
+    const { replica, service } = setUp();
+    const rows = { gates: [gateBody(1)], api_keys: [apiKeyBody(1)], ...changed };
+    service.change('global', standing(1, 'revoked'));
+    expect(replica.install(service.snapshot(rows as never), unknownAge)).toBe('installed');
+    expect(replica.badRows).toEqual([{ of, id, reason: expect.stringMatching(reason) }]);
+    expect(replica.gate(numbered.gate(1))).not.toBeNull();
+    expect(replica.gate(numbered.gate(2))).toBeNull();
+    expect(replica.caller(numbered.keyHash(1), 0 as UnixMillis)).not.toBeNull();
+    expect(replica.caller('x', 0 as UnixMillis)).toBeNull();
+    expect(replica.standing(passport(1)).status).toBe('revoked');
+  });
+
+  it('has no bad rows any more once they are put right, or gone', () => {
+    const { replica, service } = setUp();
+    const bad = (n: number) => ({ ...gateBody(n), trust_level: 'L4' }) as never;
+    const badKey = { ...apiKeyBody(1), key_hash: 'x' } as never;
+    const signed = service.snapshot({ gates: [bad(1), bad(2)], api_keys: [badKey] });
+    replica.install(signed, unknownAge);
+    expect(replica.badRows).toHaveLength(3);
+    replica.apply(service.change('account', { kind: 'gate.put', body: gateBody(1) }));
+    expect(replica.gate(numbered.gate(1))).not.toBeNull();
+    replica.apply(service.change('account', { kind: 'gate.delete', body: { gate_id: numbered.gate(2) } }));
+    replica.apply(service.change('account', { kind: 'api_key.put', body: apiKeyBody(1) }));
+    expect(replica.badRows).toEqual([]);
+  });
+
+  it('leaves out a signing key that is none, and believes no token by it', () => {
+    const { replica, service } = setUp();
+    const key = service.makeKey('passport');
+    const keys = service.keys.map((each) => (each === key ? { ...key, publicKey: 'AAAA' } : each));
+    expect(replica.install(service.snapshot({ signing_keys: keys }), unknownAge)).toBe('installed');
+    expect(replica.badRows).toMatchObject([{ of: 'signing_key', id: key.kid }]);
+    expect(replica.keys.find('passport', key.kid)).toBeNull();
   });
 
   it('may go back: a restored database knows less than the sidecar', () => {
