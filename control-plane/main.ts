@@ -38,7 +38,7 @@ import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
 import { canonicalizeEmails } from './people/canonical-emails.ts';
-import { inviteFirstOwner } from './people/invite-first-owner.ts';
+import { type FirstOwnerLink, keepFirstOwnerLink } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
 import { passwordCost, passwordHasher } from './people/passwords.ts';
 import { recordProjections } from './record-projections.ts';
@@ -78,10 +78,10 @@ export interface RunningControlPlane {
   /** See ensureFirstAccount. */
   readonly adminKeyFile: string | null;
   /**
-   * A secret: whoever opens it becomes the first owner (docs/people.md). Shown once to the person who starts
-   * the program, and never logged. Null: the operator's account has users.
+   * How the first owner comes in (docs/people.md). Shown once to the person who starts the program at a
+   * terminal, and never logged. Null: the operator's account has users.
    */
-  readonly firstOwnerLink: string | null;
+  readonly firstOwnerLink: FirstOwnerLink | null;
   /** See EmbeddedPostgres. */
   readonly relocation: string | null;
   /** The key with which a sidecar in the same process connects. */
@@ -198,7 +198,7 @@ async function startAll(
   };
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
   await canonicalizeEmails(deps);
-  const firstOwnerLink = await inviteFirstOwner(deps);
+  const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
 
   const databaseClock = followDatabaseClock({ ...deps, clock });
   started.add('clock of the database', () => databaseClock.stop());

@@ -20,6 +20,7 @@ import {
   type SettingValues,
 } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
+import { describeFirstOwner } from './first-owner.ts';
 import { leaveClosedTerminal, type Running, runUntilSignal } from './run-until-signal.ts';
 
 // The programs are imported by the command that needs them: loading all of them takes more than a second,
@@ -100,8 +101,9 @@ function commands(setExitCode: (code: number) => void): Command {
       const start: typeof startControlPlane = async (...given) => {
         const running = await startControlPlane(...given);
         const { firstOwnerLink } = running;
-        // To the person who reads this, and to no log: it is a secret.
-        if (firstOwnerLink !== null) process.stdout.write(`first owner: ${firstOwnerLink}\n`);
+        if (firstOwnerLink !== null) {
+          process.stdout.write(`first owner: ${describeFirstOwner(firstOwnerLink, process.stdout)}\n`);
+        }
         return running;
       };
       setExitCode(await run('control-plane', settings, start));

@@ -8,6 +8,7 @@ import { originOf, type SettingValues } from '../shared/runtime/settings.ts';
 import { teardown } from '../shared/runtime/teardown.ts';
 import { tellWhenSlow } from '../shared/runtime/tell-when-slow.ts';
 import { type RunningSidecar, startSidecar } from '../sidecar/main.ts';
+import { describeFirstOwner } from './first-owner.ts';
 import type { Running } from './run-until-signal.ts';
 
 /**
@@ -89,7 +90,7 @@ agent-trust is ready.
   sidecar        ${sidecar}
   data           ${resolve(settings.DATA_DIR)}
   admin key      ${key.description}
-${firstOwnerLink === null ? '' : `  first owner    ${firstOwnerLink}\n`}${relocation === null ? '' : `\n  ${relocation}\n`}
+${firstOwnerLink === null ? '' : `  first owner    ${describeFirstOwner(firstOwnerLink, process.stdout)}\n`}${relocation === null ? '' : `\n  ${relocation}\n`}
 To paste into a shell:
 
 # your gates, none yet at the first start

@@ -142,7 +142,7 @@ export async function trade(
     `The console is at ${stage.url}/console. Log in with your email and password. Nobody has any yet: open`,
   );
   print(
-    'the link for the first owner that "npm start" printed. The overview and the approvals move by themselves.',
+    'the link for the first owner, in .data/first-owner-link. The overview and the approvals move by themselves.',
   );
   try {
     await tradeUntil(market, perSecond, signal);

@@ -148,7 +148,7 @@ function Drawer({ onClose }: { onClose(): void }): ReactNode {
   );
 }
 
-const connectionWords = { live: 'Live', polling: 'Not live', offline: 'No connection' } as const;
+const connectionWords = { live: 'Up to date', polling: 'Checking', offline: 'No connection' } as const;
 const connectionHints = {
   live: 'Changes appear as they happen.',
   polling: 'Changes are not pushed at the moment; the page asks again and again.',

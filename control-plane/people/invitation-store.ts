@@ -33,7 +33,9 @@ export async function makeInvitation(
   await tx`
     INSERT INTO invitations (token_hash, account_id, user_id, created_at_ms, expires_at_ms)
     VALUES (${hashToken(token)}, ${accountId}, ${userId}, ${nowMs}, ${expiresAtMs})`;
-  return { url: `${new URL(baseUrl).origin}/console/invitation#token=${token}`, expiresAtMs };
+  // The page asks a first owner for an address.
+  const query = userId === null ? '?first=1' : '';
+  return { url: `${new URL(baseUrl).origin}/console/invitation${query}#token=${token}`, expiresAtMs };
 }
 
 /** Whoever asks may still be too late: `takeInvitation` says so. */

@@ -1,8 +1,31 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { replaceSecretFile } from '../storage/secret-file.ts';
 import type { PeopleDeps } from './deps.ts';
 import { endFirstOwnerLinks, makeInvitation } from './invitation-store.ts';
 import { peopleLimits } from './limits.ts';
 import { countUsers } from './user-store.ts';
+
+/** A link and the file that holds it. */
+export interface FirstOwnerLink {
+  /** A secret: whoever opens it becomes the first owner. */
+  readonly url: string;
+  /** `first-owner-link` in `dataDir`, of mode 0600. */
+  readonly file: string;
+}
+
+/** The link of this start, in its file; null: the account has users, and an earlier file is removed. */
+export async function keepFirstOwnerLink(
+  deps: Pick<PeopleDeps, 'sql' | 'random' | 'clock' | 'baseUrl'>,
+  dataDir: string,
+): Promise<FirstOwnerLink | null> {
+  const file = join(dataDir, 'first-owner-link');
+  const url = await inviteFirstOwner(deps);
+  if (url === null) await rm(file, { force: true });
+  else await replaceSecretFile(file, url);
+  return url === null ? null : { url, file };
+}
 
 /**
  * The link by which somebody becomes the first owner of the operator's account. Null: the account has users,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
@@ -14,13 +14,7 @@ export async function readOrMakeSecretFile(path: string, make: () => string): Pr
   await mkdir(dirname(path), { recursive: true });
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(`${make()}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeSynced(temporary, make());
     // Unlike a rename, a link does not replace what somebody else has made meanwhile.
     await link(temporary, path).catch((error: unknown) => {
       if (!hasCode(error, 'EEXIST')) throw error;
@@ -30,6 +24,28 @@ export async function readOrMakeSecretFile(path: string, make: () => string): Pr
   }
   await syncDirectory(dirname(path));
   return readFile(path, 'utf8').then((text) => text.trim());
+}
+
+/** Replaces what the file held; it is readable by its owner alone, and whole at any moment. */
+export async function replaceSecretFile(path: string, secret: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await writeSynced(temporary, secret);
+    await rename(temporary, path);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+  await syncDirectory(dirname(path));
+}
+
+async function writeSynced(path: string, secret: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(`${secret}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Null: there is no such file. */

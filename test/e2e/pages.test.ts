@@ -123,7 +123,7 @@ describe('pasted beside a service that runs', () => {
   );
   const shells: readonly Shell[] = ['bash', 'zsh'];
   const cases = others.flatMap(({ path }, place) => {
-    // Both shells for pages alone, each for half of the rest: what differs are quotes and globs.
+    // Each shell gets half of the pages: what differs are quotes and globs.
     const shell = shells[place % 2] ?? 'bash';
     return [[path, shell] as const];
   });

@@ -24,7 +24,7 @@ export interface Page {
 const command =
   /^(?:[A-Z_]+=|(?:export|curl|npx|npm|node|agent-trust|docker|pip|python3|claude|cat|sed|git|psql|systemctl|sudo|apt) )/;
 
-/** The fenced blocks of `sh`, `bash`, `zsh` and `console`, and the indented ones that begin with a command. */
+/** The fenced blocks of shells, and the indented ones that begin with a command. */
 export function readPage(path: string): Page {
   const lines = readFileSync(`${root}${path}`, 'utf8').split('\n');
   const blocks: ShellBlock[] = [];

@@ -53,6 +53,7 @@ export interface Login {
   readonly email: string;
   readonly password: string;
   readonly totp_code?: string;
+  readonly account_id?: string;
 }
 
 /** How people may log in besides a password. */
@@ -87,7 +88,7 @@ export const people = {
   session: () => get<Session>('/v1/session'),
   logIn: (body: Login) => post<Session>('/v1/session', body),
   loginMethods: () => get<LoginMethods>('/v1/login-methods'),
-  beginOidc: (body: { readonly return_to: string }) =>
+  beginOidc: (body: { readonly return_to: string; readonly account_id?: string }) =>
     post<{ readonly authorization_url: string }>('/v1/session/oidc/begin', body),
   finishOidc: (body: { readonly code: string; readonly state: string; readonly iss?: string }) =>
     post<{ readonly return_to: string }>('/v1/session/oidc', body),

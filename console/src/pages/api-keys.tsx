@@ -5,11 +5,12 @@ import { useAddress } from '../api/address.ts';
 import { type ApiKey, api, type NewApiKey } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Id, Secret } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, Select, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
 
@@ -152,9 +153,10 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   if (create.data !== undefined) return <NewKeyDialog made={create.data} onClose={onClose} />;
   return (
     <Dialog title="Create an API key" onClose={onClose} className="wide">
-      <form className="stack" onSubmit={onSubmit(() => create.mutate(undefined))}>
+      <Form error={create.error} onSubmit={() => create.mutate(undefined)}>
         <TextField
           label="Name"
+          param="name"
           hint="What the key is for, such as: orders service."
           required
           maxLength={200}
@@ -202,6 +204,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         ) : null}
         <Select
           label="Ends"
+          param="expires_at"
           value={days}
           onChange={setDays}
           options={[
@@ -213,7 +216,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Create" isBusy={create.isPending || chosen.length === 0} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -248,9 +251,10 @@ function RollDialog({ apiKey, onClose }: { readonly apiKey: ApiKey; onClose(): v
         Makes a new key with the same name and scopes. The old one goes on working for the time that you
         choose.
       </p>
-      <form className="stack" onSubmit={onSubmit(() => roll.mutate(undefined))}>
+      <Form error={roll.error} onSubmit={() => roll.mutate(undefined)}>
         <Select
           label="The old key ends"
+          param="overlap_s"
           value={overlap}
           onChange={setOverlap}
           options={[
@@ -262,7 +266,7 @@ function RollDialog({ apiKey, onClose }: { readonly apiKey: ApiKey; onClose(): v
         />
         {roll.error === null ? null : <Problem error={roll.error} />}
         <DialogActions onCancel={onClose} submit="Roll" isBusy={roll.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -283,10 +287,10 @@ function DeleteDialog({ apiKey, onClose }: { readonly apiKey: ApiKey; onClose():
           What it changed
         </Link>
       </p>
-      <form className="stack" onSubmit={onSubmit(() => remove.mutate(undefined))}>
+      <Form error={remove.error} onSubmit={() => remove.mutate(undefined)}>
         {remove.error === null ? null : <Problem error={remove.error} />}
         <DialogActions onCancel={onClose} submit="Delete" isBusy={remove.isPending} isDanger />
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -6,6 +6,7 @@ import type { LimitUsage } from '../api/statistics.ts';
 import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { TextField } from '../ui/field.tsx';
+import { FieldFaults } from '../ui/form.tsx';
 import { usd } from '../ui/format.ts';
 import { Limits, useUsage } from '../ui/limits.tsx';
 import { GateName } from '../ui/names.tsx';
@@ -77,9 +78,10 @@ export function ApprovalCard({
         </div>
       ) : null}
       {may('approvals:resolve') && approval.status === 'pending' ? (
-        <>
+        <FieldFaults error={error}>
           <TextField
             label="Note"
+            param="note"
             hint="Optional. It is kept in the record."
             maxLength={500}
             value={note}
@@ -104,7 +106,7 @@ export function ApprovalCard({
               {deny.isPending ? 'Denying…' : 'Deny'}
             </button>
           </div>
-        </>
+        </FieldFaults>
       ) : (
         <div className="row">
           <Badge value={approval.status} />

@@ -3,10 +3,11 @@ import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { AgentTrustError, api, type Catalog } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Id } from '../ui/copy.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextArea } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { usd } from '../ui/format.ts';
 import { Card, Empty, Facts, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
@@ -240,11 +241,18 @@ function Editor({
         A version replaces the whole list and cannot be changed afterwards. A price is in cents: per_call,
         per_minute, subscription or free.
       </p>
-      <form className="stack" onSubmit={onSubmit(submit)}>
-        <TextArea label="Permissions" isCode value={json} onChange={setJson} fault={fault} />
+      <Form error={publish.error} onSubmit={submit}>
+        <TextArea
+          label="Permissions"
+          param="permissions"
+          isCode
+          value={json}
+          onChange={setJson}
+          fault={fault}
+        />
         {publish.error === null ? null : <Problem error={publish.error} />}
         <DialogActions onCancel={onClose} submit="Publish" isBusy={publish.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }

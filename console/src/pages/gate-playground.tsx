@@ -1,9 +1,10 @@
 import { type ReactNode, useState } from 'react';
 import { api, type GateTest } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Select, TextArea, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count, usd, words } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
 import { Card, Empty, Problem } from '../ui/page.tsx';
@@ -72,10 +73,11 @@ export function GatePlayground({ gateId }: { readonly gateId: string }): ReactNo
   };
   return (
     <div className="columns">
-      <form className="card" onSubmit={onSubmit(submit)}>
+      <Form className="card" error={test.error} onSubmit={submit}>
         <h2>Ask the gate</h2>
         <Select
           label="Passport"
+          param="passport_id"
           value={source}
           onChange={setSource}
           options={[
@@ -86,6 +88,7 @@ export function GatePlayground({ gateId }: { readonly gateId: string }): ReactNo
         {source === 'token' ? (
           <TextArea
             label="Token of the passport"
+            param="passport"
             hint="The service keeps no tokens, so it cannot offer them for choice."
             rows={3}
             value={token}
@@ -103,10 +106,17 @@ export function GatePlayground({ gateId }: { readonly gateId: string }): ReactNo
             ]}
           />
         )}
-        <TextField label="Permission" required value={permission} onChange={setPermission} />
+        <TextField
+          label="Permission"
+          param="request.permission_key"
+          required
+          value={permission}
+          onChange={setPermission}
+        />
         <div className="form-grid">
           <TextField
             label="Amount, USD"
+            param="request.amount"
             type="number"
             min={0}
             step="any"
@@ -114,10 +124,17 @@ export function GatePlayground({ gateId }: { readonly gateId: string }): ReactNo
             value={amount}
             onChange={setAmount}
           />
-          <TextField label="Domain" placeholder="none" value={domain} onChange={setDomain} />
+          <TextField
+            label="Domain"
+            param="request.domain"
+            placeholder="none"
+            value={domain}
+            onChange={setDomain}
+          />
         </div>
         <TextArea
           label="More of the request, as JSON"
+          param="request"
           rows={3}
           value={context}
           onChange={setContext}
@@ -129,7 +146,7 @@ export function GatePlayground({ gateId }: { readonly gateId: string }): ReactNo
             {test.isPending ? 'Asking…' : 'Ask'}
           </button>
         </div>
-      </form>
+      </Form>
       <div aria-live="polite">
         {test.data === undefined ? (
           <Empty title="The answer appears here">

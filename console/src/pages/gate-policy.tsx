@@ -1,7 +1,8 @@
 import { type ReactNode, useMemo, useState } from 'react';
 import { api, type Gate, type GateConstraints, tagOf } from '../api/client.ts';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Card, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 
@@ -165,13 +166,14 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
   const money = { type: 'number', min: 0, step: 'any', placeholder: 'no limit' } as const;
   const rate = { type: 'number', min: 0, step: 1, placeholder: 'no limit' } as const;
   return (
-    <form className="columns" onSubmit={onSubmit(() => save.mutate(undefined))}>
+    <Form className="columns" error={save.error} onSubmit={() => save.mutate(undefined)}>
       <div className="stack">
         <Card title="Gate">
-          <TextField label="Name" required maxLength={200} {...field('name')} />
-          <TextArea label="Description" rows={2} {...field('description')} />
+          <TextField label="Name" param="name" required maxLength={200} {...field('name')} />
+          <TextArea label="Description" param="description" rows={2} {...field('description')} />
           <Select
             label="Trust level"
+            param="trust_level"
             options={[
               ['L1', 'L1: every valid passport'],
               ['L2', 'L2: tier L2 or L3'],
@@ -196,12 +198,28 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
           <>
             <Card title="Money">
               <div className="form-grid">
-                <TextField label="One request, USD" {...money} {...field('perTransaction')} />
-                <TextField label="A day, USD" {...money} {...field('daily')} />
-                <TextField label="A month, USD" {...money} {...field('monthly')} />
+                <TextField
+                  label="One request, USD"
+                  param="constraints.spend_limits.per_transaction_usd"
+                  {...money}
+                  {...field('perTransaction')}
+                />
+                <TextField
+                  label="A day, USD"
+                  param="constraints.spend_limits.daily_usd"
+                  {...money}
+                  {...field('daily')}
+                />
+                <TextField
+                  label="A month, USD"
+                  param="constraints.spend_limits.monthly_usd"
+                  {...money}
+                  {...field('monthly')}
+                />
                 <Select label="Counted" options={perOptions} {...field('spendPer')} />
                 <Select
                   label="Without an amount"
+                  param="constraints.spend_limits.amount_required"
                   options={[
                     ['block', 'Block'],
                     ['permit', 'Count as 0'],
@@ -212,17 +230,39 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
             </Card>
             <Card title="Requests">
               <div className="form-grid">
-                <TextField label="A minute" {...rate} {...field('perMinute')} />
-                <TextField label="An hour" {...rate} {...field('perHour')} />
-                <TextField label="A day" {...rate} {...field('perDay')} />
+                <TextField
+                  label="A minute"
+                  param="constraints.rate_limits.requests_per_minute"
+                  {...rate}
+                  {...field('perMinute')}
+                />
+                <TextField
+                  label="An hour"
+                  param="constraints.rate_limits.requests_per_hour"
+                  {...rate}
+                  {...field('perHour')}
+                />
+                <TextField
+                  label="A day"
+                  param="constraints.rate_limits.requests_per_day"
+                  {...rate}
+                  {...field('perDay')}
+                />
                 <Select label="Counted" options={perOptions} {...field('ratePer')} />
               </div>
             </Card>
             <Card title="Approval by a person">
               <div className="form-grid">
-                <TextField label="Above, USD" {...money} placeholder="never" {...field('above')} />
+                <TextField
+                  label="Above, USD"
+                  param="constraints.approvals.above_usd"
+                  {...money}
+                  placeholder="never"
+                  {...field('above')}
+                />
                 <TextField
                   label="Seconds to answer"
+                  param="constraints.approvals.expires_in_s"
                   type="number"
                   min={1}
                   max={604_800}
@@ -232,6 +272,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
               </div>
               <TextArea
                 label="For these permissions"
+                param="constraints.approvals.permissions"
                 hint="One a line, such as orders:refund or orders:*."
                 rows={2}
                 {...field('permissions')}
@@ -240,12 +281,14 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
             <Card title="What else is checked">
               <TextArea
                 label="Allowed domains"
+                param="constraints.allowed_domains"
                 hint="One a line: api.example.com, or *.example.com. None: every domain."
                 rows={2}
                 {...field('domains')}
               />
               <Select
                 label="Personal data in requests"
+                param="constraints.pii_controls"
                 options={[
                   ['', 'Do not look'],
                   ['log_only', 'Record what is found'],
@@ -256,6 +299,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
               />
               <TextArea
                 label="Trusted issuers"
+                param="constraints.trusted_issuers"
                 hint="Ids of issuers, own, or * for all. None: the issuers of this account."
                 rows={2}
                 {...field('issuers')}
@@ -266,6 +310,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
           <Card title="Policy as JSON">
             <TextArea
               label="constraints"
+              param="constraints"
               isCode
               value={json}
               onChange={setJson}
@@ -297,7 +342,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
           one.
         </p>
       </div>
-    </form>
+    </Form>
   );
 }
 

@@ -5,11 +5,12 @@ import { api, type GateWithStats, tagOf } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
 import { useGo } from '../shell.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Tier } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
 import { Limits, useUsage } from '../ui/limits.tsx';
@@ -212,7 +213,7 @@ function Remove({ gate }: { readonly gate: GateWithStats }): ReactNode {
             From then on nobody passes it, and its waiting approvals end. Its records stay. This cannot be
             taken back.
           </p>
-          <form className="stack" onSubmit={onSubmit(() => remove.mutate(undefined))}>
+          <Form error={remove.error} onSubmit={() => remove.mutate(undefined)}>
             <TextField label={`Type the name of the gate: ${gate.name}`} value={typed} onChange={setTyped} />
             {remove.error === null ? null : <Problem error={remove.error} />}
             <DialogActions
@@ -221,7 +222,7 @@ function Remove({ gate }: { readonly gate: GateWithStats }): ReactNode {
               isBusy={remove.isPending || typed !== gate.name}
               isDanger
             />
-          </form>
+          </Form>
         </Dialog>
       ) : null}
     </>

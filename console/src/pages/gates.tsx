@@ -5,11 +5,12 @@ import { api, type GateListItem } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { useGo } from '../shell.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Tier } from '../ui/badge.tsx';
 import { type Column, DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextArea, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
@@ -108,10 +109,11 @@ function CreateDialog({ templateId, onClose }: { readonly templateId: string; on
   });
   return (
     <Dialog title="Create a gate" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => create.mutate(undefined))}>
-        <TextField label="Name" required maxLength={200} value={name} onChange={setName} />
+      <Form error={create.error} onSubmit={() => create.mutate(undefined)}>
+        <TextField label="Name" param="name" required maxLength={200} value={name} onChange={setName} />
         <TextArea
           label="Description"
+          param="description"
           hint="Optional."
           rows={2}
           value={description}
@@ -119,6 +121,7 @@ function CreateDialog({ templateId, onClose }: { readonly templateId: string; on
         />
         <Select
           label="Begin with"
+          param="template_id"
           value={template}
           onChange={setTemplate}
           options={[
@@ -138,6 +141,7 @@ function CreateDialog({ templateId, onClose }: { readonly templateId: string; on
         {chosen?.trust_level ? null : (
           <Select
             label="Trust level"
+            param="trust_level"
             hint="The lowest trust tier that a passport needs here."
             value={level}
             onChange={setLevel}
@@ -150,7 +154,7 @@ function CreateDialog({ templateId, onClose }: { readonly templateId: string; on
         )}
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Create" isBusy={create.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -3,21 +3,29 @@ import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { people } from '../api/people.ts';
 import { useSetSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Empty, Problem } from '../ui/page.tsx';
 
+interface Invited {
+  readonly token: string | null;
+  /** As the first owner, who has no address here yet. */
+  readonly isFirst: boolean;
+}
+
 /** Taken out of the address at once, so that it stays in no history and no screenshot. */
-function takeToken(): string | null {
+function takeInvited(): Invited {
   const token = new URLSearchParams(location.hash.slice(1)).get('token');
+  const isFirst = new URLSearchParams(location.search).has('first');
   if (token !== null) history.replaceState(null, '', location.pathname);
-  return token;
+  return { token, isFirst };
 }
 
 const passwordChars = { least: 12, most: 256 };
 
 export default function InvitationPage(): ReactNode {
-  const [token] = useState(takeToken);
+  const [{ token, isFirst }] = useState(takeInvited);
   const [name, setName] = useState('');
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
@@ -30,7 +38,9 @@ export default function InvitationPage(): ReactNode {
       void navigate({ to: '/' });
     },
   });
-  const isFirst = accept.error instanceof AgentTrustError && accept.error.param === 'email';
+  // A link of an older version does not say so.
+  const needsEmail =
+    isFirst || email !== '' || (accept.error instanceof AgentTrustError && accept.error.param === 'email');
   const submit = (to: string) =>
     accept.mutate({
       token: to,
@@ -53,10 +63,11 @@ export default function InvitationPage(): ReactNode {
   }
   return (
     <main className="welcome" style={{ maxWidth: 'none' }}>
-      <form className="card" onSubmit={onSubmit(() => submit(token))}>
+      <Form className="card" error={accept.error} onSubmit={() => submit(token)}>
         <h1>Join agent-trust</h1>
         <TextField
           label="Your name"
+          param="name"
           hint="Colleagues see it beside what you change."
           autoComplete="name"
           required
@@ -64,8 +75,21 @@ export default function InvitationPage(): ReactNode {
           value={name}
           onChange={setName}
         />
+        {needsEmail ? (
+          <TextField
+            label="Your email"
+            param="email"
+            hint="You are the first owner: with this address you will log in."
+            type="email"
+            autoComplete="username"
+            required
+            value={email}
+            onChange={setEmail}
+          />
+        ) : null}
         <TextField
           label="Choose a password"
+          param="password"
           hint={`At least ${passwordChars.least} characters. A sentence is easy to remember.`}
           type="password"
           autoComplete="new-password"
@@ -75,22 +99,11 @@ export default function InvitationPage(): ReactNode {
           value={password}
           onChange={setPassword}
         />
-        {isFirst || email !== '' ? (
-          <TextField
-            label="Your email"
-            hint="You are the first owner: with this address you will log in."
-            type="email"
-            autoComplete="username"
-            required
-            value={email}
-            onChange={setEmail}
-          />
-        ) : null}
-        {accept.error === null || isFirst ? null : <Problem error={accept.error} />}
+        {accept.error === null ? null : <Problem error={accept.error} />}
         <button type="submit" className="button primary large" disabled={accept.isPending}>
           {accept.isPending ? 'Joining…' : 'Join'}
         </button>
-      </form>
+      </Form>
     </main>
   );
 }

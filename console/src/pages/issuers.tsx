@@ -4,11 +4,12 @@ import { useAddress } from '../api/address.ts';
 import { api, type Issuer } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge, Tier } from '../ui/badge.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
@@ -109,10 +110,11 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   });
   return (
     <Dialog title="Create an issuer" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => create.mutate(undefined))}>
-        <TextField label="Name" required maxLength={200} value={name} onChange={setName} />
+      <Form error={create.error} onSubmit={() => create.mutate(undefined)}>
+        <TextField label="Name" param="name" required maxLength={200} value={name} onChange={setName} />
         <TextField
           label="Domain"
+          param="domain"
           hint="Optional. Nobody verifies it."
           placeholder="example.com"
           value={domain}
@@ -120,6 +122,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         <Select
           label="Highest trust tier"
+          param="trust_tier"
           hint="Its passports cannot have a higher one."
           value={tier}
           onChange={setTier}
@@ -131,7 +134,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Create" isBusy={create.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -151,10 +154,11 @@ function ChangeDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose():
   });
   return (
     <Dialog title={`Change ${issuer.name}`} onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => save.mutate(undefined))}>
-        <TextField label="Name" required maxLength={200} value={name} onChange={setName} />
+      <Form error={save.error} onSubmit={() => save.mutate(undefined)}>
+        <TextField label="Name" param="name" required maxLength={200} value={name} onChange={setName} />
         <Select
           label="Status"
+          param="status"
           value={status}
           onChange={setStatus}
           options={[
@@ -178,7 +182,7 @@ function ChangeDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose():
           isBusy={save.isPending}
           isDanger={status === 'suspended'}
         />
-      </form>
+      </Form>
     </Dialog>
   );
 }

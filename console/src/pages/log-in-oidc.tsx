@@ -1,6 +1,10 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { people } from '../api/people.ts';
+import { useAction } from '../ui/action.ts';
+import { Form } from '../ui/form.tsx';
+import { Problem } from '../ui/page.tsx';
+import { AccountField, isAboutAccount, rememberedReturn } from './account-field.tsx';
 
 interface Returned {
   readonly code: string | null;
@@ -50,12 +54,31 @@ export default function LogInOidcPage(): ReactNode {
             <p className="notice bad" role="alert">
               {problem}
             </p>
-            <a className="button primary large" href="/console/">
+            {isAboutAccount(error) ? <ChooseAccount /> : null}
+            <a className={`button large${isAboutAccount(error) ? '' : ' primary'}`} href="/console/">
               Back to the login
             </a>
           </>
         )}
       </div>
     </main>
+  );
+}
+
+/** Goes to the provider once more: what it gave was used up, and it asks nobody who is logged in there. */
+function ChooseAccount(): ReactNode {
+  const [account, setAccount] = useState('');
+  const begin = useAction({
+    run: () => people.beginOidc({ return_to: rememberedReturn(), account_id: account.trim() }),
+    onDone: ({ authorization_url: url }) => location.assign(url),
+  });
+  return (
+    <Form error={begin.error} onSubmit={() => begin.mutate(undefined)}>
+      <AccountField value={account} onChange={setAccount} />
+      {begin.error === null ? null : <Problem error={begin.error} />}
+      <button type="submit" className="button primary large" disabled={begin.isPending}>
+        Continue
+      </button>
+    </Form>
   );
 }

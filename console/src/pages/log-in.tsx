@@ -4,10 +4,12 @@ import { AgentTrustError } from '../api/client.ts';
 import { passkeys } from '../api/passkeys.ts';
 import { people } from '../api/people.ts';
 import { useSetSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Problem } from '../ui/page.tsx';
 import { PasskeyProblem } from '../ui/passkey-problem.tsx';
+import { AccountField, isAboutAccount, rememberReturn } from './account-field.tsx';
 
 const codeOf = (error: unknown): string => (error instanceof AgentTrustError ? error.code : '');
 
@@ -17,6 +19,7 @@ export function LogIn(): ReactNode {
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
   const [code, setCode] = useState('');
+  const [account, setAccount] = useState('');
   const login = useAction({
     run: people.logIn,
     onDone: setSession,
@@ -26,17 +29,24 @@ export function LogIn(): ReactNode {
   }, []);
   const error = codeOf(login.error);
   const needsCode = error === 'totp_required' || code !== '';
+  const needsAccount = account !== '' || isAboutAccount(login.error);
   const submit = () =>
-    login.mutate({ email: email.trim(), password, ...(code === '' ? {} : { totp_code: code.trim() }) });
+    login.mutate({
+      email: email.trim(),
+      password,
+      ...(code === '' ? {} : { totp_code: code.trim() }),
+      ...(account.trim() === '' ? {} : { account_id: account.trim() }),
+    });
   return (
     <main className="welcome" style={{ maxWidth: 'none' }}>
-      <form className="card" onSubmit={onSubmit(submit)}>
+      <Form className="card" error={login.error} onSubmit={submit}>
         <div className="stack tight">
           <img src="/console/icon.svg" alt="" width="36" height="36" />
           <h1>Log in to agent-trust</h1>
         </div>
         <TextField
           label="Email"
+          param="email"
           type="email"
           name="email"
           autoComplete="username"
@@ -46,6 +56,7 @@ export function LogIn(): ReactNode {
         />
         <TextField
           label="Password"
+          param="password"
           type="password"
           name="password"
           autoComplete="current-password"
@@ -56,6 +67,7 @@ export function LogIn(): ReactNode {
         {needsCode ? (
           <TextField
             label="Code of your authenticator app"
+            param="totp_code"
             hint="Or one of your recovery codes."
             name="totp_code"
             autoComplete="one-time-code"
@@ -65,6 +77,7 @@ export function LogIn(): ReactNode {
             onChange={setCode}
           />
         ) : null}
+        {needsAccount ? <AccountField value={account} onChange={setAccount} /> : null}
         {error === 'login_failed' ? (
           <p className="notice bad" role="alert">
             The email, the password or the code is wrong.
@@ -77,10 +90,10 @@ export function LogIn(): ReactNode {
         </button>
         <OtherLogins />
         <p className="soft small">
-          No account yet? An owner or admin invites you. The first owner finds a link in the log of the
-          service.
+          No account yet? An owner or admin invites you. The first owner finds a link in{' '}
+          <code>first-owner-link</code>, in the data folder of the service.
         </p>
-      </form>
+      </Form>
     </main>
   );
 }
@@ -115,7 +128,10 @@ function OtherLogins(): ReactNode {
           type="button"
           className="button large"
           disabled={!oidc.available || begin.isPending}
-          onClick={() => begin.mutate({ return_to: here })}
+          onClick={() => {
+            rememberReturn(here);
+            begin.mutate({ return_to: here });
+          }}
         >
           Continue with {oidc.name}
         </button>

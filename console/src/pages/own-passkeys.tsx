@@ -2,9 +2,10 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { type Passkey, passkeys } from '../api/passkeys.ts';
 import { people } from '../api/people.ts';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Card, Problem, Waiting } from '../ui/page.tsx';
 import { PasskeyProblem } from '../ui/passkey-problem.tsx';
 import { Ago, Time } from '../ui/time.tsx';
@@ -72,9 +73,10 @@ function NewPasskey({ onClose }: { onClose(): void }): ReactNode {
   });
   return (
     <Dialog title="Add a passkey" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => add.mutate(undefined))}>
+      <Form error={add.error} onSubmit={() => add.mutate(undefined)}>
         <TextField
           label="Name of the passkey"
+          param="name"
           hint="Such as the device that keeps it."
           required
           maxLength={200}
@@ -83,6 +85,7 @@ function NewPasskey({ onClose }: { onClose(): void }): ReactNode {
         />
         <TextField
           label="Your password"
+          param="password"
           type="password"
           autoComplete="current-password"
           required
@@ -91,7 +94,7 @@ function NewPasskey({ onClose }: { onClose(): void }): ReactNode {
         />
         {add.error === null ? null : <PasskeyProblem error={add.error} />}
         <DialogActions onCancel={onClose} submit="Add it" isBusy={add.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -109,11 +112,18 @@ function ChangePasskey({ passkey, onClose }: { readonly passkey: Passkey; onClos
   const error = rename.error ?? remove.error;
   return (
     <Dialog title={passkey.name} onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => rename.mutate({ id, name: name.trim() }))}>
-        <TextField label="Name of the passkey" required maxLength={200} value={name} onChange={setName} />
+      <Form error={rename.error} onSubmit={() => rename.mutate({ id, name: name.trim() })}>
+        <TextField
+          label="Name of the passkey"
+          param="name"
+          required
+          maxLength={200}
+          value={name}
+          onChange={setName}
+        />
         {error === null ? null : <Problem error={error} />}
         <DialogActions onCancel={onClose} submit="Save the name" isBusy={rename.isPending} />
-      </form>
+      </Form>
       <div className="row">
         <button
           type="button"

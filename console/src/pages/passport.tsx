@@ -5,11 +5,12 @@ import { useAddress, useId } from '../api/address.ts';
 import { api, type Passport, type Revocation } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge, Tier } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
 import { Card, Facts, PageHead, Problem, Tabs, Waiting } from '../ui/page.tsx';
@@ -223,9 +224,10 @@ function RevokeDialog({
         Every gate blocks it from then on, for ever. The agent needs a new passport. To stop it only for a
         while, suspend it.
       </p>
-      <form className="stack" onSubmit={onSubmit(() => revoke.mutate(undefined))}>
+      <Form error={revoke.error} onSubmit={() => revoke.mutate(undefined)}>
         <TextField
           label="Reason"
+          param="reason"
           hint="Kept in the record, such as: laptop stolen."
           maxLength={500}
           value={reason}
@@ -233,7 +235,7 @@ function RevokeDialog({
         />
         {revoke.error === null ? null : <Problem error={revoke.error} />}
         <DialogActions onCancel={onClose} submit="Revoke for ever" isBusy={revoke.isPending} isDanger />
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -5,12 +5,13 @@ import { useAddress } from '../api/address.ts';
 import { api, type IssuedPassport, type PassportListItem } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge, Tier } from '../ui/badge.tsx';
 import { Id, Secret } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { RowLink } from '../ui/row-link.tsx';
@@ -128,9 +129,10 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
   if (issue.data !== undefined) return <IssuedDialog issued={issue.data} onClose={onClose} />;
   return (
     <Dialog title="Issue a passport" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => issue.mutate(undefined))}>
+      <Form error={issue.error} onSubmit={() => issue.mutate(undefined)}>
         <TextField
           label="Agent id"
+          param="agent_id"
           hint="Your own identifier. An agent can have one active passport at a time."
           required
           maxLength={128}
@@ -139,6 +141,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         <TextField
           label="Name"
+          param="agent_name"
           hint="For people. Default: the agent id."
           maxLength={200}
           value={agentName}
@@ -146,6 +149,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         <TextArea
           label="Permissions"
+          param="permissions"
           hint="Such as orders:create, or orders:* for the whole area. Separate them by spaces or lines."
           rows={2}
           value={permissions}
@@ -154,6 +158,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
         <div className="form-grid">
           <TextField
             label="Valid for days"
+            param="expires_in_days"
             type="number"
             min={1}
             max={3650}
@@ -163,6 +168,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
           />
           <Select
             label="Trust tier"
+            param="trust_tier"
             value={tier}
             onChange={setTier}
             options={[
@@ -174,6 +180,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
           {issuers.data === undefined || issuers.data.total < 2 ? null : (
             <Select
               label="Issuer"
+              param="issuer_id"
               value={issuer}
               onChange={setIssuer}
               options={[
@@ -185,7 +192,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
         </div>
         {issue.error === null ? null : <Problem error={issue.error} />}
         <DialogActions onCancel={onClose} submit="Issue" isBusy={issue.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -3,12 +3,13 @@ import { useAddress } from '../api/address.ts';
 import { useCountedList } from '../api/lists.ts';
 import { type Invitation, people, type Role, roles, type User } from '../api/people.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Secret } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { words } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago, Time } from '../ui/time.tsx';
@@ -113,6 +114,7 @@ function RoleChoice({ value, onChange }: { readonly value: Role; onChange(role: 
   return (
     <Select
       label="Role"
+      param="role"
       hint={`May ${roleWords[value]}.`}
       value={value}
       onChange={(next) => onChange(roles.find((each) => each === next) ?? 'read_only')}
@@ -137,12 +139,12 @@ function InviteDialog({
   });
   return (
     <Dialog title="Invite somebody" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => invite.mutate(undefined))}>
-        <TextField label="Email" type="email" required value={email} onChange={setEmail} />
+      <Form error={invite.error} onSubmit={() => invite.mutate(undefined)}>
+        <TextField label="Email" param="email" type="email" required value={email} onChange={setEmail} />
         <RoleChoice value={role} onChange={setRole} />
         {invite.error === null ? null : <Problem error={invite.error} />}
         <DialogActions onCancel={onClose} submit="Make the link" isBusy={invite.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -203,7 +205,7 @@ function ChangeDialog({
   const error = save.error ?? invite.error ?? remove.error;
   return (
     <Dialog title={user.name} onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => save.mutate({ role }))}>
+      <Form error={save.error} onSubmit={() => save.mutate({ role })}>
         <RoleChoice value={role} onChange={setRole} />
         {error === null ? null : <Problem error={error} />}
         <DialogActions
@@ -211,7 +213,7 @@ function ChangeDialog({
           submit="Save the role"
           isBusy={save.isPending || role === user.role}
         />
-      </form>
+      </Form>
       <div className="row">
         {user.status === 'disabled' ? (
           <button type="button" className="button" onClick={() => save.mutate({ status: 'active' })}>

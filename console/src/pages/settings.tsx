@@ -3,10 +3,11 @@ import { type ReactNode, useState } from 'react';
 import { send } from '../api/client.ts';
 import { people, type SessionListItem } from '../api/people.ts';
 import { sessionKey, useSession, useSetSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Id, Secret } from '../ui/copy.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { count, words } from '../ui/format.ts';
 import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { chooseTheme, shownTheme } from '../ui/theme.ts';
@@ -150,9 +151,10 @@ function Password(): ReactNode {
   });
   return (
     <Card title="Password">
-      <form className="stack" onSubmit={onSubmit(() => change.mutate(undefined))}>
+      <Form error={change.error} onSubmit={() => change.mutate(undefined)}>
         <TextField
           label="Password now"
+          param="current_password"
           type="password"
           autoComplete="current-password"
           required
@@ -161,6 +163,7 @@ function Password(): ReactNode {
         />
         <TextField
           label="New password"
+          param="new_password"
           hint="At least 12 characters."
           type="password"
           autoComplete="new-password"
@@ -176,7 +179,7 @@ function Password(): ReactNode {
             Change the password
           </button>
         </div>
-      </form>
+      </Form>
     </Card>
   );
 }
@@ -195,7 +198,6 @@ function SecondFactor(): ReactNode {
     confirm.reset();
     refresh();
   };
-  const error = start.error ?? confirm.error;
   const codes = confirm.data?.recovery_codes;
   return (
     <Card title="Second factor">
@@ -224,26 +226,28 @@ function SecondFactor(): ReactNode {
           </button>
         </div>
       ) : (
-        <form className="stack" onSubmit={onSubmit(() => confirm.mutate(undefined))}>
+        <Form error={confirm.error} onSubmit={() => confirm.mutate(undefined)}>
           <Secret label="Secret" text={start.data.secret}>
             Type it into your authenticator app, or <a href={start.data.uri}>open the app on this device</a>.
           </Secret>
           <TextField
             label="Code that the app shows"
+            param="code"
             autoComplete="one-time-code"
             inputMode="numeric"
             required
             value={code}
             onChange={setCode}
           />
+          {confirm.error === null ? null : <Problem error={confirm.error} />}
           <div className="actions">
             <button type="submit" className="button primary" disabled={confirm.isPending}>
               Switch on
             </button>
           </div>
-        </form>
+        </Form>
       )}
-      {error === null ? null : <Problem error={error} />}
+      {start.error === null ? null : <Problem error={start.error} />}
       {isRemoving ? <RemoveSecondFactor onClose={() => setRemoving(false)} onDone={removed} /> : null}
     </Card>
   );
@@ -259,9 +263,10 @@ function RemoveSecondFactor({ onClose, onDone }: { onClose(): void; onDone(): vo
   return (
     <Dialog title="Switch off the second factor?" onClose={onClose}>
       <p>A stolen password is then enough to log in as you.</p>
-      <form className="stack" onSubmit={onSubmit(() => remove.mutate(undefined))}>
+      <Form error={remove.error} onSubmit={() => remove.mutate(undefined)}>
         <TextField
           label="Your password"
+          param="password"
           type="password"
           autoComplete="current-password"
           required
@@ -270,7 +275,7 @@ function RemoveSecondFactor({ onClose, onDone }: { onClose(): void; onDone(): vo
         />
         {remove.error === null ? null : <Problem error={remove.error} />}
         <DialogActions onCancel={onClose} submit="Switch it off" isBusy={remove.isPending} isDanger />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -317,10 +322,10 @@ function Sessions(): ReactNode {
       {ended === null ? null : (
         <Dialog title="End this session?" onClose={() => setEnded(null)}>
           <p>Whoever uses it has to log in again.</p>
-          <form className="stack" onSubmit={onSubmit(() => end.mutate(ended.session_id))}>
+          <Form error={end.error} onSubmit={() => end.mutate(ended.session_id)}>
             {end.error === null ? null : <Problem error={end.error} />}
             <DialogActions onCancel={() => setEnded(null)} submit="End it" isBusy={end.isPending} isDanger />
-          </form>
+          </Form>
         </Dialog>
       )}
     </Card>

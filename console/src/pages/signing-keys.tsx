@@ -2,11 +2,12 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, type KeyRotation } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, Select, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
 
@@ -99,8 +100,8 @@ function RotateDialog({ onClose }: { onClose(): void }): ReactNode {
   return (
     <Dialog title="Rotate a key" onClose={onClose}>
       <p className="soft">The new key signs after a minute, so that every verifier knows it by then.</p>
-      <form className="stack" onSubmit={onSubmit(() => rotate.mutate(undefined))}>
-        <Select label="Key for" value={purpose} onChange={setPurpose} options={purposes} />
+      <Form error={rotate.error} onSubmit={() => rotate.mutate(undefined)}>
+        <Select label="Key for" param="purpose" value={purpose} onChange={setPurpose} options={purposes} />
         <Check label="Somebody else may have the old key" checked={isCompromised} onChange={setCompromised} />
         {isCompromised ? (
           <>
@@ -118,7 +119,7 @@ function RotateDialog({ onClose }: { onClose(): void }): ReactNode {
           isBusy={rotate.isPending || (isCompromised && typed !== 'stolen')}
           isDanger={isCompromised}
         />
-      </form>
+      </Form>
     </Dialog>
   );
 }

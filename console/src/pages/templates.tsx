@@ -4,9 +4,10 @@ import { useAddress } from '../api/address.ts';
 import { api, type GateConstraints, type Template } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextArea, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Card, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 
@@ -95,11 +96,18 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   };
   return (
     <Dialog title="Create a template" onClose={onClose} className="wide">
-      <form className="stack" onSubmit={onSubmit(submit)}>
-        <TextField label="Name" required maxLength={200} value={name} onChange={setName} />
-        <TextArea label="Description" rows={2} value={description} onChange={setDescription} />
+      <Form error={create.error} onSubmit={submit}>
+        <TextField label="Name" param="name" required maxLength={200} value={name} onChange={setName} />
+        <TextArea
+          label="Description"
+          param="description"
+          rows={2}
+          value={description}
+          onChange={setDescription}
+        />
         <Select
           label="Trust level"
+          param="trust_level"
           value={level}
           onChange={setLevel}
           options={[
@@ -111,6 +119,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         <TextArea
           label="Policy as JSON"
+          param="constraints"
           hint="The easiest way: build it at a gate under Policy, and copy its JSON."
           isCode
           value={json}
@@ -119,7 +128,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         />
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Create" isBusy={create.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }

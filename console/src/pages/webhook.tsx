@@ -6,12 +6,13 @@ import { api, type Delivery, type NewWebhook, type Webhook } from '../api/client
 import { useCountedList } from '../api/lists.ts';
 import { pollMs } from '../api/live.ts';
 import { useGo } from '../shell.tsx';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { words } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
 import { Card, Empty, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
@@ -279,15 +280,15 @@ function EditDialog({ webhook, onClose }: { readonly webhook: Webhook; onClose()
   });
   return (
     <Dialog title="Change the endpoint" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => save.mutate(undefined))}>
+      <Form error={save.error} onSubmit={() => save.mutate(undefined)}>
         {webhook.url === null ? null : (
-          <TextField label="Address" type="url" required value={url} onChange={setUrl} />
+          <TextField label="Address" param="url" type="url" required value={url} onChange={setUrl} />
         )}
-        <TextField label="Description" value={description} onChange={setDescription} />
+        <TextField label="Description" param="description" value={description} onChange={setDescription} />
         <EventChoice chosen={events} onChange={setEvents} />
         {save.error === null ? null : <Problem error={save.error} />}
         <DialogActions onCancel={onClose} submit="Save" isBusy={save.isPending || events.length === 0} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -301,9 +302,10 @@ function RollDialog({ id, onClose }: { readonly id: string; onClose(): void }): 
   if (roll.data !== undefined) return <SecretDialog made={roll.data} onClose={onClose} />;
   return (
     <Dialog title="Roll the secret" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => roll.mutate(undefined))}>
+      <Form error={roll.error} onSubmit={() => roll.mutate(undefined)}>
         <Select
           label="The old secret also signs"
+          param="overlap_s"
           value={overlap}
           onChange={setOverlap}
           options={[
@@ -315,7 +317,7 @@ function RollDialog({ id, onClose }: { readonly id: string; onClose(): void }): 
         />
         {roll.error === null ? null : <Problem error={roll.error} />}
         <DialogActions onCancel={onClose} submit="Roll" isBusy={roll.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -329,9 +331,10 @@ function RecoverDialog({ id, onClose }: { readonly id: string; onClose(): void }
   });
   return (
     <Dialog title="Send failures again" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => recover.mutate(undefined))}>
+      <Form error={recover.error} onSubmit={() => recover.mutate(undefined)}>
         <Select
           label="What failed in the last"
+          param="since"
           value={hours}
           onChange={setHours}
           options={[
@@ -348,7 +351,7 @@ function RecoverDialog({ id, onClose }: { readonly id: string; onClose(): void }
         )}
         {recover.error === null ? null : <Problem error={recover.error} />}
         <DialogActions onCancel={onClose} submit="Send again" isBusy={recover.isPending} />
-      </form>
+      </Form>
     </Dialog>
   );
 }
@@ -364,10 +367,10 @@ function DeleteDialog({ id, onClose }: { readonly id: string; onClose(): void })
   return (
     <Dialog title="Delete this endpoint?" onClose={onClose}>
       <p>Nothing is sent to it any more, and the log of its deliveries is gone.</p>
-      <form className="stack" onSubmit={onSubmit(() => remove.mutate(undefined))}>
+      <Form error={remove.error} onSubmit={() => remove.mutate(undefined)}>
         {remove.error === null ? null : <Problem error={remove.error} />}
         <DialogActions onCancel={onClose} submit="Delete" isBusy={remove.isPending} isDanger />
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -3,12 +3,13 @@ import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { api, type NewWebhook, type Webhook } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
-import { onSubmit, useAction } from '../ui/action.ts';
+import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Secret } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, TextField } from '../ui/field.tsx';
+import { Form } from '../ui/form.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
 
@@ -114,9 +115,10 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   if (create.data !== undefined) return <SecretDialog made={create.data} onClose={onClose} />;
   return (
     <Dialog title="Add an endpoint" onClose={onClose}>
-      <form className="stack" onSubmit={onSubmit(() => create.mutate(undefined))}>
+      <Form error={create.error} onSubmit={() => create.mutate(undefined)}>
         <TextField
           label="Address"
+          param="url"
           type="url"
           placeholder="https://example.com/hooks"
           hint="https, and reachable from the internet."
@@ -124,11 +126,17 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
           value={url}
           onChange={setUrl}
         />
-        <TextField label="Description" hint="Optional." value={description} onChange={setDescription} />
+        <TextField
+          label="Description"
+          param="description"
+          hint="Optional."
+          value={description}
+          onChange={setDescription}
+        />
         <EventChoice chosen={events} onChange={setEvents} />
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Add" isBusy={create.isPending || events.length === 0} />
-      </form>
+      </Form>
     </Dialog>
   );
 }

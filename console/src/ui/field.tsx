@@ -1,15 +1,21 @@
 import { type InputHTMLAttributes, type ReactNode, useId } from 'react';
+import { useFieldFault } from './form.tsx';
 
 interface Labelled {
   readonly label: string;
   readonly hint?: string | undefined;
+  /** What this page finds wrong itself. */
   readonly fault?: string | null | undefined;
+  /** The field of the request, as the service names it: what it says of that stands here. */
+  readonly param?: string | undefined;
   /** Read aloud only, where the place says what it is. */
   readonly isLabelHidden?: boolean;
 }
 
-function useLabelled({ label, hint, fault, isLabelHidden = false }: Labelled) {
+function useLabelled({ label, hint, fault: own, param, isLabelHidden = false }: Labelled) {
   const id = useId();
+  const said = useFieldFault(param);
+  const fault = own ?? said;
   const described = [hint === undefined ? null : `${id}-hint`, fault ? `${id}-fault` : null].filter(Boolean);
   return {
     control: {
@@ -45,11 +51,12 @@ export function TextField({
   label,
   hint,
   fault,
+  param,
   value,
   onChange,
   ...native
 }: Labelled & Native & { readonly value: string; onChange(value: string): void }): ReactNode {
-  const { control, around } = useLabelled({ label, hint, fault });
+  const { control, around } = useLabelled({ label, hint, fault, param });
   return around(
     <input
       type="text"
@@ -66,6 +73,7 @@ export function TextArea({
   label,
   hint,
   fault,
+  param,
   value,
   onChange,
   isCode = false,
@@ -76,7 +84,7 @@ export function TextArea({
   readonly isCode?: boolean;
   readonly rows?: number;
 }): ReactNode {
-  const { control, around } = useLabelled({ label, hint, fault });
+  const { control, around } = useLabelled({ label, hint, fault, param });
   return around(
     <textarea
       {...control}
@@ -93,6 +101,7 @@ export function Select({
   label,
   hint,
   fault,
+  param,
   isLabelHidden = false,
   value,
   onChange,
@@ -102,7 +111,7 @@ export function Select({
   onChange(value: string): void;
   readonly options: readonly (readonly [value: string, label: string])[];
 }): ReactNode {
-  const { control, around } = useLabelled({ label, hint, fault, isLabelHidden });
+  const { control, around } = useLabelled({ label, hint, fault, param, isLabelHidden });
   return around(
     <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
       {options.map(([each, text]) => (

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { Copy } from './copy.tsx';
+import { useIsAtField } from './form.tsx';
 
 /** The head of a page, which also names the tab of the browser. */
 export function PageHead({
@@ -112,7 +113,9 @@ export function Problem({
   readonly error: unknown;
   readonly onRetry?: (() => void) | undefined;
 }): ReactNode {
+  const isAtField = useIsAtField(error);
   const isKnown = error instanceof AgentTrustError;
+  if (isAtField) return null;
   const isField = isKnown && error.param !== null;
   return (
     <div className="notice bad" role="alert">
