@@ -7,6 +7,7 @@ import {
   useEffect,
   useMemo,
   useRef,
+  useState,
 } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 
@@ -39,24 +40,25 @@ export function FieldFaults({
   readonly children: ReactNode;
 }): ReactNode {
   const around = useRef<HTMLDivElement>(null);
-  const shown = useRef<string[]>([]);
+  // State, because a field may appear by the error that is about it.
+  const [shown, setShown] = useState<readonly string[]>([]);
   const show = useCallback((param: string) => {
-    shown.current.push(param);
-    return () => {
-      shown.current.splice(shown.current.indexOf(param), 1);
-    };
+    setShown((before) => [...before, param]);
+    return () => setShown((before) => before.filter((_each, place) => place !== before.indexOf(param)));
   }, []);
   const faults = useMemo(
     () => ({
       error,
       show,
-      isAtField: (given: unknown) => given === error && shown.current.some((param) => isAbout(error, param)),
+      isAtField: (given: unknown) => given === error && shown.some((param) => isAbout(error, param)),
     }),
-    [error, show],
+    [error, show, shown],
   );
+  const isAtField = faults.isAtField(error);
   useEffect(() => {
-    if (error !== null) around.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
-  }, [error]);
+    if (error !== null && isAtField)
+      around.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [error, isAtField]);
   return (
     <Faults.Provider value={faults}>
       <div ref={around} style={{ display: 'contents' }}>
