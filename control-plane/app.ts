@@ -92,7 +92,7 @@ export function build(deps: Deps): FastifyInstance {
   installValidation(app);
 
   // One for all kinds of export: they share its bounds.
-  const exportSnapshot = snapshotExporter(deps);
+  const exportSnapshot = snapshotExporter(deps, { ...limits, ...deps.shares.exports });
   app.addHook('onSend', async (_request, reply) => {
     if (deps.draining.isDraining) reply.header('connection', 'close');
   });

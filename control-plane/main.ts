@@ -28,6 +28,7 @@ import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-ac
 import { decisionTurns } from './admission/decision-turns.ts';
 import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
+import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { readConsole } from './console/serve-console.ts';
 import { decisionsLimits } from './decisions/limits.ts';
@@ -48,7 +49,8 @@ import { loadSigningKeys } from './signing/load-signing-keys.ts';
 import { masterKeyOf } from './signing/master-key.ts';
 import { signPool } from './signing/sign-pool.ts';
 import { startStatisticsTrim } from './statistics/trim-statistics.ts';
-import { connect } from './storage/connect.ts';
+import { addressOf, connect } from './storage/connect.ts';
+import { keepRefusals, Refusals, refusalTeller, tellConnectionRoom } from './storage/connection-room.ts';
 import { databaseFailure } from './storage/database-away.ts';
 import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
 import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
@@ -56,6 +58,7 @@ import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
 import { migrate, type OnStep } from './storage/migrate.ts';
 import { passesThroughPooler } from './storage/session-settings.ts';
+import { startRefusal } from './storage/start-refusals.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
@@ -112,6 +115,9 @@ export async function startControlPlane(
       return await startAll(settings, extras, started);
     } catch (error) {
       await started.run();
+      const refusal =
+        settings.DATABASE_URL === null ? null : startRefusal(error, addressOf(settings.DATABASE_URL));
+      if (refusal !== null) throw refusal;
       const isLast = attempt === storageLimits.databaseStartTries || signal.aborted;
       if (databaseFailure(error) !== 'service_unavailable' || isLast) throw error;
       logger.warn({ err: error, attempt }, 'the database went away during the start, which begins again');
@@ -133,6 +139,7 @@ async function startAll(
   started.add('lock of DATA_DIR', () => lock.release());
   for (const note of lock.notes) logger.warn({}, note);
 
+  const shares = connectionShares(settings.DATABASE_CONNECTIONS);
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
   // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.
   const clock = new CarriedClock(systemClock);
@@ -180,9 +187,10 @@ async function startAll(
     signingKeys,
     appending,
     draining: { isDraining: false },
-    turns: decisionTurns(),
+    shares,
+    turns: decisionTurns(shares.decisions),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
-    discoveries: discoveryShare(),
+    discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,
     sealer: masterSealer,
     outbound,
@@ -262,14 +270,17 @@ async function openDatabase(
   { logger, signal }: ControlPlaneExtras,
   started: Teardown,
 ): Promise<{ readonly sql: Database; readonly relocation: string | null }> {
-  const { DATABASE_URL } = settings;
+  const { DATABASE_URL, DATABASE_CONNECTIONS: connectionsMax } = settings;
   const embedded = DATABASE_URL === null ? await startEmbeddedPostgres({ dataDir, logger }) : null;
   if (embedded?.relocation) logger.warn({}, embedded.relocation);
   if (embedded !== null) started.add('embedded PostgreSQL', () => embedded.stop());
   const url = must(embedded?.url ?? DATABASE_URL, 'a database is embedded or given');
-  const sql = connect({ url });
+  const refusals = new Refusals();
+  const sql = connect({ url, connectionsMax, onRefused: refusalTeller(refusals, logger) });
+  keepRefusals(sql, refusals);
   started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
   await waitForDatabase(sql, { url, logger, signal });
+  await tellConnectionRoom(sql, { connections: connectionsMax, logger });
   /** What was begun here last; null as long as another replica is at everything. */
   let at: { readonly file: string; readonly step: number } | null = null;
   const onStep: OnStep = (file) => {

@@ -1,5 +1,5 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
+import type { Share } from '../base/connection-shares.ts';
 import { type FairShare, fairShare } from '../storage/fair-share.ts';
 import { admissionLimits } from './limits.ts';
 
@@ -9,9 +9,8 @@ import { admissionLimits } from './limits.ts';
  * only a part of that for one account: whatever waits for whom, keys are looked up, leases granted and other
  * accounts served.
  */
-export const decisionTurns = (): FairShare<AccountId> =>
+export const decisionTurns = (share: Share): FairShare<AccountId> =>
   fairShare({
-    atOnceMax: limits.decisionsAtOnceMax,
-    perOwnerMax: limits.decisionsPerAccountMax,
+    ...share,
     waitingPerOwnerMax: admissionLimits.decisionsWaitingPerAccountMax,
   });

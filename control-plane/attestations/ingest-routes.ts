@@ -47,8 +47,7 @@ export function ingestRoutes(
   });
 
   const share = fairShare<AccountId>({
-    atOnceMax: limits.ingestsAtOnceMax,
-    perOwnerMax: limits.ingestsPerAccountMax,
+    ...deps.shares.ingests,
     waitingPerOwnerMax: limits.ingestsWaitingPerAccountMax,
   });
 

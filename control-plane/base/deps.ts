@@ -5,6 +5,7 @@ import type { Sealer } from '../../shared/crypto/seal.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import type { ConnectionShares } from './connection-shares.ts';
 import type { Database } from './database.ts';
 
 /**
@@ -26,6 +27,8 @@ export interface BaseDeps {
   readonly bus: Bus;
   readonly logger: Logger;
   readonly metrics: Registry;
+  /** How the connections to the database are shared out. */
+  readonly shares: ConnectionShares;
   readonly ed25519: Ed25519;
   readonly draining: Draining;
   /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */

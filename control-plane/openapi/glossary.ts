@@ -444,6 +444,10 @@ export const glossary: Readonly<Record<string, string>> = {
   push: 'Whether changes are pushed to the sidecars; without it they poll.',
   appending:
     'Whether this process appends to the chains of records: working, or stopped by an internal error until it is restarted.',
+  database_connections_max:
+    'How many connections to PostgreSQL this program may open: `DATABASE_CONNECTIONS`.',
+  database_connections_refused:
+    'How many connections PostgreSQL has refused since the start, because it had no more.',
   push_lost: 'How many pushed messages could not be sent.',
   bad_signing_keys:
     'How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log names them.',

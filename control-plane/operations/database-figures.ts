@@ -105,7 +105,7 @@ export function installDatabaseFigures(deps: FigureDeps): void {
     name: 'agent_trust_database_connections_max',
     help: 'Connections that the pool of this replica may open.',
     registers,
-  }).set(limits.databaseConnectionsMax);
+  }).set(deps.sql.options.max);
   new Gauge({
     name: 'agent_trust_database_figures_age_seconds',
     help: 'Age of the figures that come from the database; NaN until they are read for the first time.',

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
 import { nullable } from '../../shared/wire/fields.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
+import { refusedConnections } from '../storage/connection-room.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 
 const config = { scope: null } as const;
@@ -36,6 +37,9 @@ export const ReadinessAnswer = Type.Object({
   /** It was told to stop and still answers for DRAIN_GRACE_MS: send nothing new. */
   draining: Type.Boolean(),
   database: Type.Enum(['reachable', 'unreachable', 'not_migrated']),
+  /** DATABASE_CONNECTIONS, and how many the server has refused since the start (53300). */
+  database_connections_max: Type.Integer(),
+  database_connections_refused: Type.Integer(),
   /** `stopped`: a chain was not as it should be, and this process appends to none until it is restarted. */
   appending: Type.Enum(['working', 'stopped']),
   /** The push to the sidecars. Without it they pull, so it never makes this program unready. */
@@ -56,6 +60,10 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
   const push_lost = deps.bus.lost;
   const bad_signing_keys = deps.signingKeys.bad().length;
   const draining = deps.draining.isDraining;
+  const connections = {
+    database_connections_max: deps.sql.options.max,
+    database_connections_refused: refusedConnections(deps.sql),
+  };
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
   try {
     const sidecars = await inTime(readSidecars(deps));
@@ -64,6 +72,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       status,
       draining,
       database: 'reachable',
+      ...connections,
       appending,
       push,
       push_lost,
@@ -76,6 +85,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       status: 'not_ready',
       draining,
       database,
+      ...connections,
       appending,
       push,
       push_lost,

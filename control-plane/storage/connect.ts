@@ -1,15 +1,24 @@
 import postgres from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { type DatabaseAddress, parseDatabaseUrl } from '../../shared/runtime/database-url.ts';
+import { Wrong } from '../../shared/runtime/setting-values.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database } from '../base/database.ts';
+import { driverTls } from './database-tls.ts';
 import { storageLimits } from './limits.ts';
-import { passThroughPooler, pinTransactions, sessionSettings } from './session-settings.ts';
+import {
+  passesThroughPooler,
+  passThroughPooler,
+  pinTransactions,
+  sessionSettings,
+} from './session-settings.ts';
 import { socketMaker } from './watched-socket.ts';
 
 export interface ConnectOptions {
   /**
-   * `postgres://user:password@host:port/database`, or for a Unix socket
-   * `postgres:///database?host=/folder&user=name`, as libpq has it.
+   * `postgres://user:password@host:port/database?sslmode=...`, or for a Unix socket
+   * `postgres:///database?host=/folder&user=name`, as libpq has it (docs/database.md).
    */
   readonly url: string;
   /** Connections of this pool; default `limits.databaseConnectionsMax`. */
@@ -20,6 +29,8 @@ export interface ConnectOptions {
   readonly looksThroughTables?: boolean;
   /** See passThroughPooler. Default: no, until `waitForDatabase` finds out. */
   readonly isThroughPooler?: boolean;
+  /** Told of each connection that the server refuses because it has no more. Default: nobody. */
+  readonly onRefused?: () => void;
   /** Given each statement that is sent, with its connection. Default: nobody. Tests watch locks with it. */
   readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
@@ -50,17 +61,28 @@ const types = {
  * arrives as text, so cast it in the query.
  *
  * A query on a database that is away fails at once where the connection is refused, and otherwise after
- * `limits.databaseConnectMsMax`; on a connection that falls silent it fails after `silenceMsMax`, with an
- * unknown outcome. It is not repeated here. The pool connects again by itself. `end()` closes it.
+ * `limits.databaseConnectMsMax`. Where the server has no room for one more connection, it waits for one of
+ * this pool; without any it is tried for as long as a connection may take. On a connection that falls silent
+ * it fails after `silenceMsMax`, with an unknown outcome. It is not repeated here. The pool connects again by
+ * itself. `end()` closes it.
  */
 export function connect(options: ConnectOptions): Database {
-  const { url, socketFolder, user } = splitUrl(options.url);
-  // An option of the driver that its types leave out.
-  const sockets = { socket: socketMaker(options.silenceMsMax ?? limits.databaseSilenceMsMax) };
-  const sql = postgres(url, {
-    ...sockets,
-    ...(socketFolder === null ? {} : { host: socketFolder }),
-    ...(user === null ? {} : { user }),
+  const address = addressOf(options.url);
+  const isRefusal = (error: Error): boolean => {
+    const isNoRoom =
+      'code' in error && isNoRoomCode(error.code, { isThroughPooler: passesThroughPooler(sql) });
+    if (isNoRoom) options.onRefused?.();
+    return isNoRoom;
+  };
+  // Options of the driver that its types leave out, one of them of our patch.
+  const untyped: object = {
+    ...hostsOf(address),
+    socket: socketMaker(options.silenceMsMax ?? limits.databaseSilenceMsMax),
+    isrefusal: isRefusal,
+  };
+  const sql: Database = postgres({
+    ...placeOptions(address),
+    ...untyped,
     ...(options.onStatement === undefined ? {} : { debug: options.onStatement }),
     max: options.connectionsMax ?? limits.databaseConnectionsMax,
     idle_timeout: storageLimits.databaseIdleMsMax / 1_000,
@@ -79,15 +101,30 @@ export function connect(options: ConnectOptions): Database {
   return sql;
 }
 
-/** postgres.js would send `host` and `user` of the query to the server as settings of the session. */
-function splitUrl(text: string): { url: string; socketFolder: string | null; user: string | null } {
-  const url = new URL(text);
-  const socketFolder = url.searchParams.get('host');
-  const user = url.searchParams.get('user');
-  url.searchParams.delete('host');
-  url.searchParams.delete('user');
-  return { url: url.href, socketFolder, user };
+/** Before it has a session PgBouncer refuses everything with 08P01. */
+const isNoRoomCode = (code: unknown, on: { readonly isThroughPooler: boolean }): boolean =>
+  code === '53300' || (on.isThroughPooler && code === '08P01');
+
+/** Throws StartError where it cannot be read. */
+export function addressOf(url: string): DatabaseAddress {
+  const address = parseDatabaseUrl(url);
+  if (address instanceof Wrong) throw new StartError(`DATABASE_URL ${address.sentence}.`);
+  return address;
 }
+
+/** As lists: of a URL the driver reads an IPv6 address wrongly. */
+const hostsOf = ({ socketFolder, hosts }: DatabaseAddress): object =>
+  socketFolder === null
+    ? { host: hosts.map(({ host }) => host), port: hosts.map(({ port }) => port) }
+    : { host: socketFolder, port: hosts[0]?.port };
+
+const placeOptions = (address: DatabaseAddress) => ({
+  ...(address.user === null ? {} : { user: address.user }),
+  ...(address.password === null ? {} : { password: address.password }),
+  ...(address.database === null ? {} : { database: address.database }),
+  ...(address.sessionKind === null ? {} : { target_session_attrs: address.sessionKind }),
+  ssl: driverTls(address),
+});
 
 /** The URL of a server that listens in this folder. */
 export const socketUrl = (options: {

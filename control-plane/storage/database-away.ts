@@ -17,6 +17,29 @@ const awayCodes: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
 ]);
 
+/** What OpenSSL and Node.js call a certificate that does not hold. */
+const certificateCodes: ReadonlySet<string> = new Set([
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** The other end of a connection cannot be believed, or takes no TLS. */
+export const isTlsFailure = (error: Error): boolean =>
+  'code' in error &&
+  typeof error.code === 'string' &&
+  (certificateCodes.has(error.code) || /^(?:TLS_REFUSED|ERR_TLS_|ERR_SSL_)/.test(error.code));
+
 /**
  * SQLSTATE classes and codes of PostgreSQL (its manual, appendix A) behind which the same call may succeed
  * later: the server goes down or comes up, or too many want the same thing at once.
@@ -43,6 +66,7 @@ export function databaseFailure(error: unknown): ErrorCode | null {
   if (error.name === 'PostgresError') {
     return sqlStates.find(([prefix]) => code.startsWith(prefix))?.[1] ?? null;
   }
+  if (isTlsFailure(error)) return 'service_unavailable';
   return awayCodes.has(code) && isOfConnection(error, code) ? 'service_unavailable' : null;
 }
 

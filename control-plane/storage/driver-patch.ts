@@ -15,6 +15,7 @@ const repairs: readonly (readonly [file: string, line: string])[] = [
   ['connection.js', ';(query || initial || sent.length) && fail('],
   ['connection.js', 'return (sent.remove(q), queryError(q, error), true)'],
   ['index.js', '? q.reject(lost)'],
+  ['index.js', 'function onrefused(query) {'],
 ];
 
 /**

@@ -3,15 +3,14 @@ import { PassThrough, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { storageLimits } from './limits.ts';
 
 /** Bounds of exports; see limits.ts for what each is good for. */
 export interface ExportBounds {
-  readonly exportsAtOnceMax: number;
-  readonly exportsPerAccountMax: number;
+  readonly atOnceMax: number;
+  readonly perOwnerMax: number;
   readonly exportStallMsMax: number;
   readonly exportMsMax: number;
 }
@@ -36,13 +35,13 @@ export type ExportSnapshot = (
  */
 export function snapshotExporter(
   deps: Pick<BaseDeps, 'sql' | 'logger'>,
-  bounds: ExportBounds = limits,
+  bounds: ExportBounds,
 ): ExportSnapshot {
   const running: AccountId[] = [];
 
   function enter(accountId: AccountId): void {
     const own = running.filter((other) => other === accountId).length;
-    if (running.length >= bounds.exportsAtOnceMax || own >= bounds.exportsPerAccountMax) {
+    if (running.length >= bounds.atOnceMax || own >= bounds.perOwnerMax) {
       throw new ApiError('overloaded', {
         message: 'Too many exports are running. Try again when one has ended.',
       });

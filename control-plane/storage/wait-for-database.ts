@@ -2,9 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { Database } from '../base/database.ts';
+import { addressOf } from './connect.ts';
 import { databaseFailure } from './database-away.ts';
 import { storageLimits } from './limits.ts';
 import { passesThroughPooler, passThroughPooler } from './session-settings.ts';
+import { placeOf, refuseReadOnly, startRefusal } from './start-refusals.ts';
 
 const versionNumMin = 150_000;
 
@@ -18,11 +20,13 @@ export async function waitForDatabase(
   sql: Database,
   options: { readonly url: string; readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
-  const place = placeOf(options.url);
+  const address = addressOf(options.url);
+  const place = placeOf(address);
   let pauseMs: number = storageLimits.databaseStartPauseFirstMs;
   for (let attempt = 1; ; attempt++) {
     try {
       await refuseOldVersion(sql, place);
+      await refuseReadOnly(sql, address);
       await noticePooler(sql, options.logger);
       return;
     } catch (error) {
@@ -32,6 +36,8 @@ export async function waitForDatabase(
         attempt--;
         continue;
       }
+      const refusal = startRefusal(error, address);
+      if (refusal !== null) throw refusal;
       const reason = error instanceof Error ? error.message : String(error);
       if (databaseFailure(error) === null) {
         throw new StartError(`The database at ${place} (DATABASE_URL) refused: ${reason}.`, { cause: error });
@@ -76,10 +82,4 @@ async function noticePooler(sql: Database, logger: Logger): Promise<void> {
     { isolation: row?.isolation },
     "statements may fail with 40001: ALTER ROLE ... SET default_transaction_isolation = 'read committed'",
   );
-}
-
-/** Host and port, or the folder of the socket. */
-function placeOf(url: string): string {
-  const { host, searchParams } = new URL(url);
-  return searchParams.get('host') ?? host;
 }

@@ -23,8 +23,8 @@ export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
   return ({ host, port, path }) => {
     const turn = made++ % host.length;
     const to = { host: host[turn] ?? 'localhost', port: port[turn] ?? 5432 };
-    // For TLS the driver looks here for the name to be proved.
-    const socket = Object.assign(new DriverSocket(), { host: to.host });
+    // Where the name to be proved by TLS is looked for: by the driver, and for an IP address by Node.js.
+    const socket = Object.assign(new DriverSocket(), { host: to.host, _host: to.host });
     // A COPY is several small writes: with Nagle's algorithm each waits 40 ms for an acknowledgement.
     socket.setNoDelay(true);
     // Only when this function has returned does the driver listen for errors.

@@ -75,8 +75,7 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     });
 
     const snapshots = fairShare<AccountId>({
-      atOnceMax: limits.snapshotsAtOnceMax,
-      perOwnerMax: limits.snapshotsPerAccountMax,
+      ...deps.shares.snapshots,
       waitingPerOwnerMax: limits.snapshotsWaitingPerAccountMax,
     });
     app.get('/sync/snapshot', { config }, async (request) => {

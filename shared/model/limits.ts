@@ -290,9 +290,12 @@ export const limits = {
    */
   signingKeysReadIntervalMs: secondMs,
   /**
-   * Connections of one program to PostgreSQL: two replicas and a console stay well below its default of 100.
+   * Connections of one program to PostgreSQL, unless DATABASE_CONNECTIONS is set: two replicas and a console
+   * stay well below its default of 100.
    */
   databaseConnectionsMax: 28,
+  /** What DATABASE_CONNECTIONS may be: a few for each kind of work, and what the largest servers have. */
+  databaseConnectionsRange: { min: 10, max: 1_000 },
   /**
    * Searches of strangers that run at once, each on a connection: at 5 ms each 400 a second. The next so many
    * wait, which is a quarter second at most, and what comes beyond is answered 503 `overloaded`.

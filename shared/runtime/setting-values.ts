@@ -59,14 +59,6 @@ export const shownName: Read<string> = (given) =>
     ? given
     : new Wrong(`must be at most ${shownNameCharsMax} characters, none of them a control character`);
 
-/** A connection string of one of these schemes. It may hold a password. */
-export const connectionString =
-  (...schemes: readonly string[]): Read<string> =>
-  (given) =>
-    URL.canParse(given) && schemes.includes(new URL(given).protocol.slice(0, -1))
-      ? given
-      : new Wrong(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
-
 /**
  * A key of exactly the generated length must carry its checksum: without it, it would be refused at every
  * call (contract §2).

@@ -1,4 +1,5 @@
 import { limits } from '../model/limits.ts';
+import { databaseUrl } from './database-url.ts';
 import { type LogLevel, logLevels } from './logger.ts';
 import { redisUrl } from './redis-url.ts';
 import {
@@ -10,7 +11,6 @@ import {
 } from './setting-source.ts';
 import {
   apiKey,
-  connectionString,
   headerNames,
   httpUrl,
   liveApiKey,
@@ -89,8 +89,14 @@ export const settings = {
     default: null,
     defaultDoc: 'none: embedded',
     isSecret: true,
-    doc: 'PostgreSQL 15 or newer.',
-    read: connectionString('postgres', 'postgresql'),
+    doc: 'PostgreSQL 15 or newer; TLS by sslmode and sslrootcert (docs/database.md).',
+    read: databaseUrl,
+  }),
+  DATABASE_CONNECTIONS: setting({
+    of: ['control-plane'],
+    default: String(limits.databaseConnectionsMax),
+    doc: 'Connections to PostgreSQL that one control plane opens at most. The server has to allow as many for each replica.',
+    read: wholeNumber(limits.databaseConnectionsRange),
   }),
   REDIS_URL: setting({
     of: both,

@@ -11,6 +11,7 @@ import { snapshotExporter } from '../../control-plane/storage/snapshot-export.ts
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
@@ -79,7 +80,12 @@ async function fillAsBefore(): Promise<void> {
 }
 
 async function exported(): Promise<string> {
-  const exporter = attestationExporter(snapshotExporter({ sql: database.sql, logger: silentLogger }));
+  const exporter = attestationExporter(
+    snapshotExporter(
+      { sql: database.sql, logger: silentLogger },
+      { ...limits, atOnceMax: 1, perOwnerMax: 1 },
+    ),
+  );
   return text(await exporter({ owner, format: 'jsonl', sinceMs: null, nowMs: at(60_000) }));
 }
 

@@ -36,6 +36,8 @@ describe('without a key', () => {
       appending: 'working',
       push_lost: 0,
       bad_signing_keys: 0,
+      database_connections_max: 8,
+      database_connections_refused: 0,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
     });
   });

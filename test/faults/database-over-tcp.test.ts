@@ -5,7 +5,7 @@ import { CopyRows, copyIn } from '../../control-plane/storage/copy-rows.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
 import { type DebianPostgres, makeOwnedDatabase } from '../support/debian-server.ts';
 
-/** As most users run it: Debian's PostgreSQL over TCP, with its default settings, as the owner of a database. */
+/** As most users run it: Debian's PostgreSQL over TCP, with its default settings. */
 let server: DebianPostgres;
 let url: string;
 let sql: Database;

@@ -50,7 +50,10 @@ afterAll(() => api.close());
 
 const exporter = (bounds: Partial<ExportBounds> = {}, sql = api.deps.sql) =>
   attestationExporter(
-    snapshotExporter({ sql, logger: silentLogger }, { ...limits, exportsAtOnceMax: 1, ...bounds }),
+    snapshotExporter(
+      { sql, logger: silentLogger },
+      { ...limits, atOnceMax: 1, perOwnerMax: limits.exportsPerAccountMax, ...bounds },
+    ),
   );
 
 const asked = (sinceMs: UnixMillis | null = youngestMs): ExportAsked => ({

@@ -12,7 +12,7 @@ import { type TestRedis, testRedis } from '../support/redis.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { until } from '../support/until.ts';
 
-/** Of each connected TCP socket of a process: the ports of both ends, and TCP_NODELAY as the kernel has it. */
+/** The ports of both ends of each connected TCP socket of a process, and TCP_NODELAY as the kernel has it. */
 const script = `
 import ctypes, json, os, socket, sys
 system = ctypes.CDLL(None, use_errno=True)

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
 import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
 import { build } from '../../control-plane/app.ts';
+import { connectionShares } from '../../control-plane/base/connection-shares.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
@@ -26,6 +27,7 @@ import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { Role } from '../../shared/model/user.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
@@ -148,6 +150,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const appending = { isStopped: false, projections: recordProjections };
   const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });
+  const shares = connectionShares(limits.databaseConnectionsMax);
   const deps: Deps = {
     sql,
     clock,
@@ -159,9 +162,10 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     signingKeys,
     appending,
     draining: { isDraining: false },
-    turns: decisionTurns(),
+    shares,
+    turns: decisionTurns(shares.decisions),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
-    discoveries: discoveryShare(),
+    discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),

@@ -1743,6 +1743,10 @@ class Readiness(TypedDict):
     draining: bool
     # Whether PostgreSQL can be reached and is migrated.
     database: Literal["reachable", "unreachable", "not_migrated"]
+    # How many connections to PostgreSQL this program may open: `DATABASE_CONNECTIONS`.
+    database_connections_max: int
+    # How many connections PostgreSQL has refused since the start, because it had no more.
+    database_connections_refused: int
     # Whether this process appends to the chains of records: working, or stopped by an internal error until
     # it is restarted.
     appending: Literal["working", "stopped"]

@@ -1851,6 +1851,10 @@ export interface Readiness {
   readonly draining: boolean;
   /** Whether PostgreSQL can be reached and is migrated. */
   readonly database: 'reachable' | 'unreachable' | 'not_migrated';
+  /** How many connections to PostgreSQL this program may open: `DATABASE_CONNECTIONS`. */
+  readonly database_connections_max: number;
+  /** How many connections PostgreSQL has refused since the start, because it had no more. */
+  readonly database_connections_refused: number;
   /**
    * Whether this process appends to the chains of records: working, or stopped by an internal error until
    * it is restarted.
