@@ -12,6 +12,11 @@ import { storageLimits } from './limits.ts';
 export const sessionSettings = (options: { readonly looksThroughTables: boolean }) => ({
   jit: 'off',
   default_transaction_isolation: 'read committed' as const,
+  // How values are written and read.
+  DateStyle: 'ISO',
+  TimeZone: 'UTC',
+  bytea_output: 'hex',
+  standard_conforming_strings: true,
   statement_timeout: storageLimits.databaseStatementMsMax,
   idle_in_transaction_session_timeout: storageLimits.databaseStatementMsMax,
   ...(options.looksThroughTables ? {} : { enable_seqscan: 'off' }),

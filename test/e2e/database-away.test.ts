@@ -16,7 +16,8 @@ describe('a database that goes away', () => {
 
   beforeAll(async () => {
     programs = await bundledPrograms();
-    server = await testDatabaseServer();
+    // As users run it.
+    server = await testDatabaseServer({ isDebian: true });
     world = await installation(programs, { databaseUrl: server.url });
     controlPlane = await world.startControlPlane();
     sidecar = await world.startSidecar();

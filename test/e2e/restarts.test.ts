@@ -31,7 +31,8 @@ const everyMs = 20;
 const roomMs = 5 * minuteMs;
 
 beforeAll(async () => {
-  database = await testDatabaseServer();
+  // As users run it.
+  database = await testDatabaseServer({ isDebian: true });
   world = await installation(await compiledPrograms(), { databaseUrl: database.url });
   controlPlanes = [await world.startControlPlane(), await world.startControlPlane()];
   balancer = await balancerOf(controlPlanes.map(({ origin }) => origin));

@@ -8,7 +8,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { type Authority, authority } from '../support/authority.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
-import type { DebianPostgres } from '../support/debian-server.ts';
+import type { DebianPostgres } from '../../bench/debian-postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Debian's PostgreSQL with the certificates of an authority of our own. */

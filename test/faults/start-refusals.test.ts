@@ -7,7 +7,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseSettings } from '../../shared/runtime/settings.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { type DebianPostgres, makeOwnedDatabase } from '../support/debian-server.ts';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** What a database refuses to a start: it ends at once, with the reason and the step to take. */

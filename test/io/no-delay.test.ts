@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { type DebianPostgres, makeOwnedDatabase } from '../support/debian-server.ts';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { bundledPrograms } from '../support/programs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';

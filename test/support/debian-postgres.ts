@@ -1,8 +1,15 @@
 import { dirname } from 'node:path';
-import { type DebianPostgres, type DebianPostgresOptions, startDebianPostgres } from './debian-server.ts';
+import {
+  type DebianPostgres,
+  type DebianPostgresOptions,
+  startDebianPostgres,
+} from '../../bench/debian-postgres.ts';
 import { freePort } from './free-port.ts';
 import { sharedService } from './shared-services.ts';
 import { temporaryFolder } from './temporary-folder.ts';
+
+/** TEST_POSTGRES=debian: wherever a test does not choose, it gets Debian's PostgreSQL over TCP. */
+export const isDebianAsked = process.env['TEST_POSTGRES'] === 'debian';
 
 /** Nothing waits for the disk; what else may be set is Debian's default. */
 const disposable = { fsync: 'off', full_page_writes: 'off' };

@@ -1,15 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { connect } from '../../control-plane/storage/connect.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
+import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { buildConsole } from './build-console.ts';
 import { bundlePrograms } from './bundle-programs.ts';
 import { compilePrograms } from './compile-programs.ts';
+import { isDebianAsked, testDebianPostgres } from './debian-postgres.ts';
 import { type DebianProgramName, debianPrograms, findDebianProgram } from './debian-program.ts';
 
 declare module 'vitest' {
@@ -32,7 +33,7 @@ export type SharedServiceAnswer = { readonly ok: string } | { readonly error: st
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'agent-trust-test-'));
-  let postgres: Promise<EmbeddedPostgres> | null = null;
+  let postgres: ReturnType<typeof startTemplate> | null = null;
   const found: Partial<Record<DebianProgramName, Promise<string>>> = {};
   let programs: Promise<string> | null = null;
   let bundle: Promise<string> | null = null;
@@ -75,7 +76,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     server.close();
     // A server that never came up has nothing to stop; its error went to the test that asked.
-    const running = await (postgres as Promise<EmbeddedPostgres> | null)?.catch(() => null);
+    const running = await (postgres as ReturnType<typeof startTemplate> | null)?.catch(() => null);
     await running?.stop();
     const made = [programs, bundle].map((each: Promise<string> | null) => each?.catch(() => null));
     for (const used of [folder, ...(await Promise.all(made))])
@@ -91,8 +92,10 @@ const answer = (socket: Socket, reply: SharedServiceAnswer): void => void socket
  * The database that every test copies. Nobody stays connected to it: PostgreSQL copies only a database that
  * is not in use.
  */
-async function startTemplate(folder: string): Promise<EmbeddedPostgres> {
-  const server = await startEmbeddedPostgres({ dataDir: folder, logger: silentLogger, isDisposable: true });
+async function startTemplate(folder: string): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const server = isDebianAsked
+    ? await testDebianPostgres({ programs: dirname(await findDebianProgram('initdb')) })
+    : await startEmbeddedPostgres({ dataDir: folder, logger: silentLogger, isDisposable: true });
   const sql = connect({ url: server.url, connectionsMax: 1 });
   try {
     await migrate(sql);

@@ -5,6 +5,7 @@ import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { isDebianAsked, testDebianPostgres } from './debian-postgres.ts';
 import { watchLocks } from './lock-watch.ts';
 import { sharedService } from './shared-services.ts';
 import { temporaryFolder } from './temporary-folder.ts';
@@ -70,9 +71,14 @@ export interface TestDatabaseServer {
 
 /**
  * A PostgreSQL of this caller's own, without migrations, for tests in which the database itself comes and
- * goes.
+ * goes: embedded, or Debian's over TCP.
  */
-export async function testDatabaseServer(): Promise<TestDatabaseServer> {
+export async function testDatabaseServer({
+  isDebian = isDebianAsked,
+}: {
+  readonly isDebian?: boolean;
+} = {}): Promise<TestDatabaseServer> {
+  if (isDebian) return testDebianPostgres();
   const folder = temporaryFolder();
   const start = () =>
     startEmbeddedPostgres({ dataDir: folder.path, logger: silentLogger, isDisposable: true });

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { connect } from '../../control-plane/storage/connect.ts';
-import { type GuardedProcess, startGuarded } from '../../control-plane/storage/guarded-process.ts';
-import { postgresUser, type SystemUser } from '../../control-plane/storage/postgres-user.ts';
+import { connect } from '../control-plane/storage/connect.ts';
+import { type GuardedProcess, startGuarded } from '../control-plane/storage/guarded-process.ts';
+import { postgresUser, type SystemUser } from '../control-plane/storage/postgres-user.ts';
 
 /** PostgreSQL as Debian packages it, over TCP with a password: what most users run. */
 export interface DebianPostgres {
@@ -40,6 +40,15 @@ export interface DebianPostgresOptions {
 /** A machine that others use too takes many times as long as a quiet one. */
 const startMsMax = 120_000;
 const stopMsMax = 20_000;
+
+/** The folder with the programs of the newest version that Debian's packages have installed; null: none. */
+export function findDebianPostgres(): string | null {
+  const root = '/usr/lib/postgresql';
+  if (!existsSync(root)) return null;
+  const versions = readdirSync(root).sort((a, b) => Number(b) - Number(a));
+  const folders = versions.map((version) => join(root, version, 'bin'));
+  return folders.find((folder) => existsSync(join(folder, 'postgres'))) ?? null;
+}
 
 /** Makes a cluster and starts it. Like the embedded one, it ends when this process ends. */
 export async function startDebianPostgres(options: DebianPostgresOptions): Promise<DebianPostgres> {
