@@ -15,8 +15,8 @@ import { jsonReader } from '../http/json-body.ts';
 import { IdParams } from '../http/path-id.ts';
 
 /**
- * Decides one check; `body` is what `POST check` takes. Throws what that is refused with. Null: it has to wait
- * for what others have begun; `untilMs`: it waits so long at the most.
+ * Decides one check; `body` is what `POST check` takes. Throws what that is refused with. Null: it has to
+ * wait for what others have begun; `untilMs`: it waits so long at the most.
  */
 type Check = (
   call: { readonly caller: Caller; readonly gateId: string; readonly body: unknown },

@@ -101,7 +101,9 @@ export class RunInTransaction {
     return this.#settledId === null ? this.#readerIds : [...this.#readerIds, this.#settledId];
   }
 
-  /** Null: it has to wait for what others have begun. The transaction is rolled back, and another one tries. */
+  /**
+   * Null: it has to wait for what others have begun. The transaction is rolled back, and another one tries.
+   */
   async answer(): Promise<RunAnswer | null> {
     this.#view = await this.#readView();
     let effect = await this.#decide();

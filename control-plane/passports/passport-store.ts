@@ -11,6 +11,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { together } from '../storage/together.ts';
 
 /**
  * A passport with what else it depends on: the standing of its issuer, and that of the key that signed it.
@@ -51,11 +52,13 @@ export async function insertPassport(
   passport: Passport,
   token: { readonly hash: string; readonly signingKeyId: string },
 ): Promise<boolean> {
-  await tx`
+  // On one journey: what has expired makes room for the new one.
+  const [, inserted] = await together([
+    () => tx`
     UPDATE passports SET status = 'expired'
     WHERE account_id = ${passport.accountId} AND mode = ${passport.mode} AND agent_id = ${passport.agentId}
-      AND status IN ('active', 'suspended') AND expires_at_ms <= ${passport.issuedAtMs}`;
-  const inserted = await tx`
+      AND status IN ('active', 'suspended') AND expires_at_ms <= ${passport.issuedAtMs}`,
+    () => tx`
     INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
       constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata)
     VALUES (${passport.passportId}, ${passport.accountId}, ${passport.mode}, ${passport.issuerId}, ${passport.agentId},
@@ -63,7 +66,8 @@ export async function insertPassport(
       ${JSON.stringify(renderConstraints(passport.constraints))}::text::jsonb, ${passport.trustTier},
       ${passport.publicKey}, ${token.hash}, ${token.signingKeyId}, ${passport.status}, ${passport.issuedAtMs}, ${passport.expiresAtMs},
       ${JSON.stringify(passport.metadata)}::text::jsonb)
-    ON CONFLICT (account_id, mode, agent_id) WHERE status IN ('active', 'suspended') DO NOTHING`;
+    ON CONFLICT (account_id, mode, agent_id) WHERE status IN ('active', 'suspended') DO NOTHING`,
+  ]);
   return inserted.count === 1;
 }
 

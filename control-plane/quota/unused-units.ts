@@ -15,8 +15,8 @@ export interface ShortWindow {
 }
 
 /**
- * How many units of each window holders other than the `asking` one were lent and have not used on record: what
- * may come back. Takes and locks nothing.
+ * How many units of each window holders other than the `asking` one were lent and have not used on record:
+ * what may come back. Takes and locks nothing.
  */
 export async function lentUnits(
   sql: Database | Transaction,
@@ -41,8 +41,8 @@ export async function lentUnits(
 }
 
 /**
- * Of a lease `l`: only holders of connected sidecars count, of each sidecar the newest. Nobody settles for the
- * others, and what they held counts as used.
+ * Of a lease `l`: only holders of connected sidecars count, of each sidecar the newest. Nobody settles for
+ * the others, and what they held counts as used.
  */
 const isLent = (sql: Database | Transaction) => sql`
   EXISTS (
@@ -59,8 +59,8 @@ const isLent = (sql: Database | Transaction) => sql`
  * about to use them. The holder that asks counts too: a settlement of its own may be on its way, or void and
  * not shipped.
  *
- * What a live holder used is on record within `attestLimits.shipIntervalMs`, and what it does not use comes back
- * within two seconds, so this passes.
+ * What a live holder used is on record within `attestLimits.shipIntervalMs`, and what it does not use comes
+ * back within two seconds, so this passes.
  */
 export async function limitsMayChange(
   tx: Transaction,

@@ -4,9 +4,9 @@ import type { LimitMiss, WindowView } from './facts.ts';
 /**
  * How a request misses the windows it would draw on: null where each of them has the units, `'unknown'` where
  * one may have them and the ledger was not asked. Of several misses the one that lasts longest counts,
- * because an agent that comes again before its end is blocked again; one that misses only units which are lent
- * lasts for a moment (`isForAMoment`). A request for more than a window's whole
- * limit is a miss without end, whatever has been used of it.
+ * because an agent that comes again before its end is blocked again; one that misses only units which are
+ * lent lasts for a moment (`isForAMoment`). A request for more than a window's whole limit is a miss without
+ * end, whatever has been used of it.
  */
 export function missedWindow(
   windows: readonly WindowView[],
@@ -31,7 +31,9 @@ function missOf(window: WindowView, requested: number, unit: LimitMiss['unit']):
   return { unit, limit, used, requested, resetAtMs: requested > limit ? null : endOf(window) };
 }
 
-/** The units that are missing are lent to somebody, and not used: they come back, or are on record, shortly. */
+/**
+ * The units that are missing are lent to somebody, and not used: they come back, or are on record, shortly.
+ */
 export const isForAMoment = ({
   limit,
   used,

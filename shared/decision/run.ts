@@ -132,8 +132,8 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
  * settlement last. After each wait the whole request is decided again: what it saw before has aged. Every
  * final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
  *
- * A limit that may change blocks nobody for good: a copy of the request may be what uses it up, and its PERMIT
- * is the answer then. The run waits for it, a moment at a time, as long as its host lets it.
+ * A limit that may change blocks nobody for good: a copy of the request may be what uses it up, and its
+ * PERMIT is the answer then. The run waits for it, a moment at a time, as long as its host lets it.
  *
  * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent.
  * `late` after a settlement was sent voids it, so that no client that got 503 has a valid PERMIT.

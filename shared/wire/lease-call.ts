@@ -173,8 +173,8 @@ const LeaseGrantBody = Type.Object({
   /** All units given out in the window, those granted here included. */
   leased: Units,
   /**
-   * Where less than `units_needed` was granted: the part of `leased` that other holders were lent and no record
-   * used.
+   * Where less than `units_needed` was granted: the part of `leased` that other holders were lent and no
+   * record used.
    */
   lent: Type.Optional(Units),
   starts_at_ms: Millis,

@@ -205,6 +205,7 @@ class BatchedSettlements implements Settlements {
 
   /** False: nothing waits, or only look-ups whose permit is on its way. */
   #callNext(): boolean {
+    this.#shedHopeless();
     const batch: Open[] = [];
     const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
     const countMax = areOthersComing ? this.#share : limits.settlementsPerCallMax;
@@ -223,6 +224,18 @@ class BatchedSettlements implements Settlements {
     }
     void this.#attempt(batch, first.holder);
     return true;
+  }
+
+  /**
+   * What a call takes is longer than what these have left: sent, they would be settled for nobody, and voided
+   * after that. While no call is in flight the one with the most time left is sent nevertheless, so that it
+   * is measured whether calls have become quicker.
+   */
+  #shedHopeless(): void {
+    const leftMin = this.#deps.clock.monotonic() + this.#usualCallMs;
+    const hopeless = [...this.#queue].filter(({ untilMs, hasArrived }) => untilMs < leftMin && !hasArrived);
+    if (this.#callsInFlight === 0 && hopeless.length === this.#queue.size) hopeless.pop();
+    for (const open of hopeless) this.#notify(open, { kind: 'shed' });
   }
 
   /** Never rejects. */

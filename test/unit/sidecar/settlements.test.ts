@@ -103,6 +103,28 @@ describe('settlements', () => {
     ]);
   });
 
+  it('that have less time left than a call takes are shed unsent, but for one that measures it again', async () => {
+    const { calls, send, sent, kinds } = setUp();
+    send('slow', { untilMs: 1_000 });
+    await pass(300);
+    calls[0]?.answer(committed);
+    await pass(0);
+    for (const name of ['a', 'b', 'c']) send(name, { untilMs: 500 });
+    await pass(0);
+    expect([sent(), kinds()]).toEqual([
+      ['slow', 'c'],
+      ['slow committed', 'a shed', 'b shed'],
+    ]);
+    await pass(10);
+    calls[1]?.answer(committed);
+    await pass(0);
+    // Calls have become quicker.
+    await pass(20);
+    for (const name of ['d', 'e']) send(name, { untilMs: 500 });
+    await pass(0);
+    expect([sent().at(-1), kinds().at(-1)]).toEqual(['d e', 'c committed']);
+  });
+
   it('gather while two calls are under way, for the next', async () => {
     const { calls, send, sent } = setUp();
     for (const name of ['a', 'b', 'c', 'd']) {
