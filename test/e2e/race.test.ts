@@ -29,5 +29,6 @@ describe('a race for limits', () => {
     expect(report.permits.faults, course).toBeGreaterThan(150);
     expect(report.contested, course).toBeGreaterThan(3);
     expect(report.replayedKeys, course).toBeGreaterThan(8);
+    expect(report.lies, course).toBeGreaterThan(50);
   }, 1_200_000);
 });

@@ -3,6 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Programs } from '../support/programs.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { rules } from '../support/sound-database.ts';
+import { until } from '../support/until.ts';
 import { allShipped } from './all-shipped.ts';
 import { Answers } from './answers.ts';
 import { byLimit, type Cap, type Overrun, overruns } from './caps.ts';
@@ -11,6 +12,7 @@ import { type ClientsOptions, type Servers, startClients } from './clients.ts';
 import { type Course, type Maker, makeCourse, makeCrowd } from './course.ts';
 import { schedule } from './faults.ts';
 import { injectFaults } from './inject-faults.ts';
+import { type LyingHolder, startLyingHolder } from './lying-holder.ts';
 import { startNaiveGates } from './naive.ts';
 import { doneBy } from './noisy-link.ts';
 import { misfits, type Records, readRecords } from './records.ts';
@@ -49,6 +51,8 @@ export interface RaceReport {
   /** Windows that were used up, but for the odd unit, while everything broke. */
   readonly contested: number;
   readonly replayedKeys: number;
+  /** What lying holders said while nothing broke. */
+  readonly lies: number;
 }
 
 /** Of each cap, in the round in which there is demand and nothing breaks. */
@@ -63,6 +67,9 @@ const calmMsMax = 400_000;
 /** Beyond `faultSeconds`. */
 const moreMsMax = 240_000;
 const lookMs = 500;
+const liarCount = 2;
+/** Each kind several times. */
+const liesMin = 40;
 /** One is nearly always enough; which of two gates reads first is up to the machine. */
 const naiveCourses = 24;
 const courseMs = 5_000;
@@ -70,8 +77,8 @@ const courseMs = 5_000;
 const faultPart = 5;
 
 /**
- * Three rounds: without faults, where each cap has to be met exactly and used up; with everything breaking,
- * where each has to hold; and one with gates that check and then add, which must not hold, or nothing was
+ * Four rounds: without faults, where each cap has to be met exactly and used up; with holders that lie about
+ * their leases, and then with everything breaking besides, where each has to hold; and one with gates that check and then add, which must not hold, or nothing was
  * shown by the other two.
  */
 export async function race(options: RaceOptions): Promise<RaceReport> {
@@ -82,10 +89,12 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
   try {
     say(`${world.sidecars.length} sidecars and ${world.controlPlanes.length} control planes are ready.`);
     const calm = await calmRound(options, world, source.branch('calm'));
+    const lying = await lyingRound(options, world, source.branch('lying'));
     const faults = await faultRound(options, world, source.branch('faults'));
     const naive = await naiveRound(options, source.branch('naive'));
     const violations = [
       ...calm.violations,
+      ...lying.violations,
       ...faults.violations,
       ...(await brokenRules(world)),
       ...world.faultsOfOurs(),
@@ -96,6 +105,7 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
       contested: faults.contested,
       permits: { calm: calm.records.permits.size, faults: faults.records.permits.size },
       replayedKeys: calm.replayedKeys + faults.replayedKeys,
+      lies: lying.lies,
     };
   } finally {
     await world.close();
@@ -170,10 +180,55 @@ function nextCourses(courses: readonly Course[], source: Chance): () => Course {
 const gatesOf = (courses: readonly Course[]): string[] =>
   courses.flatMap(({ lanes }) => lanes.map(({ gateId }) => gateId));
 
+/**
+ * Nothing breaks, and foreign sidecars lie about their leases of passports: caps hold for honest gates, and
+ * for those of the liars as far as they are on record.
+ */
+async function lyingRound(
+  { clients, size, say }: RaceOptions,
+  world: World,
+  source: Chance,
+): Promise<Round & { readonly lies: number }> {
+  say('\nRound 2: nothing breaks, and holders lie about their leases.');
+  const course = await makeCourse(makerOf(world), await makeCrowd(makerOf(world)), size);
+  const answers = new Answers();
+  const racing = { count: clients, servers: serversOf(world), course: () => course, answers, chance: source };
+  const liars = await startLiars(world, () => course, source);
+  // They have leases before others use the caps up.
+  await until(() => liesOf(liars) >= liarCount, { what: 'the first lies' });
+  await whileRacing(racing, async () => {
+    const endsAtMs = performance.now() + calmMsMax;
+    while (performance.now() < endsAtMs && liesOf(liars) < liesMin) await pause(lookMs);
+    await pause(insistMs);
+  });
+  await Promise.all(liars.map((liar) => liar.stop()));
+  say(liesLine(liars));
+  const round = await judge(world, [course], answers, say, gatesOfLiars(liars));
+  return { ...round, lies: liesOf(liars) };
+}
+
+const startLiars = (world: World, course: () => Course, source: Chance): Promise<LyingHolder[]> =>
+  Promise.all(
+    Array.from({ length: liarCount }, (_, number) =>
+      startLyingHolder({
+        installation: world.installation,
+        controlPlanes: world.controlPlanes.map(({ origin }) => origin),
+        course,
+        chance: source.branch(`liar ${number}`),
+      }),
+    ),
+  );
+
+const gatesOfLiars = (liars: readonly LyingHolder[]): string[] => liars.map(({ gateId }) => gateId);
+const liesOf = (liars: readonly LyingHolder[]): number =>
+  liars.flatMap(({ told }) => [...told.values()]).reduce((sum, count) => sum + count, 0);
+const liesLine = (liars: readonly LyingHolder[]): string =>
+  `Lying holders: ${liars.flatMap(({ told }) => Array.from(told, ([what, count]) => `${what} ${count}`)).join('; ')}.`;
+
 async function faultRound(options: RaceOptions, world: World, source: Chance): Promise<Round> {
   const { clients, size, faultSeconds, say } = options;
   const durationMs = faultSeconds * 1_000;
-  say(`\nRound 2: everything breaks, for ${faultSeconds} s.`);
+  say(`\nRound 3: everything breaks, for ${faultSeconds} s.`);
   const courses: Course[] = [];
   const crowd = await makeCrowd(makerOf(world));
   // Caps that are used up have nothing more to lose: new ones come every few seconds.
@@ -186,6 +241,7 @@ async function faultRound(options: RaceOptions, world: World, source: Chance): P
   const answers = new Answers();
   const course = nextCourses(courses, source.branch('course'));
   const racing = { count: clients, servers: serversOf(world), course, answers, chance: source };
+  const liars = await startLiars(world, course, source);
   // Clients go on until everything is up again.
   await whileRacing(racing, async () => {
     await Promise.all([pause(durationMs), injectFaults(world, faults, say)]);
@@ -193,11 +249,13 @@ async function faultRound(options: RaceOptions, world: World, source: Chance): P
     while (performance.now() < endsAtMs && !(await isEnough(options, world, courses, answers)))
       await pause(lookMs);
   });
+  await Promise.all(liars.map((liar) => liar.stop()));
   await echo.stop();
   for (const link of world.links) link.isNoisy = false;
   const noise = Object.entries(doneBy(world.links)).map(([kind, count]) => `${kind} ${count}`);
   say(`Between sidecars and control planes: ${noise.join(', ')}. Over Redis: twice ${echo.echoed}.`);
-  return judge(world, courses, answers, say);
+  say(liesLine(liars));
+  return judge(world, courses, answers, say, gatesOfLiars(liars));
 }
 
 async function isEnough(
@@ -222,7 +280,7 @@ const contestedOf = (windows: readonly UsedWindow[]): number =>
 
 async function naiveRound(options: RaceOptions, source: Chance): Promise<Overrun[]> {
   const { redis, clients, size, say } = options;
-  say('\nRound 3: gates that check a shared counter and then add to it. These must fail.');
+  say('\nRound 4: gates that check a shared counter and then add to it. These must fail.');
   let made = 0;
   const maker: Maker = {
     createGate: async () => `gate_naive_${made++}`,
@@ -278,10 +336,12 @@ async function judge(
   courses: readonly Course[],
   answers: Answers,
   say: RaceOptions['say'],
+  /** Of others, whose PERMITs count for the caps of passports. */
+  otherGates: readonly string[] = [],
 ): Promise<Round> {
   const caps = courses.flatMap((course) => course.caps);
   const shippedMs = await allShipped(world, answers);
-  const records = await readRecords(world.sql, gatesOf(courses));
+  const records = await readRecords(world.sql, [...gatesOf(courses), ...otherGates]);
   const told = [...answers.permits.values()];
   const replayed = answers.keys.filter(({ count }) => count > 1);
   const permitted = replayed.filter(({ attestationId }) => attestationId !== null);

@@ -1,0 +1,346 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type WindowName, windowAt } from '../../shared/quota/window.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { syncVersion } from '../../shared/wire/sync.ts';
+import { call } from '../support/http-client.ts';
+import type { Installation } from '../support/installation.ts';
+import type { Cap } from './caps.ts';
+import type { Chance } from './chance.ts';
+import type { Course, Runner } from './course.ts';
+
+/**
+ * A sidecar of a foreign account that was shown the tokens of a course, and says of their leases what helps
+ * it: that a PERMIT took what it did not, that it is void, that units come back which were used, that its
+ * spool has ended. What it permits at its own gate is its own business; the caps of the passports are not.
+ */
+export interface LyingHolder {
+  /** What it has said so far, by kind, and how often it was believed. */
+  readonly told: ReadonlyMap<string, number>;
+  readonly gateId: string;
+  stop(): Promise<void>;
+}
+
+interface LyingOptions {
+  readonly installation: Installation;
+  readonly controlPlanes: readonly string[];
+  /** Asked before each lie. */
+  readonly course: () => Course;
+  readonly chance: Chance;
+}
+
+const random = systemRandom();
+const usd = 1_000_000;
+const pauseMsMax = 40;
+
+export async function startLyingHolder(options: LyingOptions): Promise<LyingHolder> {
+  const { installation } = options;
+  const made = await installation.api('POST', '/accounts', { name: 'Foreign', plan: 'enterprise' });
+  if (made.status !== 201) throw new Error(`account: ${JSON.stringify(made.body)}`);
+  const key: string = made.body.api_key.key;
+  const [origin = ''] = options.controlPlanes;
+  const gate = await call(`${origin}/v1/gates`, {
+    method: 'POST',
+    key,
+    body: { name: 'gate', trust_level: 'L1', constraints: { trusted_issuers: ['*'] } },
+  });
+  if (gate.status !== 201) throw new Error(`gate: ${JSON.stringify(gate.body)}`);
+  const gateId: string = gate.body.gate_id;
+  const told = new Map<string, number>();
+  let isOver = false;
+  const lying = (async () => {
+    while (!isOver) {
+      // One process after the other: what a call has done is not known where no answer came.
+      const liar = new Liar({ ...options, key, gateId, told });
+      await liar.lie(() => isOver).catch(() => undefined);
+      await pause(options.chance.below(pauseMsMax));
+    }
+  })();
+  return {
+    told,
+    gateId,
+    stop: async () => {
+      isOver = true;
+      await lying;
+    },
+  };
+}
+
+interface Victim {
+  readonly passport: Runner;
+  readonly cap: Cap;
+}
+
+class Liar {
+  readonly #options: LyingOptions & {
+    readonly key: string;
+    readonly gateId: string;
+    readonly told: Map<string, number>;
+  };
+  readonly #sidecarId = random.newId('side', Date.now() as UnixMillis);
+  #connectionId = '';
+  #holder = '';
+  #epoch = '';
+  #leaseSeq = 0;
+  #nextSeq = 1;
+  /** By holder and cap. */
+  readonly #leases = new Map<string, number>();
+
+  constructor(options: LyingOptions & { key: string; gateId: string; told: Map<string, number> }) {
+    this.#options = options;
+  }
+
+  async lie(isOver: () => boolean): Promise<void> {
+    const connected = await this.#post('connect', { sync_version: syncVersion, now_ms: Date.now() });
+    this.#connectionId = connected.connection_id;
+    this.#beginAnew();
+    const { chance, course } = this.#options;
+    const lies = [
+      this.#settleTooMuch,
+      this.#voidTwice,
+      this.#returnWhatIsUsed,
+      this.#shipTooMuch,
+      this.#takeFromOthers,
+      this.#endTooEarly,
+      this.#suspendWhatIsUsed,
+    ];
+    while (!isOver()) {
+      const victims = victimsOf(course());
+      await chance.pick(lies).call(this, chance.pick(victims));
+      await pause(chance.below(pauseMsMax));
+    }
+  }
+
+  #beginAnew(): void {
+    this.#holder = randomBytes(16).toString('hex');
+    this.#epoch = randomBytes(16).toString('hex');
+    this.#leaseSeq = 0;
+    this.#nextSeq = 1;
+    this.#leases.clear();
+  }
+
+  /** One millionth and one request are leased, a thousand dollars permitted and voided. */
+  async #settleTooMuch(victim: Victim): Promise<void> {
+    const leaseId = await this.#lease(victim, 1);
+    if (leaseId === null) return;
+    const record = this.#record(victim, 1_000 * usd, [leaseId]);
+    this.#note('too much settled', await this.#settle(victim, record));
+    await this.#ship([this.#void(record.id, [leaseId], 1_000 * usd)]);
+  }
+
+  async #voidTwice(victim: Victim): Promise<void> {
+    const units = isMoney(victim.cap) ? 10_000 : 1;
+    const leaseId = await this.#lease(victim, units);
+    if (leaseId === null) return;
+    const record = this.#record(victim, units, [leaseId]);
+    this.#note('settled', await this.#settle(victim, record));
+    for (const _again of [1, 2]) await this.#ship([this.#void(record.id, [leaseId], 1_000 * usd)]);
+    // Under an id that nobody knows.
+    await this.#ship([this.#void(this.#newId(), [leaseId], 1_000 * usd)]);
+  }
+
+  async #returnWhatIsUsed(victim: Victim): Promise<void> {
+    const units = isMoney(victim.cap) ? 10_000 : 1;
+    const leaseId = await this.#lease(victim, units);
+    if (leaseId === null) return;
+    const record = this.#record(victim, units, [leaseId]);
+    this.#note('settled', await this.#settle(victim, record));
+    await this.#leaseCall([], [{ ...this.#window(victim), units: 1_000 * usd }]);
+    await this.#ship([this.#void(record.id, [leaseId], units)]);
+  }
+
+  async #shipTooMuch(victim: Victim): Promise<void> {
+    const leaseId = await this.#lease(victim, 1);
+    if (leaseId === null) return;
+    const records = [1, 2].map(() => this.#record(victim, 1_000 * usd, [leaseId]));
+    this.#note('too much shipped', await this.#ship(records));
+    this.#note('shipped', await this.#ship([this.#record(victim, 1, [leaseId])]));
+    await this.#ship([this.#void(this.#newId(), [leaseId], 1_000 * usd)]);
+  }
+
+  async #takeFromOthers(victim: Victim): Promise<void> {
+    const leaseId = await this.#lease(victim, 1);
+    if (leaseId === null) return;
+    const others = Math.max(1, leaseId - 1 - this.#options.chance.below(20));
+    const record = this.#record(victim, 100, [others]);
+    this.#note('settled from others', await this.#settle(victim, record));
+    await this.#ship([this.#void(record.id, [others], 1_000 * usd)]);
+  }
+
+  async #endTooEarly(victim: Victim): Promise<void> {
+    const leaseId = await this.#lease(victim, 2);
+    if (leaseId === null) return;
+    const record = this.#record(victim, 1, [leaseId]);
+    this.#note('settled', await this.#settle(victim, record));
+    await this.#ship([], { end: { nothing_lost: true, torn_bytes: 0 } });
+    await this.#ship([this.#void(record.id, [leaseId], 1_000 * usd)]);
+    this.#beginAnew();
+  }
+
+  async #suspendWhatIsUsed(victim: Victim): Promise<void> {
+    if (!isMoney(victim.cap)) return;
+    const units = 10_000;
+    const leaseId = await this.#lease(victim, units);
+    if (leaseId === null) return;
+    await this.#settle(victim, this.#record(victim, units, [leaseId]));
+    const approvalId = random.newId('appr', Date.now() as UnixMillis);
+    const settled = await this.#call('settlements', {
+      holder: this.#holder,
+      settlements: [
+        {
+          ...this.#bound(victim),
+          kind: 'suspend',
+          request_hash: newHash(),
+          idempotency_key: null,
+          approval_id: approvalId,
+          permission_key: 'orders:create',
+          amount_micro_usd: units,
+          constraints_evaluated: [...checks, 'approval'],
+          pii: [],
+          expires_in_ms: 1_000,
+          held: [{ ...this.#window(victim), units }],
+        },
+      ],
+    });
+    this.#note('used money held', settled?.answers?.[0]?.kind === 'suspended');
+    await this.#ship([this.#void(approvalId, [leaseId], units)]);
+  }
+
+  #note(what: string, isBelieved: boolean): void {
+    const { told } = this.#options;
+    const name = `${what}, ${isBelieved ? 'believed' : 'refused'}`;
+    told.set(name, (told.get(name) ?? 0) + 1);
+  }
+
+  #newId = () => random.newId('att', Date.now() as UnixMillis);
+
+  #bound({ passport }: Victim) {
+    return {
+      wanted_ms: 1_000,
+      passport_id: passport.id,
+      token_hash: sha256Hex(passport.token),
+      gate_id: this.#options.gateId,
+      gate_version: 1,
+      reader_id: this.#newId(),
+    };
+  }
+
+  #record({ passport }: Victim, amount: number, took: readonly number[]) {
+    return {
+      id: this.#newId(),
+      request_hash: newHash(),
+      amount_micro_usd: amount,
+      timestamp_ms: Date.now(),
+      took,
+      chain_id: passport.id,
+      passport_id: passport.id,
+      token_hash: sha256Hex(passport.token),
+      gate_id: this.#options.gateId,
+      decision: 'PERMIT',
+      reason: null,
+      permission_key: 'orders:create',
+      constraints_evaluated: checks,
+      pii: [],
+      caller_mode: 'live',
+    };
+  }
+
+  #void = (id: string, took: readonly number[], amount: number) => ({
+    voids: id,
+    took,
+    amount_micro_usd: amount,
+    timestamp_ms: Date.now(),
+  });
+
+  async #settle(
+    victim: Victim,
+    record: { readonly id: string; readonly request_hash: string },
+  ): Promise<boolean> {
+    const settlement = {
+      ...this.#bound(victim),
+      kind: 'permit',
+      approval_id: null,
+      idempotency_key: record.id,
+      request_hash: record.request_hash,
+      record,
+    };
+    const body = { holder: this.#holder, settlements: [settlement] };
+    return (await this.#call('settlements', body))?.answers?.[0]?.kind === 'committed';
+  }
+
+  async #ship(records: readonly object[], change: object = {}): Promise<boolean> {
+    const body = { epoch: this.#epoch, first_seq: this.#nextSeq, records, ...change };
+    const answer = await this.#call('attestations', body);
+    if (answer === null) return false;
+    this.#nextSeq = answer.next_seq;
+    return true;
+  }
+
+  #counter = ({ passport, cap }: Victim) => ({
+    kind: cap.kind,
+    gate_id: null,
+    passport_id: passport.id,
+    token_hash: sha256Hex(passport.token),
+    window: cap.window,
+  });
+  #window = (victim: Victim) => ({
+    ...this.#counter(victim),
+    starts_at_ms: windowAt(victim.cap.window as WindowName, Date.now() as UnixMillis).startsAtMs,
+  });
+
+  /** The lease of that window, also where nothing more is left to lease. Null: there never was one. */
+  async #lease(victim: Victim, units: number): Promise<number | null> {
+    const ask = { ...this.#counter(victim), units_min: units, units_needed: units, units_ahead: 0 };
+    const [grant] = await this.#leaseCall([ask], []);
+    const name = `${this.#holder} ${victim.passport.id} ${victim.cap.kind}`;
+    const leaseId = grant?.lease_id ?? this.#leases.get(name) ?? null;
+    if (leaseId !== null) this.#leases.set(name, leaseId);
+    return leaseId;
+  }
+
+  async #leaseCall(asks: readonly object[], returns: readonly object[]): Promise<Answer> {
+    const body = { holder: this.#holder, epoch: this.#epoch, seq: ++this.#leaseSeq, asks, returns };
+    return (await this.#post('leases', body)).grants;
+  }
+
+  /** Throws where it was not answered well. */
+  async #post(what: string, body: object): Promise<Answer> {
+    const answer = await this.#call(what, body);
+    if (answer === null) throw new Error(`${what} was refused`);
+    return answer;
+  }
+
+  /** Null: it was refused. Throws where no answer came. */
+  async #call(what: string, body: object): Promise<Answer | null> {
+    const { controlPlanes, key, chance } = this.#options;
+    const answer = await call(`${chance.pick(controlPlanes)}/v1/sync/${what}`, {
+      method: 'POST',
+      key,
+      body: {
+        sidecar_id: this.#sidecarId,
+        ...(what === 'connect' ? {} : { connection_id: this.#connectionId }),
+        ...body,
+      },
+    });
+    if (answer.status >= 500) throw new Error(`${what}: ${answer.status}`);
+    return answer.status === 200 ? answer.body : null;
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are inspected member by member
+type Answer = any;
+
+const checks = ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'rate_limit'];
+const isMoney = ({ kind }: Cap): boolean => kind === 'passport_spend';
+const newHash = (): string => `sha256:${randomBytes(32).toString('hex')}`;
+
+/** The passports that have caps of their own, which are everybody's. */
+function victimsOf({ caps, lanes }: Course): readonly Victim[] {
+  const runners = new Map(lanes.flatMap(({ passports }) => passports.map((each) => [each.id, each])));
+  return caps.flatMap((cap) => {
+    const passport = cap.gateId === null ? runners.get(cap.passportId ?? '') : undefined;
+    return passport === undefined ? [] : [{ passport, cap }];
+  });
+}
