@@ -65,7 +65,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'people/invite-first-owner.ts': ['accounts'],
   'sessions/session-store.ts': ['accounts', 'users'],
   'sync/sidecar-store.ts': ['gates', 'record_names', 'records', 'sidecar_epochs'],
-  'sync/take-snapshot.ts': ['accounts', 'api_keys', 'gates', 'issuers', 'passports', 'signing_keys'],
+  'sync/take-snapshot.ts': ['accounts', 'api_keys', 'gates', 'issuers', 'passports'],
   'webhooks/delivery-queue.ts': ['accounts'],
   'webhooks/emit-decisions.ts': ['passports'],
   'webhooks/webhook-store.ts': ['accounts'],
