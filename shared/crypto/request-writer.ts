@@ -57,8 +57,8 @@ export class RequestWriter {
 
   /**
    * Whether JSON.parse has read the value that was written last from this text without a loss
-   * (json-losses.ts). `others`: characters of the text that are around the value, beside members of their own,
-   * and written as RFC 8785 has them.
+   * (json-losses.ts). `others`: characters of the text that are around the value, beside members of their
+   * own, and written as RFC 8785 has them.
    *
    * The length shows it for most. White space and the first of two members with one name are in the text and
    * not in the RFC 8785 form, and no string is longer there than in the text; nor is a number, unless it was

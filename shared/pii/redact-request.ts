@@ -18,10 +18,10 @@ export interface RedactedRequest {
 /**
  * A copy of `request` without its personal data of these types, names of members included; the request stays
  * as it is. A text in which something was replaced comes back in the form that was scanned (`foldText`), one
- * that holds it in percent or form encoding alone as the mark and nothing else, any other unchanged. Scanned again, the copy holds nothing; it may be longer than the original, and then too
- * long for a scan. Throws InvariantError for a request whose scan is not complete: nobody knows what else it
- * holds, so it is blocked and not redacted. Whoever has scanned this request for these types already hands
- * the scan over.
+ * that holds it in percent or form encoding alone as the mark and nothing else, any other unchanged. Scanned
+ * again, the copy holds nothing; it may be longer than the original, and then too long for a scan. Throws
+ * InvariantError for a request whose scan is not complete: nobody knows what else it holds, so it is blocked
+ * and not redacted. Whoever has scanned this request for these types already hands the scan over.
  */
 export function redactRequest(
   request: Readonly<Record<string, unknown>>,

@@ -14,7 +14,8 @@ import type { PhoneChecks } from './phone.ts';
  * where a pointer would be too long, hold U+0000 or pass through a name that is personal data itself, it
  * stops at the object before, and where all of them would be longer than limits.piiPointersJsonCharsMax, at
  * the request itself. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent
- * or after NFKC, whichever is more, and once more for each time that it is decoded, beyond limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
+ * or after NFKC, whichever is more, and once more for each time that it is decoded, beyond
+ * limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
  */
 export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
   const scan: Scan = {

@@ -95,7 +95,9 @@ export function parseUrlHost(text: string): string | null {
 export const parseWebUrl = (text: string): URL | null =>
   parseUrlHost(text) !== null && URL.canParse(text) ? new URL(text) : null;
 
-/** Whether every reader takes it for the same address: of http or https as above, of another scheme, an app's. */
+/**
+ * Whether every reader takes it for the same address: of http or https as above, of another scheme, an app's.
+ */
 export const isReadAlike = (uri: unknown): boolean =>
   typeof uri === 'string' &&
   (/^https?:/i.test(uri)

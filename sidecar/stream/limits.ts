@@ -9,8 +9,8 @@ export const streamLimits = {
   unansweredMax: 1_024,
   unansweredBytesMax: 4 * 1024 * 1024,
   /**
-   * From so many on nothing more is read of the connection, where the server can do so, until no more than the
-   * second number are left: what the server has read by then still finds room.
+   * From so many on nothing more is read of the connection, where the server can do so, until no more than
+   * the second number are left: what the server has read by then still finds room.
    */
   unansweredPause: 768,
   unansweredResume: 512,

@@ -88,7 +88,9 @@ export class Stream implements StreamListener, Worker {
   #isHeld = false;
   /** Since the last turn of the event loop: see streamLimits.extrasPerTurnMax. */
   #extras = 0;
-  /** The answer to all frames that find no room in this turn, without its first bracket; '' before the first. */
+  /**
+   * The answer to all frames that find no room in this turn, without its first bracket; '' before the first.
+   */
   #refusal = '';
   readonly #flushAnswers = (): void => this.#flush();
   readonly #endTurn = (): void => {

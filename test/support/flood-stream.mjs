@@ -1,6 +1,6 @@
 /**
- * A process that sends frames over streams as fast as the sidecar takes them, and reads all answers. Prints how
- * many answers came and of which kinds when its input ends.
+ * A process that sends frames over streams as fast as the sidecar takes them, and reads all answers. Prints
+ * how many answers came and of which kinds when its input ends.
  */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
