@@ -1,5 +1,5 @@
 -- Asks an agent-trust gate about a request of HAProxy: `http-request lua.agent-trust /<gate_id>`.
--- Sets txn.agent_trust to PERMIT where the gate permits. A refusal of the gate is answered here. In every
+-- Sets txn.agent_trust to PERMIT where the gate permits. What else the gate says is answered here. In every
 -- other case nothing is set, and haproxy.cfg answers 503.
 -- Tried with HAProxy 2.6.12 and its Lua 5.3 (Debian 12) by test/e2e/proxies.test.ts. Nothing else is needed.
 
@@ -50,7 +50,7 @@ core.register_action("agent-trust", { "http-req" }, function(txn, gate)
     txn:set_var("txn.passport_id", header("x-passport-id"))
     txn:set_var("txn.attestation_id", header("x-attestation-id"))
     txn:set_var("txn.agent_trust", "PERMIT")
-  elseif answer.status == 401 or answer.status == 403 then
+  elseif answer.status == 401 or answer.status == 403 or (answer.status == 503 and header("x-gate-decision")) then
     local reply = txn:reply { status = answer.status, body = answer.body or "" }
     for _, name in ipairs(passed_on) do
       if header(name) then reply:add_header(name, header(name)) end

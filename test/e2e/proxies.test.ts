@@ -180,7 +180,10 @@ function mustBeSafe({ answer, served, questions }: Came): void {
   expect(valuesOf(headers, 'x-attestation-id')).toEqual([expect.stringMatching(/^att_[a-z0-9]+$/i)]);
   const said = headers
     .map(([name]) => name)
-    .filter((name) => speaksForOthers.test(name.replaceAll(/[^a-z0-9]/g, '-')));
+    .filter((name) => {
+      const read = name.replaceAll(/[^a-z0-9]/g, '-');
+      return speaksForOthers.test(read) || forPath.has(read);
+    });
   expect(said.filter((name) => !setByProxies.has(name))).toEqual([]);
   for (const name of setByProxies) expect(valuesOf(headers, name).length).toBeLessThanOrEqual(1);
   expect(headers.filter(([name, value]) => name.includes('passport') && value.includes('.'))).toEqual([]);
@@ -191,8 +194,23 @@ function mustBeSafe({ answer, served, questions }: Came): void {
 
 /** Of an absolute target, what follows its host. */
 const pathOf = (target: string): string => target.replace(/^http:\/\/[^/]*/, '');
+/**
+ * Beside the usual ones, headers that some framework, server or add-on takes for the path, a part of it, or the
+ * method: gunicorn, Symfony, Laminas, Rack, Flask behind a proxy, ASP.NET, Spring, add-ons of Home Assistant, and
+ * programs that expect Envoy, Traefik or IIS in front of them.
+ */
+const othersForPath = [
+  ...['X-Forwarded-Path', 'X-Forwarded-PathBase', 'X-Forwarded-Script-Name', 'X-Forwarded-URL'],
+  ...['X-Original-Path', 'X-Original-Host', 'X-Rewrite-URI', 'X-Rewrite-Path', 'X-Envoy-Original-Path'],
+  ...['X-Replaced-Path', 'X-Request-URI', 'X-Request-URL', 'X-Request-Path', 'X-Request-Method'],
+  ...['X-Script-Name', 'X-Path-Info', 'X-Base-Path', 'X-Ingress-Path', 'X-Waws-Unencoded-URL'],
+  ...['X-Accel-Mapping', 'X-Sendfile-Type', 'X-Method', 'Script-Name', 'Path-Info', 'Request-URI'],
+  'Unencoded-URL',
+];
+
 const speaksForOthers =
   /^(?:x-(?:gate|forwarded|original|rewrite|http-method|method|passport|attestation|agent-passport)|forwarded$)/;
+const forPath: ReadonlySet<string> = new Set(othersForPath.map((name) => name.toLowerCase()));
 const setByProxies: ReadonlySet<string> = new Set([
   'x-passport-id',
   'x-attestation-id',
@@ -227,6 +245,13 @@ const paths: readonly (readonly [what: string, target: string])[] = [
   ['a number sign', '/files/a#/../../admin'],
   ['encoding that is broken', '/files/%zz'],
   ['a byte above ASCII', '/files/\u00e4'],
+  ['a dot at its end', '/files/admin.'],
+  ['an encoded dot at its end', '/files/admin%2e'],
+  ['a blank at its end', '/files/admin%20'],
+  ['a full-width letter', '/files/%EF%BD%81dmin'],
+  ['a dotless i', '/files/adm%C4%B1n'],
+  ['a soft hyphen', '/files/ad%C2%ADmin'],
+  ['a zero-width space', '/files/ad%E2%80%8Bmin'],
   ['the id of another gate', '/gate_01hzzzzzzzzzzzzzzzzzzzzzzz/orders/1'],
   ['the own id of the gate', '/GATE/any'],
   ['the place at which nginx asks', '/.agent-trust'],
@@ -310,6 +335,17 @@ const surfaces: readonly Surface[] = [
         ...twice(name, 'one', 'two'),
         [name.replaceAll('-', '_'), 'three'] as const,
         [name.replace(/-(?=[^-]*$)/, '_'), 'four'] as const,
+      ]),
+    }),
+    isServed: true,
+  },
+  {
+    tried:
+      'headers that some programs take for the path or the method, also with `_`, beside a permitted request',
+    ask: () => ({
+      headers: othersForPath.flatMap((name) => [
+        [name, '/admin/reset'] as const,
+        [name.replaceAll('-', '_').toUpperCase(), '/files'] as const,
       ]),
     }),
     isServed: true,
@@ -435,6 +471,20 @@ describe.each(proxyNames)('%s', (name) => {
     expect(Number(limited.answer?.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
+  it('answers a trouble of the service with 503, and when to try again', async () => {
+    const rate = { rate_limits: { requests_per_day: 5 } };
+    const issued = await api.issuePassport({ permissions: ['any:use'], constraints: rate });
+    sidecar.link.cut();
+    const came = await ask(proxyOf(name), { passport: issued.jwt, target: '/any' });
+    sidecar.link.restore();
+    mustBeSafe(came);
+    expect(outcomeOf(came)).toBe('503 `quota_unavailable`');
+    expect(came.answer?.headers.get('x-gate-decision')).toBe('BLOCK');
+    expect(came.answer?.headers.get('retry-after')).toBe('1');
+    expect(came.answer?.headers.get('content-type')).toMatch(/^application\/json/);
+    await sidecar.caughtUp();
+  });
+
   it('leaves an Authorization of the service alone, and does not show it to the sidecar', async () => {
     const came = await ask(proxyOf(name), { headers: [['Authorization', 'Bearer app']] });
     mustBeSafe(came);
@@ -552,8 +602,12 @@ describe('a sidecar that does not decide', () => {
         await connection.send(headOf({}));
         const answer = await connection.next();
         await connection.leave();
-        expect(answer?.status, name).toBeGreaterThanOrEqual(500);
-        if (name !== 'caddy') expect(answer?.headers.get('retry-after'), name).toBe('1');
+        expect(answer?.status, name).toBe(503);
+        expect(answer?.headers.get('retry-after'), name).toBe('1');
+        expect(answer?.headers.get('content-type'), name).toMatch(/^application\/json/);
+        // Of the sidecar itself, where it says so: an error.
+        const body = JSON.parse(answer?.body.toString() ?? '');
+        expect(body.decision ?? body.error.code, name).toMatch(/^UNAVAILABLE$|^service_unavailable$/);
         const reason = answer?.headers.get('x-gate-reason');
         note(tried, name, reason ? `${answer?.status} \`${reason}\`` : String(answer?.status));
       }),

@@ -358,14 +358,25 @@ def _pattern_of(path: str) -> re.Pattern[str]:
 
 
 _delimiter = re.compile(r"[\\;?#%\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]|//|(?:^|/)\.{1,2}(?:/|$)")
+# Windows and what is written for it leave them out; others trim blanks.
+_loose_end = re.compile(r"[.\s](?:/|$)|/\s")
+# Marks that are not shown, beside those of the category Cf.
+_invisible = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]")
 
 
 def _is_ambiguous(path: str) -> bool:
     """Whether two readers of a decoded path may find different routes in it, as the sidecar sees it too."""
-    # Some readers fold look-alikes of a slash or a dot into it.
-    folded = unicodedata.normalize("NFKC", path)
-    is_other = folded.count("/") != path.count("/")
-    return is_other or any(_delimiter.search(each) is not None for each in (path, folded))
+    if _delimiter.search(path) or _loose_end.search(path):
+        return True
+    return not path.isascii() and (_invisible.search(path) is not None or any(map(_is_look_alike, path)))
+
+
+def _is_look_alike(character: str) -> bool:
+    """Some readers fold it into another one, such as a letter or a slash, or leave it out."""
+    is_hidden = unicodedata.category(character) in ("Cf", "Zl", "Zp")
+    # To readers that do not mind case, they are letters of ASCII.
+    is_ascii_in_other_case = character in "\u0130\u0131\u017f\u212a"
+    return is_hidden or is_ascii_in_other_case or unicodedata.normalize("NFKC", character) != character
 
 
 def _is_ambiguous_raw(path: str) -> bool:

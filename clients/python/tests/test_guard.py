@@ -63,7 +63,10 @@ class Routes(unittest.TestCase):
         paths = ["/public/../orders", "/public/./a", "//public/a", "/public//a", "/public\\a", "/public/.."]
         others = ["/public/\ud800", "/public/\ufffd", "/public/a;b", "/public/a%2fb", "/public/\x85", "/\x00"]
         look_alikes = ["/public/\uff0e\uff0e/orders", "/public/a\uff0fb", "/public/\u2100"]
-        for path in [*paths, *others, *look_alikes]:
+        letters = ["\uff41dmin", "adm\u0131n", "ad\u00admin", "ad\u200bmin", "admin\ufe0f", "o\ufb03ce"]
+        ends = ["/public/admin.", "/public/admin ", "/public/ admin", "/public/admin./x", "/public/a\u00a0"]
+        own = [f"/public/{each}" for each in letters]
+        for path in [*paths, *others, *look_alikes, *own, *ends]:
             with self.subTest(path=path):
                 self.assertEqual(self.found("GET", path), 403)
         raws = ["%2e%2e%2Forders", "a%5Cb", "%", "%zz", "%252e", "a%00", "%3b"]
@@ -71,6 +74,10 @@ class Routes(unittest.TestCase):
             with self.subTest(raw=raw):
                 self.assertEqual(self.found("GET", "/public/a", raw), 403)
         self.assertEqual(self.found("GET", "/public/ä b", "/public/%C3%A4%20b")[0], "OpenRoute")
+
+    def test_other_letters_are_read_alike(self) -> None:
+        for name in ("caf\u00e9", "cafe\u0301", "stra\u00dfe", "\u65e5\u672c", "a.b", "a b"):
+            self.assertEqual(self.found("GET", f"/public/{name}"), ("OpenRoute", {}))
 
     def test_a_later_route_does_not_open_what_an_earlier_one_guards(self) -> None:
         guard = Guard("http://a", [route("GET", "/Admin/{name}"), OpenRoute(["GET", "HEAD", "PUT"], "/*")])
