@@ -12,7 +12,7 @@ export const proxyLimits = {
   jsonDepthMax: 100,
   /** A list of tools, or one event of a stream that may carry such a list: both are held whole. */
   heldAnswerBytesMax: 16 * 1024 * 1024,
-  /** Redirects of the server, one after the other: a slash at the end, a version, and then it goes in circles. */
+  /** Redirects of the server for one request: a slash at the end, a version; more go in circles. */
   upstreamRedirectsMax: 5,
   /** Of the body of a redirect. A longer one costs its connection. */
   discardedBytesMax: 64 * 1024,

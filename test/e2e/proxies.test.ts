@@ -195,9 +195,9 @@ function mustBeSafe({ answer, served, questions }: Came): void {
 /** Of an absolute target, what follows its host. */
 const pathOf = (target: string): string => target.replace(/^http:\/\/[^/]*/, '');
 /**
- * Beside the usual ones, headers that some framework, server or add-on takes for the path, a part of it, or the
- * method: gunicorn, Symfony, Laminas, Rack, Flask behind a proxy, ASP.NET, Spring, add-ons of Home Assistant, and
- * programs that expect Envoy, Traefik or IIS in front of them.
+ * Beside the usual ones, headers that some framework, server or add-on takes for the path, a part of it, or
+ * the method: gunicorn, Symfony, Laminas, Rack, Flask behind a proxy, ASP.NET, Spring, add-ons of Home
+ * Assistant, and programs that expect Envoy, Traefik or IIS in front of them.
  */
 const othersForPath = [
   ...['X-Forwarded-Path', 'X-Forwarded-PathBase', 'X-Forwarded-Script-Name', 'X-Forwarded-URL'],

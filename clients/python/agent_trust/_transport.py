@@ -86,7 +86,7 @@ class Failure:
 
 
 class _Response(http.client.HTTPResponse):
-    """Passes over every informational answer, as a proxy may send 103; `http.client` does so for 100 alone."""
+    """Passes over every informational answer, such as 103; `http.client` does so for 100 alone."""
 
     def _read_status(self) -> tuple[str, int, str]:
         while True:

@@ -313,7 +313,7 @@ def _unreadable(name: str) -> Refusal:
 
 
 def _body_asked_for(request: GuardedRequest) -> dict[str, str]:
-    """The same bytes are another thing under another type, boundary or encoding. JSON in UTF-8 is not named."""
+    """The same bytes are another thing under another type or boundary. JSON in UTF-8 is not named."""
     asked = {"body_sha256": hashlib.sha256(request.body).hexdigest()}
     media_type, encoding = request.header("content-type") or "", request.header("content-encoding")
     if not _JSON_TYPE.fullmatch(media_type):

@@ -74,7 +74,8 @@ class WhateverGoesWrong(Case):
         self.assert_unavailable(decision, "connection_failed")
 
     def test_informational_answers_are_none(self) -> None:
-        hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\ncontent-length: 3\r\n\r\n"
+        hints = b"HTTP/1.1 100 Continue\r\n\r\n"
+        hints += b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\ncontent-length: 3\r\n\r\n"
         sidecar = self.sidecar(self.serve(writes(hints + http(200, PERMIT))).url)
         for _ in range(3):
             self.assertEqual(sidecar.check(GATE, "a.b.c", PLAIN), PERMIT)

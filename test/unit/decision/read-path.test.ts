@@ -57,7 +57,7 @@ const problems: readonly (readonly [path: string, problem: PathProblem])[] = [
   ['/a%EF%BC%852f', 'look_alike'],
   ['/a/%E2%80%A5/b', 'look_alike'],
   ['/a/%E2%84%80', 'look_alike'],
-  // Letters: full-width, circled, a ligature, superscript, a long s, a dotless i, one with a dot, a Kelvin sign.
+  // Letters: full-width, circled, a ligature, superscript, long s, dotless i, one with a dot, Kelvin sign.
   ['/%EF%BD%81dmin', 'look_alike'],
   ['/%E2%93%90dmin', 'look_alike'],
   ['/o%EF%AC%83ce', 'look_alike'],
@@ -67,7 +67,7 @@ const problems: readonly (readonly [path: string, problem: PathProblem])[] = [
   ['/adm%C4%B0n', 'look_alike'],
   ['/%E2%84%AAeys', 'look_alike'],
   ['/a%C2%A0b', 'look_alike'],
-  // A soft hyphen, a zero-width space and joiner, a mark of direction, a selector, a byte order mark, a line end.
+  // Soft hyphen, zero-width space and joiner, mark of direction, selector, byte order mark, line end.
   ['/ad%C2%ADmin', 'invisible'],
   ['/ad%E2%80%8Bmin', 'invisible'],
   ['/ad%E2%80%8Dmin', 'invisible'],

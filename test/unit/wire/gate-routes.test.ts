@@ -49,7 +49,7 @@ describe('the routes of a gate', () => {
     ['/a\\b', 'no backslash'],
     ['/a;b', 'a semicolon'],
     ['/a\u0000b', 'an encoded control character'],
-    ['/a\uff0fb', 'some readers turn into a slash'],
+    ['/a\uff0fb', 'some readers turn into another one'],
     ['/a*', 'only as its whole last segment'],
     ['/*/b', 'only as its whole last segment'],
     ['/a/**', 'only as its whole last segment'],

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { pauseBefore, retryAfterMs } from '../../../../control-plane/webhooks/attempt-delivery.ts';
-import { webhooksLimits } from '../../../../control-plane/webhooks/limits.ts';
-import { dayMs, hourMs, minuteMs, secondMs, type UnixMillis } from '../../../../shared/model/time.ts';
-import { type Random, systemRandom } from '../../../../shared/runtime/random.ts';
+import { pauseBefore, retryAfterMs } from '../../control-plane/webhooks/attempt-delivery.ts';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
+import { dayMs, hourMs, minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import { type Random, systemRandom } from '../../shared/runtime/random.ts';
 
 const chance = (byte: number): Random => ({
   ...systemRandom(),
