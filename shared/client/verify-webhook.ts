@@ -37,8 +37,8 @@ const toleranceMsDefault = 5 * 60 * 1_000;
 /**
  * Verifies that this service sent exactly this body, and not long ago. `body` is what arrived, byte for byte:
  * parsed and rendered again it does not verify. `headers` may have their names in any letters, and their
- * values in arrays. `secrets`: those of the endpoint, both of them while one replaces the other; throws TypeError
- * for text that is no `whsec_…` secret, because then nothing could ever verify.
+ * values in arrays. `secrets`: those of the endpoint, both of them while one replaces the other; throws
+ * TypeError for text that is no `whsec_…` secret, because then nothing could ever verify.
  *
  * Never throws otherwise, whatever arrived. Does NOT remember ids: an event may arrive more than once, and
  * within the tolerance anybody who saw it may send it again.

@@ -56,8 +56,8 @@ const control = /[\u0000-\u001f\u007f-\u009f]/;
 const beyondAscii = /[^\x00-\x7f]/;
 
 /**
- * As readers fold a full-width slash or letter, for example, that map characters to a smaller set. One by one:
- * an accent that is a character of its own, as file names of macOS have it, is left.
+ * As readers fold a full-width slash or letter, for example, that map characters to a smaller set. One by
+ * one: an accent that is a character of its own, as file names of macOS have it, is left.
  */
 const isLookAlike = (character: string): boolean =>
   character.normalize('NFKC') !== character || asciiInOtherCase.test(character);
