@@ -189,7 +189,8 @@ async function readChains(
   return tx<ChainRow[]>`
     WITH RECURSIVE page AS (
       SELECT chain_id, number, sequence, hash FROM chains
-      WHERE account_id = ${accountId} AND mode = ${mode} AND ${id} > ${after} AND latest_ms >= ${sinceMs ?? 0}
+      WHERE account_id = ${accountId} AND mode = ${mode} AND ${id} > ${after}
+        ${sinceMs === null ? tx`` : tx`AND latest_ms >= ${sinceMs}`}
       ORDER BY ${id} LIMIT ${attestationsLimits.exportSliceRowsMax}
     ), search (number, low, high, is_last) AS (
       SELECT number, 1::bigint, high, high <= 1

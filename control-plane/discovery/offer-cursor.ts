@@ -34,6 +34,9 @@ export function placeOfQuery(query: DiscoveryQuery): OfferPlace | null {
   return place;
 }
 
+/** Neither an id nor a permission has one; PostgreSQL takes no U+0000. */
+const hasForeignCharacter = /[^a-z0-9_.:-]/;
+
 function readPlace(cursor: string): OfferPlace | null {
   const bytes = decodeBase64url(cursor);
   if (bytes === null) return null;
@@ -42,7 +45,8 @@ function readPlace(cursor: string): OfferPlace | null {
     const isPlace =
       (figure === null || Number.isSafeInteger(figure)) &&
       typeof gateId === 'string' &&
-      typeof permissionKey === 'string';
+      typeof permissionKey === 'string' &&
+      !hasForeignCharacter.test(gateId + permissionKey);
     return isPlace ? { figure, gateId, permissionKey } : null;
   } catch {
     return null;

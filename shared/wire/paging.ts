@@ -101,13 +101,16 @@ const renderCursor = ({ behind, total }: Walked, query: string): string => {
   return encodeBase64url(Buffer.from(JSON.stringify([behind, total, check])));
 };
 
+/** Whoever computes the check too may name anything: what no id looks like does not reach the database. */
+const idPattern = /^[a-z0-9_-]{1,64}$/;
+
 function readCursor(cursor: string): Walked | null {
   const bytes = decodeBase64url(cursor);
   if (bytes === null) return null;
   try {
     const [behind, total] = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    const isPlace = typeof behind === 'string' && Number.isSafeInteger(total) && total >= 0;
-    return isPlace ? { behind, total } : null;
+    const isPlace = typeof behind === 'string' && idPattern.test(behind) && Number.isSafeInteger(total);
+    return isPlace && total >= 0 ? { behind, total } : null;
   } catch {
     return null;
   }

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Document } from '../../control-plane/openapi/document.ts';
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type Api, documentOf, type LoggedIn, type Reply, startApi } from '../support/api.ts';
 import { openAnApproval } from '../support/approvals.ts';
@@ -335,6 +337,28 @@ describe('a cursor', () => {
     const { body } = await api.call({ url: `/v1/${path}?${given}&limit=1`, key });
     const reply = await api.call({ url: `/v1/${path}?${other}&cursor=${body.next_cursor}`, key });
     expectError(reply, 'invalid_request', 'cursor');
+  });
+
+  it.each(['\0', '\ud800', 'Ä', ' ', 'a'.repeat(65)])(
+    'with a check of its own that names %j is refused, and reaches no database',
+    async (behind) => {
+      const { accountId, key } = await account();
+      const query = JSON.stringify(['issuers', accountId, 'live']);
+      const check = sha256Hex(`agent-trust.list-cursor.v1:${JSON.stringify([behind, 1, query])}`).slice(
+        0,
+        16,
+      );
+      const cursor = encodeBase64url(Buffer.from(JSON.stringify([behind, 1, check])));
+      expectError(await api.call({ url: `/v1/issuers?cursor=${cursor}`, key }), 'invalid_request', 'cursor');
+    },
+  );
+
+  it('with a check of its own is a place like any other', async () => {
+    const { accountId, key } = await account();
+    const query = JSON.stringify(['issuers', accountId, 'live']);
+    const check = sha256Hex(`agent-trust.list-cursor.v1:${JSON.stringify(['zzz', 1, query])}`).slice(0, 16);
+    const cursor = encodeBase64url(Buffer.from(JSON.stringify(['zzz', 1, check])));
+    expect((await api.call({ url: `/v1/issuers?cursor=${cursor}`, key })).status).toBe(200);
   });
 
   it('goes on from a page that was asked for by offset, and carries the total of its first page', async () => {

@@ -137,6 +137,16 @@ const tampers: readonly (readonly [string, Tamper, string, number, number])[] = 
   ['the last amount changed', change('amount_micro_usd = 7', longRecords), 'head_differs', 410, 409],
   ['a time changed', change('timestamp_ms = timestamp_ms + 1', 2), 'link_broken', 3, 2],
   ['a link changed', change("previous_hash = decode(repeat('00', 32), 'hex')", 2), 'link_broken', 2, 1],
+  [
+    'a head row that is older than all, with a record removed',
+    async (sql, chain) => {
+      await remove('sequence = 100')(sql, chain);
+      await moveHead('latest_ms = -1')(sql, chain);
+    },
+    'missing_in_middle',
+    100,
+    99,
+  ],
   ['a name that is gone', change('source = -1', 250), 'unreadable', 250, 249],
   ['a time that is none', change('timestamp_ms = 9007199254740991', 250), 'unreadable', 250, 249],
 ];
