@@ -308,7 +308,7 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         tx,
         { accountId, mode: 'live' },
         null,
-        walkChains(() => {}),
+        walkChains(() => undefined),
       ).next(),
     ),
   'reading what records are judged by': (sql) =>
