@@ -90,7 +90,9 @@ describe('a flood of logins', () => {
     const tookMs = performance.now() - startedAt;
     const statuses = (await Promise.all(flood)).map(({ status }) => status);
     const floodMs = performance.now() - startedAt;
-    expect(new Set(statuses)).toEqual(new Set([401, 429, 503]));
+    // What found no room to wait is no try, so it uses up no limit of the network for good.
+    expect(statuses).toContain(503);
+    expect(statuses.filter((status) => ![401, 429, 503].includes(status))).toEqual([]);
     // Those that were hashed: one at a time and as many as may wait.
     expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(40);
     expect(tookMs).toBeLessThan(floodMs);
