@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DebianPostgres } from '../../bench/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { databaseFailure } from '../../control-plane/storage/database-away.ts';
 import { waitForDatabase } from '../../control-plane/storage/wait-for-database.ts';
@@ -8,7 +9,6 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { type Authority, authority } from '../support/authority.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
-import type { DebianPostgres } from '../../bench/debian-postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Debian's PostgreSQL with the certificates of an authority of our own. */

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { passesThroughPooler } from '../../control-plane/storage/session-settings.ts';
 import { waitForDatabase } from '../../control-plane/storage/wait-for-database.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
 import { call } from '../support/http-client.ts';
 import { installation } from '../support/installation.ts';
 import { testPgBouncer } from '../support/pgbouncer.ts';

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { startControlPlane } from '../../control-plane/main.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
@@ -7,7 +8,6 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseSettings } from '../../shared/runtime/settings.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** What a database refuses to a start: it ends at once, with the reason and the step to take. */
