@@ -117,7 +117,8 @@ async function settleTogether(
       kind === 'suspend' ? [{ gateId, passportId }] : [],
     );
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
-    // Sent together. What records and suspends are judged by does not change with the others that are refused.
+    // Sent together. What records and suspends are judged by does not change with the others that are
+    // refused.
     const [, status, parties, known] = await together([
       () => setUpSettling(tx),
       () => readConnectionStatus(tx, connection),

@@ -119,8 +119,8 @@ async function insertOrFindEarlier(
 
 /**
  * A PERMIT takes what its leases have left, and becomes true now: one that a dead process left in flight may
- * name leases that were returned (quota/return-leases.ts), and a sidecar may say of its leases what is not so.
- * On the same journey old settlements make room for the new ones.
+ * name leases that were returned (quota/return-leases.ts), and a sidecar may say of its leases what is not
+ * so. On the same journey old settlements make room for the new ones.
  */
 async function refuseUntrueTakes(
   tx: Transaction,

@@ -20,8 +20,8 @@ import {
 import { until } from '../support/until.ts';
 
 /**
- * Sidecars of a foreign account that have seen the token of a capped passport, and say of their leases what is
- * not so. Whatever they say, the passport's windows lose no unit that somebody else was given.
+ * Sidecars of a foreign account that have seen the token of a capped passport, and say of their leases what
+ * is not so. Whatever they say, the passport's windows lose no unit that somebody else was given.
  */
 let api: Api;
 let foreignKey: string;

@@ -78,8 +78,8 @@ const faultPart = 5;
 
 /**
  * Four rounds: without faults, where each cap has to be met exactly and used up; with holders that lie about
- * their leases, and then with everything breaking besides, where each has to hold; and one with gates that check and then add, which must not hold, or nothing was
- * shown by the other two.
+ * their leases, and then with everything breaking besides, where each has to hold; and one with gates that
+ * check and then add, which must not hold, or nothing was shown by the other two.
  */
 export async function race(options: RaceOptions): Promise<RaceReport> {
   const { programs, redis, seed, say } = options;
