@@ -3,7 +3,9 @@ import { expect, it } from 'vitest';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const headings = [...read('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading);
+const allHeadings = [...read('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading);
+/** Changes since the newest version come first. */
+const headings = allHeadings[0] === 'Unreleased' ? allHeadings.slice(1) : allHeadings;
 
 it('has the version of package.json as its newest, which every document and the lock file show too', () => {
   expect(headings[0]).toMatch(new RegExp(`^${packageVersion.replaceAll('.', '\\.')} - `));
