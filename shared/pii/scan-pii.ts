@@ -2,7 +2,7 @@ import type { PiiFinding } from '../model/attestation.ts';
 import { type PiiType, piiTypes } from '../model/constraints.ts';
 import { limits } from '../model/limits.ts';
 import type { PiiScan } from '../model/pii.ts';
-import { decodings } from './decode-text.ts';
+import { decodings, isEncoded } from './decode-text.ts';
 import { findPersonalData } from './find-personal-data.ts';
 import { foldText } from './fold-text.ts';
 import type { PhoneChecks } from './phone.ts';
@@ -14,8 +14,8 @@ import type { PhoneChecks } from './phone.ts';
  * where a pointer would be too long, hold U+0000 or pass through a name that is personal data itself, it
  * stops at the object before, and where all of them would be longer than limits.piiPointersJsonCharsMax, at
  * the request itself. The scan is incomplete beyond limits.piiScanCharsMax of text, counted as sent
- * or after NFKC, whichever is more, and once more for each time that it is decoded, beyond
- * limits.piiPhoneChecksMax, and below limits.jsonDepthMax.
+ * or after NFKC, whichever is more, and once more what of it is decoded, each time; where it is encoded more
+ * often than `decodings` follows; beyond limits.piiPhoneChecksMax; and below limits.jsonDepthMax.
  */
 export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
   const scan: Scan = {
@@ -77,7 +77,12 @@ function scanMember(scan: Scan, step: string | number, value: unknown, name: str
 
 function scanText(scan: Scan, text: string, name: string): void {
   const folded = scanForm(scan, text, name);
-  for (const decoded of decodings(folded)) scanForm(scan, decoded, name);
+  let last = '';
+  for (const decoded of decodings(folded)) {
+    scanForm(scan, decoded, name);
+    last = decoded;
+  }
+  scan.isCut ||= isEncoded(last);
 }
 
 /** Returns what was looked at. */

@@ -72,7 +72,47 @@ describe('personal data in percent and form encoding', () => {
     expect(scanPii({ a: '%2541'.repeat(limits.piiScanCharsMax / 6) }, piiTypes).isComplete).toBe(false);
   });
 
-  it('decodes as URLSearchParams does, and stops after three times', () => {
+  it.each([
+    ['Base64', `${'QUJD+'.repeat(2_400)}==`],
+    ['Base64 in JSON', `{"file":"${'QUJD+'.repeat(2_400)}=="}`],
+    ['a program', 'total = price + tax;\n'.repeat(600)],
+    ['a mail with a link', `${'word '.repeat(2_400)}https://shop.example/a%20b?c=1+2 ${'word '.repeat(400)}`],
+    ['numbers in per cent', '12 % more, 3%4 less '.repeat(600)],
+  ])('%s of more than half of the bound is scanned to its end', (_what, text) => {
+    expect(text.length).toBeGreaterThan(limits.piiScanCharsMax / 2);
+    expect(scanPii({ text }, piiTypes)).toEqual({ findings: [], isComplete: true });
+  });
+
+  it('finds what is encoded in part, in a long text, and near its name', () => {
+    const long = 'word '.repeat(1_000);
+    for (const [text, type] of [
+      [`${long}4111 1111%201111 1111 ${long}`, 'payment_card'],
+      [`${long}DE89 3704 0044%200532 0130 00 ${long}`, 'iban'],
+      [`${long}ssn 123%2045%206789 ${long}`, 'us_ssn'],
+      [`${long}see /pay?card=4111+1111+1111+1111 ${long}`, 'payment_card'],
+      [`${long}/a%20b ${'word '.repeat(40)}jane%40example.com`, 'email'],
+    ] as const) {
+      expect(scanPii({ text }, piiTypes)).toEqual({
+        findings: [{ pointer: '/text', type }],
+        isComplete: true,
+      });
+      expect(scanPii(redactRequest({ text }, piiTypes).request, piiTypes).findings).toEqual([]);
+    }
+    // What lies far apart is not put together.
+    expect(typesIn(`4111%20 ${long} 1111%20 ${long} 1111%20 1111`)).toEqual([]);
+  });
+
+  it('says of what is encoded more often that it was not looked at', () => {
+    const encoded = (times: number) =>
+      Array.from({ length: times }).reduce<string>((text) => encodeURIComponent(text), 'jane@example.com');
+    for (const times of [1, 2, 3, 4, 5]) expect(typesIn(encoded(times)), `${times}`).toEqual(['email']);
+    for (const times of [6, 7, 20]) {
+      expect(scanPii({ value: encoded(times) }, piiTypes).isComplete, `${times}`).toBe(false);
+      expect(scanPii({ [encoded(times)]: 1 }, piiTypes).isComplete, `${times}`).toBe(false);
+    }
+  });
+
+  it('decodes as URLSearchParams does, and stops after five times', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),
@@ -83,7 +123,7 @@ describe('personal data in percent and form encoding', () => {
         },
       ),
     );
-    expect([...decodings('%2525252541')]).toHaveLength(3);
+    expect([...decodings('%25252525252541')]).toHaveLength(5);
     expect([...decodings('nothing + % %4 %zz')]).toEqual([]);
   });
 
