@@ -9,6 +9,8 @@ export const emailCharsMax = 254;
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~.-]{1,64}$/u;
 /** What a reader does not see, or sees in another place. */
 const invisible = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{C}\p{Z}]/u;
+/** The dot that an i has by itself: drawn in the same place. A capital one with a dot becomes this. */
+const secondDot = /\p{Soft_Dotted}\p{M}*\u0307/u;
 const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
 /** As `parseHost` takes them, an address literal, a port and a trailing dot are of no email address. */
 const mailDomain = /^[^:[\]]*[^:[\].]$/;
@@ -24,7 +26,9 @@ type EmailFault = 'no address' | 'not canonical';
 export function canonicalEmail(text: string): { readonly email: string } | { readonly fault: EmailFault } {
   if (text.length > emailCharsMax) return { fault: 'no address' };
   if (invisible.test(text) || text.normalize('NFKC') !== text) return { fault: 'not canonical' };
-  const lower = text.toLowerCase();
+  // Some letters have their mark in one character as small ones alone: J and a caron, but ǰ.
+  const lower = text.toLowerCase().normalize('NFKC');
+  if (secondDot.test(lower)) return { fault: 'not canonical' };
   const at = lower.indexOf('@');
   const [local, domain] = [lower.slice(0, Math.max(at, 0)), lower.slice(at + 1)];
   if (at < 0 || !localPart.test(local) || !mailDomain.test(domain)) return { fault: 'no address' };

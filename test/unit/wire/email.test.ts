@@ -14,6 +14,12 @@ describe('an email address has one canonical form', () => {
     ["o'hara+tag=1@sub.example.com", "o'hara+tag=1@sub.example.com"],
     ['用户@例え.jp', '用户@xn--r8jz45g.jp'],
     ['root@localhost', 'root@localhost'],
+    // Capital letters whose small ones have their mark in the same character.
+    ['J\u030cAN@example.com', '\u01f0an@example.com'],
+    ['H\u0331@example.com', '\u1e96@example.com'],
+    ['W\u030a.T\u0308@example.com', '\u1e98.\u1e97@example.com'],
+    ['Y\u030a@example.com', '\u1e99@example.com'],
+    ['\u0124\u0331@example.com', '\u1e96\u0302@example.com'],
   ])('%s is %s', (text, email) => {
     expect(parseEmail(text)).toBe(email);
     expect(parseEmail(email)).toBe(email);
@@ -43,6 +49,10 @@ describe('an email address has one canonical form', () => {
     ['a no-break space', 'ada\u00a0@example.com'],
     ['a lone surrogate', 'ada\ud800@example.com'],
     ['a control character', 'ada\u0000@example.com'],
+    ['a capital I with a dot', '\u0130da@example.com'],
+    ['a capital I with a dot and another mark', '\u0130\u0316da@example.com'],
+    ['an i with a second dot', 'i\u0307da@example.com'],
+    ['a j with a second dot in the domain', 'ada@j\u0307oe.example'],
   ])('%s is refused rather than mapped', (_what, text) => {
     expect(canonicalEmail(text)).toEqual({ fault: 'not canonical' });
     expect(() => parseEmail(text)).toThrow('Type the address with plain letters');
@@ -71,7 +81,12 @@ describe('an email address has one canonical form', () => {
   });
 
   it('is a fixed point, and no two that a reader cannot tell apart are two', () => {
-    const text = fc.string({ unit: codePoint, maxLength: 20 });
+    const marked = fc
+      .tuple(fc.constantFrom(...'AHIJTWYhijtwyΣΑΩΥ\u0124\u0130'), fc.integer({ min: 0x300, max: 0x36f }))
+      .map(([letter, mark]) => letter + String.fromCharCode(mark));
+    const text = fc
+      .array(fc.oneof(fc.string({ unit: codePoint, minLength: 1, maxLength: 1 }), marked), { maxLength: 20 })
+      .map((units) => units.join(''));
     const address = fc
       .tuple(text, fc.constantFrom('example.com', 'bücher.example', 'ΣΑΣ.example'))
       .map(([local, domain]) => `${local}@${domain}`);
