@@ -28,6 +28,8 @@ export async function canonicalizeEmails({ sql, logger }: Pick<BaseDeps, 'sql' |
     const isAlone = 'email' in parsed && owners.get(place(user, parsed.email)) === 1;
     if ('email' in parsed && parsed.email === user.email) continue;
     if (isAlone && (await moveTo(sql, user, parsed.email))) continue;
+    // Another control plane that starts may have moved it, and the user may be deleted meanwhile.
+    if (!(await hasStill(sql, user))) continue;
     logger.warn(
       { user_id: user.userId, account_id: user.accountId, failure: isAlone ? 'taken' : 'not canonical' },
       'the email address of this user is not in its canonical form, so it opens nothing: delete the user and invite them again',
@@ -55,4 +57,9 @@ async function moveTo(sql: Database, { userId, accountId, email }: KeptAddress, 
     },
   );
   return moved.count > 0;
+}
+
+async function hasStill(sql: Database, { userId, email }: KeptAddress): Promise<boolean> {
+  const kept = await sql`SELECT FROM users WHERE user_id = ${userId} AND email = ${email}`;
+  return kept.count > 0;
 }

@@ -99,6 +99,19 @@ describe('addresses that were kept before', () => {
     expectError(await logIn('bob@straße.example', first), 'login_failed');
   });
 
+  it('warn of nobody where several control planes start at once', async () => {
+    const users = await Promise.all(['Ö', 'Ü', 'Ä', 'Å'].map((letter) => keep(`fay@${letter}re.example`)));
+    const warned: object[] = [];
+    const logger = { ...api.deps.logger, warn: (fields: object) => void warned.push(fields) };
+    await Promise.all(users.map(() => canonicalizeEmails({ sql: api.deps.sql, logger })));
+    for (const email of await Promise.all(users.map(emailOf)))
+      expect(email).toMatch(/^fay@xn--re-\w+\.example$/);
+    const ids = users.map(({ userId }) => userId);
+    expect(warned.filter((fields) => ids.includes((fields as { user_id: string }).user_id as never))).toEqual(
+      [],
+    );
+  });
+
   it('are two also where both of them would change', async () => {
     const twins = [await keep('amy@Öl.example'), await keep('amy@öL.example')];
     await canonicalizeEmails(api.deps);
