@@ -18,11 +18,13 @@ export const streamLimits = {
   unansweredBytesResume: 1024 * 1024,
   /**
    * Messages and pings of a stream that are refused, or answered at once, in one turn of the event loop; one
-   * whose id has to be parsed counts as many. uWebSockets.js reads a connection for as long as its client
-   * fills it, and all others wait: some 10 ms. Beyond it the stream is closed with 4429.
+   * whose id has to be parsed counts as two, and as one more for each 4 KiB. uWebSockets.js reads a
+   * connection for as long as its client fills it, and all others wait: some 10 ms. Beyond it the stream is
+   * closed with 4429.
    */
   extrasPerTurnMax: 4_096,
-  extrasPerParse: 16,
+  extrasPerParse: 2,
+  parsedBytesPerExtra: 4 * 1024,
   /** The same bytes of all streams: what a sidecar may keep for clients that send faster than it decides. */
   unansweredBytesOfAllMax: 64 * 1024 * 1024,
   /**
@@ -59,4 +61,10 @@ mustHold(
 mustHold(
   streamLimits.unansweredBytesMax >= limits.bodyBytesMax,
   'a stream takes the largest frame while nothing else is under way',
+);
+mustHold(
+  streamLimits.unansweredMax * streamLimits.extrasPerParse +
+    streamLimits.unansweredBytesMax / streamLimits.parsedBytesPerExtra <=
+    streamLimits.extrasPerTurnMax,
+  'a client that keeps to the bounds is not closed where all of its frames are refused at once',
 );

@@ -129,7 +129,7 @@ export class Stream implements StreamListener, Worker {
     onFrame();
     const error = this.#faultOf(bytes, isBinary);
     if (error !== null) {
-      if (!this.#takeExtra(streamLimits.extrasPerParse)) return;
+      if (!this.#takeExtra(extrasOfParse(bytes))) return;
       this.#reply(this.#isStopping ? idJsonOf(bytes) : 'null', enforcer.failure(error, newRequestId()));
       return;
     }
@@ -255,7 +255,7 @@ export class Stream implements StreamListener, Worker {
    */
   #refuse(bytes: Buffer): void {
     const usual = usualIdJsonOf(bytes);
-    if (!this.#takeExtra(usual === null ? streamLimits.extrasPerParse : 1)) return;
+    if (!this.#takeExtra(usual === null ? extrasOfParse(bytes) : 1)) return;
     const { enforcer, newRequestId } = this.#deps;
     if (this.#refusal !== '') enforcer.countShed();
     else {
@@ -439,6 +439,10 @@ class Frame implements Responder {
 
 /** 401: it is not known any more; 403: its account or its scopes have changed. */
 const endsKey = (status: number): boolean => status === 401 || status === 403;
+
+/** What a frame counts whose id has to be looked for in all of it. */
+const extrasOfParse = ({ byteLength }: Buffer): number =>
+  streamLimits.extrasPerParse + Math.floor(byteLength / streamLimits.parsedBytesPerExtra);
 
 const usualId = /^\{"id":("[ !#-[\]-~]{1,64}")/;
 const usualIdCharsMax = '{"id":""'.length + streamLimits.frameIdCharsMax;
