@@ -72,8 +72,11 @@ export function parseDomainPattern(text: string): string | null {
   return parent === null || parent.startsWith('[') || ipv4.test(parent) ? null : `*.${parent}`;
 }
 
-/** Of RFC 3986 without user information, and with a host of letters that need no decoding. */
-const webUrl = /^https?:\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?(?=[/?#]|$)/i;
+/**
+ * Of RFC 3986 without user information, and with a host of letters that need no decoding. An empty port is
+ * none (§3.2.3).
+ */
+const webUrl = /^https?:\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{0,5}))?(?=[/?#]|$)/i;
 /** What some readers take out or put right, and a backslash, which some of them take for a slash. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are among what is refused.
 const readDifferently = /[\s\\\u0000-\u001f\u007f-\u009f]/;

@@ -22,7 +22,15 @@ const urls = [
   'http://evil.test/@api.example.com/',
   'http://[::ffff:127.0.0.1]:80/',
   'http://API.example.com.:080/é',
+  'http://api.example.com:/x',
+  'http://api.example.com:?x',
+  'http://api.example.com:',
+  'http://[::1]:/',
 ];
+
+it('takes all of these', () => {
+  expect(urls.filter((url) => parseUrlHost(url) === null)).toEqual([]);
+});
 
 it('Python goes to the host that was checked', async () => {
   const script = `

@@ -149,6 +149,8 @@ describe('parseUrlHost', () => {
     ['https://evil.example?@api.example.com/', 'evil.example'],
     ['https://evil.example/a@b:c/é', 'evil.example'],
     ['http://192.0.2.1:80', '192.0.2.1'],
+    ['https://api.example.com:/', 'api.example.com'],
+    ['https://api.example.com:00443?', 'api.example.com'],
     ['https://[::1]:8443/', '[::1]'],
   ])('%s goes to %s', (text, host) => {
     expect(parseUrlHost(text)).toBe(host);
@@ -180,7 +182,9 @@ describe('parseUrlHost', () => {
     'https://api.example.com/\u2028',
     'https://api.example.com/\0',
     'https://api.example.com/a\\b',
-    'https://api.example.com:/',
+    'https://api.example.com::80/',
+    'https://api.example.com:+80/',
+    'https://:80/',
     'https://api.example.com:65536/',
     'https://api.example.com:80:90/',
     'https://api%2eexample.com/',
