@@ -97,6 +97,12 @@ const form = 'application/x-www-form-urlencoded';
 const part = (name: string, boundary = 'B') =>
   `--${boundary}\r\ncontent-disposition: form-data; name="to"\r\n\r\n${name}\r\n--${boundary}--\r\n`;
 
+/** A POST, and one that some programs run as a DELETE. */
+function overridden(header: string): readonly [Sent, Sent] {
+  const sent = typed('application/json', '{"to":1}');
+  return [sent, { ...sent, headers: { ...sent.headers, [header]: 'DELETE' } }];
+}
+
 /** A handler that takes what was parsed, else what is left of the request. */
 async function readAll(request: IncomingMessage & { body?: unknown }): Promise<string> {
   const { body } = request;
@@ -275,6 +281,9 @@ const read: typeof unread = [
     withHono,
     [typed('text/plain; charset=utf-8', 'a'), typed('text/plain; charset=utf-7', 'a')],
   ],
+  ['Express, another method in a header', withExpress(json), overridden('x-http-method-override')],
+  ['Fastify, another method in a header', withFastify(() => 0), overridden('x-http-method')],
+  ['Hono, another method in a header', withHono, overridden('x-method-override')],
 ];
 
 describe('a body that the guard cannot bind', () => {

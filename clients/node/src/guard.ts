@@ -109,6 +109,7 @@ export async function decide<Request>(
       ...context,
       method,
       path,
+      ...overridesOf(incoming),
       ...(body === 'unbound' ? { body_unbound: true } : body),
       ...fields,
     };
@@ -149,6 +150,14 @@ function isSendable(question: object): boolean {
   } catch {
     return false;
   }
+}
+
+/** Some programs take the method from one of these: what is approved as a POST must not be run as a DELETE. */
+const methodHeaders = ['x-http-method-override', 'x-http-method', 'x-method-override'];
+
+function overridesOf({ header }: Incoming): Readonly<Record<string, string>> {
+  const shown = methodHeaders.flatMap((name) => header(name) ?? []);
+  return shown.length === 0 ? {} : { method_override: shown.join(', ') };
 }
 
 type AskedBody = Readonly<Record<string, string>> | 'unbound';
