@@ -22,8 +22,9 @@ export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseU
   // The pages' routes are registered by their library, which knows nothing of scopes.
   app.addHook('onRoute', (route) => {
     if (isOfPages(route.url)) route.config = { ...route.config, scope: null };
-    // An operation without parameters refuses them all: a misspelt one would be ignored (contract §12).
-    if (operations[operationKey(route)] !== undefined) {
+    // An operation without parameters refuses them all: a misspelt one would be ignored (contract §12). Probes,
+    // scrapers and caches put into an address what they like.
+    if (operations[operationKey(route)] !== undefined && !isForPrograms(route.url)) {
       route.schema = { querystring: Type.Object({}), ...route.schema };
     }
   });
@@ -51,6 +52,9 @@ export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseU
 }
 
 const isOfPages = (url: string): boolean => url === pagesPath || url.startsWith(`${pagesPath}/`);
+
+/** Health, metrics and keys: they take no parameters, and are asked by programs of others. */
+const isForPrograms = (url: string): boolean => /^\/(?:livez|readyz|metrics|\.well-known\/.*)$/.test(url);
 
 const operationKey = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): string =>
   `${[method].flat()[0]} ${url}`;
