@@ -12,12 +12,7 @@ import { sharedService } from '../support/shared-services.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const paths = execFileSync('git', ['ls-files', '*.md'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
-/** Their commands are being rewritten: they break when they are pasted. */
-const leftOut = ['docs/catalogs.md', 'docs/limits.md'];
-const pages = paths
-  .filter((path) => !leftOut.includes(path))
-  .map(readPage)
-  .filter(({ blocks }) => blocks.length > 0);
+const pages = paths.map(readPage).filter(({ blocks }) => blocks.length > 0);
 const readme = readPage('README.md').blocks.filter(({ notRun }) => notRun === null);
 /** Of the tour what other pages build on: up to the first decision. */
 const tourBegin = readme.slice(0, 1 + readme.findIndex(({ text }) => text.startsWith('check() {')));

@@ -56,12 +56,14 @@ function fenced(lines: readonly string[], at: number): Found {
 }
 
 function indented(lines: readonly string[], at: number): Found | null {
-  const isFirst = /^ {4}\S/.test(lines[at] ?? '') && (lines[at - 1] ?? '').trim() === '';
+  // A mark ends where its line does: what follows it directly is a block too.
+  const isFirst = /^ {4}\S/.test(lines[at] ?? '') && /^\s*(?:<!-- .* -->)?$/.test(lines[at - 1] ?? '');
   if (!isFirst) return null;
   let end = at;
   while (/^ {4}/.test(lines[end] ?? '')) end++;
   const text = lines.slice(at, end).map((each) => each.slice(4));
-  return { text: text.join('\n'), isShell: command.test(text[0] ?? ''), end };
+  const first = text.find((each) => !each.startsWith('#')) ?? '';
+  return { text: text.join('\n'), isShell: command.test(first), end };
 }
 
 function shownBelow(lines: readonly string[], from: number): readonly string[] {
