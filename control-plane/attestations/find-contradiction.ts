@@ -13,7 +13,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import { amountUsdMax, type MicroUsd, parseUsd } from '../../shared/model/money.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
-import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 
 /** What the constraints of a passport demand of every decision about it. They never change. */
 export interface OwnRules {
@@ -31,7 +31,8 @@ export interface OwnRules {
 export interface PassportTerms {
   readonly mode: Mode;
   readonly permissions: ReadonlySet<string>;
-  readonly own: OwnRules;
+  /** Null: its row cannot be read. */
+  readonly own: OwnRules | null;
   readonly issuedAtMs: UnixMillis;
   /** Null: it has no end. */
   readonly expiresAtMs: UnixMillis | null;
@@ -79,10 +80,10 @@ export function findContradiction(
   if (isOtherMode && !precedesOrIsMode.has(reason)) return 'passport_id is of another mode';
   if (!isOtherMode && reason === 'mode_mismatch') return 'passport_id is of the same mode';
   if (decision === 'BLOCK') return null;
+  const { own, permissions } = passport;
+  if (own === null) return 'the constraints in the row of passport_id cannot be read';
   return (
-    whyNotReached(told, passport) ??
-    whyNotAmount(told, passport.own) ??
-    whyNotDecided(told, passport.own, isApproved)
+    whyNotReached(told, permissions, own) ?? whyNotAmount(told, own) ?? whyNotDecided(told, own, isApproved)
   );
 }
 
@@ -98,9 +99,13 @@ const precedesOrIsMode: ReadonlySet<DecisionReason | null> = new Set<DecisionRea
 ]);
 
 /** A SUSPEND has passed what a PERMIT passes, but for the last check. */
-function whyNotReached(told: ToldDecision, passport: PassportTerms): string | null {
+function whyNotReached(
+  told: ToldDecision,
+  permissions: PassportTerms['permissions'],
+  own: OwnRules,
+): string | null {
   const { permissionKey, constraintsEvaluated, gateId, decision } = told;
-  if (permissionKey !== null && !grants(passport.permissions, permissionKey)) {
+  if (permissionKey !== null && !grants(permissions, permissionKey)) {
     return 'permission_key is not granted by passport_id';
   }
   // A gate that looks for personal data keeps a permission that holds some off the record; every other names
@@ -112,7 +117,7 @@ function whyNotReached(told: ToldDecision, passport: PassportTerms): string | nu
   if (permissionKey !== null && !isReached('permission')) return lacksCheck;
   if (decision === 'SUSPEND' && !isReached('approval')) return lacksCheck;
   const demanded = gateId === null ? checksWithoutGate : checksAtGate;
-  return demanded.every(isReached) && passport.own.checks.every(isReached) ? null : lacksCheck;
+  return demanded.every(isReached) && own.checks.every(isReached) ? null : lacksCheck;
 }
 
 const checksWithoutGate: readonly CheckName[] = ['passport', 'issuer'];
@@ -144,9 +149,10 @@ function whyNotDecided(
     : null;
 }
 
-/** What constraints of a passport, as they lie in its row, demand. */
-export function ownRules(constraints: unknown): OwnRules {
-  const read = readStoredConstraints(constraints, 'passport');
+/** What constraints of a passport, as they lie in its row, demand; null where they cannot be read. */
+export function ownRules(constraints: unknown): OwnRules | null {
+  const read = tryStoredConstraints(constraints, 'passport');
+  if (read === null) return null;
   const { allowedDomains, spendLimits, rateLimits } = read;
   const spendWindows = compileSpendWindows(spendLimits, 'passport');
   const rateWindows = compileRateWindows(rateLimits, 'passport');

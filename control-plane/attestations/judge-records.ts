@@ -148,7 +148,7 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
-    ownLimits: passport?.own.limits ?? noLimits,
+    ownLimits: passport?.own?.limits ?? noLimits,
   };
 }
 

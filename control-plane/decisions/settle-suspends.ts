@@ -96,7 +96,7 @@ function findLackingHold(
   { passports }: KnownThings,
 ): string | null {
   if ((amount ?? 0) === 0) return null;
-  const own = passports.get(passportId)?.own.limits ?? [];
+  const own = passports.get(passportId)?.own?.limits ?? [];
   return own.every(
     ({ kind, window }) =>
       kind !== 'passport_spend' || held.some((each) => each.kind === kind && each.window === window),

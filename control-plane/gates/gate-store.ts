@@ -3,13 +3,14 @@ import type { Gate, GateStats } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
 import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/catalog.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { CountedGate } from '../../shared/wire/gate.ts';
 import { parseGateRoutes, renderGateRoutes } from '../../shared/wire/gate-routes.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { readPage } from '../storage/read-page.ts';
+import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
@@ -143,19 +144,27 @@ export async function findCountedGate(
   return row === undefined ? null : toCountedGate(row);
 }
 
-export async function listGates(sql: Database, owner: Owner, page: PagePlace): Promise<Page<CountedGate>> {
+export async function listGates<Item>(
+  sql: Database,
+  owner: Owner,
+  asked: {
+    readonly page: PagePlace;
+    readonly toItem: (gate: CountedGate) => Item;
+    readonly logger: Logger;
+  },
+): Promise<Page<Item>> {
+  const { page, toItem, logger } = asked;
   const where = sql`g.account_id = ${owner.accountId} AND g.mode = ${owner.mode} AND g.deleted_at_ms IS NULL`;
-  return readPage(page, {
+  const idOf = ({ gateId }: CountedRow) => gateId;
+  const rows = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM gates g WHERE ${where}`,
-    rows: async (limit) => {
-      const rows = await sql<CountedRow[]>`
-        SELECT ${columns(sql)}, ${stats(sql)} FROM gates g LEFT JOIN gate_use u USING (gate_id)
-        WHERE ${where} ${page.behind === null ? sql`` : sql`AND g.gate_id < ${page.behind}`}
-        ORDER BY g.gate_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
-      return rows.map(toCountedGate);
-    },
-    idOf: ({ gateId }) => gateId,
+    rows: (limit) => sql<CountedRow[]>`
+      SELECT ${columns(sql)}, ${stats(sql)} FROM gates g LEFT JOIN gate_use u USING (gate_id)
+      WHERE ${where} ${page.behind === null ? sql`` : sql`AND g.gate_id < ${page.behind}`}
+      ORDER BY g.gate_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf,
   });
+  return readItems(rows, { of: 'gate', idOf, toItem: (row) => toItem(toCountedGate(row)), logger });
 }
 
 export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> {

@@ -1,4 +1,4 @@
-import { renderGateListItem } from '../../shared/wire/gate.ts';
+import { type CountedGate, renderGateListItem } from '../../shared/wire/gate.ts';
 import type { PageRequest } from '../../shared/wire/paging.ts';
 import { placePage, renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -10,8 +10,8 @@ export const listGatesUseCase = {
   scope: 'gates:read',
   run: async (deps, caller, query) => {
     const page = placePage(query, caller, 'gates');
-    return renderPage(await listGates(deps.sql, caller, page), page, (gate) =>
-      renderGateListItem(gate, deps.gateHost),
-    );
+    const toItem = (gate: CountedGate) => renderGateListItem(gate, deps.gateHost);
+    const found = await listGates(deps.sql, caller, { page, toItem, logger: deps.logger });
+    return renderPage(found, page, (item) => item);
   },
 } as const satisfies UseCase<AppendingDeps, PageRequest, object>;

@@ -2,10 +2,11 @@ import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
 import type { CountedIssuer } from '../../shared/wire/issuer.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { readPage } from '../storage/read-page.ts';
+import { readItems, readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",
@@ -71,13 +72,20 @@ export async function findCountedIssuer(
   return rows[0] ?? null;
 }
 
-export async function listIssuers(
+export async function listIssuers<Item>(
   sql: Database,
   owner: Owner,
-  { page, nowMs }: { readonly page: PagePlace; readonly nowMs: UnixMillis },
-): Promise<Page<CountedIssuer>> {
+  asked: {
+    readonly page: PagePlace;
+    readonly nowMs: UnixMillis;
+    readonly toItem: (issuer: CountedIssuer) => Item;
+    readonly logger: Logger;
+  },
+): Promise<Page<Item>> {
+  const { page, nowMs, toItem, logger } = asked;
+  const idOf = ({ issuerId }: CountedIssuer) => issuerId;
   const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode}`;
-  return readPage(page, {
+  const found = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM issuers WHERE ${where}`,
     // The page is cut first, so that only its issuers are counted.
     rows: (limit) => sql<CountedIssuer[]>`
@@ -86,8 +94,9 @@ export async function listIssuers(
         ORDER BY issuer_id DESC LIMIT ${limit} OFFSET ${page.offset}
       ) AS i ${counted(sql, nowMs)}
       ORDER BY i.issuer_id DESC`,
-    idOf: ({ issuerId }) => issuerId,
+    idOf,
   });
+  return readItems(found, { of: 'issuer', idOf, toItem, logger });
 }
 
 export async function updateIssuerRow(

@@ -49,8 +49,13 @@ export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       async (request) => {
         const owner = callerOf(request);
         const page = placePage(request.query, owner, 'issuers');
-        const found = await listIssuers(deps.sql, owner, { page, nowMs: deps.clock.now() });
-        return renderPage(found, page, renderIssuer);
+        const found = await listIssuers(deps.sql, owner, {
+          page,
+          nowMs: deps.clock.now(),
+          toItem: renderIssuer,
+          logger: deps.logger,
+        });
+        return renderPage(found, page, (item) => item);
       },
     );
 

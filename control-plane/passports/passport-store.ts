@@ -1,3 +1,4 @@
+import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
 import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
@@ -5,12 +6,13 @@ import type { Owner } from '../../shared/model/owner.ts';
 import { type Passport, type PassportStatus, passportStatusAt } from '../../shared/model/passport.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
-import { renderConstraints } from '../../shared/wire/constraints.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { noConstraints, renderConstraints } from '../../shared/wire/constraints.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { readPage } from '../storage/read-page.ts';
+import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
-import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { readStoredConstraints, tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
 
 /**
@@ -36,12 +38,25 @@ const columns = (sql: Database | Transaction) => sql`
 const use = (sql: Database | Transaction) => sql`
   coalesce(u.use_count, 0) AS "useCount", u.last_used_at_ms AS "lastUsedAtMs"`;
 
-const toPassport = (row: PassportRow, nowMs: UnixMillis): StoredPassport => ({
+/** They were read before they were written: a row that cannot be read is our fault, and named. */
+function toPassport(row: PassportRow, nowMs: UnixMillis): StoredPassport {
+  try {
+    const constraints = readStoredConstraints(row.constraints, 'passport');
+    return { ...withoutConstraints(row, nowMs), constraints };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvariantError(`the row of passport ${row.passportId} can be read: ${why}`, { cause });
+  }
+}
+
+const withoutConstraints = (row: PassportRow, nowMs: UnixMillis): Omit<StoredPassport, 'constraints'> => ({
   ...row,
-  constraints: readStoredConstraints(row.constraints, 'passport'),
   revokedBy: readStoredActor(row.revokedBy),
   status: passportStatusAt(row, nowMs),
 });
+
+/** Of a passport what lists show; nothing of it has to be parsed. */
+type ListedPassport = Omit<Passport, 'constraints' | 'revokedBy'>;
 
 /**
  * Writes a passport unless its agent_id belongs to one that is active or suspended: then false, also where
@@ -84,19 +99,41 @@ export async function findPassport(
   return row === undefined ? null : toPassport(row, nowMs);
 }
 
+interface AskedPassport {
+  readonly passportId: PassportId;
+  readonly nowMs: UnixMillis;
+}
+
 /** Holds the passport against every other change of its state until the transaction ends. */
 export async function lockPassport(
   tx: Transaction,
   owner: Owner,
-  { passportId, nowMs }: { readonly passportId: PassportId; readonly nowMs: UnixMillis },
+  asked: AskedPassport,
 ): Promise<StoredPassport | null> {
+  const row = await lockRow(tx, owner, asked.passportId);
+  return row === null ? null : toPassport(row, asked.nowMs);
+}
+
+/** The same where nothing but its end is wanted: constraints that cannot be read count as none. */
+export async function lockPassportToEnd(
+  tx: Transaction,
+  owner: Owner,
+  asked: AskedPassport,
+): Promise<StoredPassport | null> {
+  const row = await lockRow(tx, owner, asked.passportId);
+  if (row === null) return null;
+  const constraints = tryStoredConstraints(row.constraints, 'passport') ?? noConstraints;
+  return { ...withoutConstraints(row, asked.nowMs), constraints };
+}
+
+async function lockRow(tx: Transaction, owner: Owner, passportId: PassportId): Promise<PassportRow | null> {
   const [row] = await tx<PassportRow[]>`
     SELECT ${columns(tx)}, ${use(tx)} FROM passports p
     JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
     LEFT JOIN passport_use u USING (passport_id)
     WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
     FOR UPDATE OF p`;
-  return row === undefined ? null : toPassport(row, nowMs);
+  return row ?? null;
 }
 
 export interface PassportFilter {
@@ -105,33 +142,36 @@ export interface PassportFilter {
   readonly trustTier: TrustTier | null;
 }
 
-export async function listPassports(
+export async function listPassports<Item>(
   sql: Database,
   owner: Owner,
-  {
-    filter,
-    page,
-    nowMs,
-  }: { readonly filter: PassportFilter; readonly page: PagePlace; readonly nowMs: UnixMillis },
-): Promise<Page<Passport>> {
+  asked: {
+    readonly filter: PassportFilter;
+    readonly page: PagePlace;
+    readonly nowMs: UnixMillis;
+    readonly toItem: (passport: ListedPassport) => Item;
+    readonly logger: Logger;
+  },
+): Promise<Page<Item>> {
+  const { filter, page, nowMs, toItem, logger } = asked;
   const where = sql`
     p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
     ${filter.issuerId === null ? sql`` : sql`AND p.issuer_id = ${filter.issuerId}`}
     ${filter.trustTier === null ? sql`` : sql`AND p.trust_tier = ${filter.trustTier}`}
     ${filter.status === null ? sql`` : sql`AND ${hasStatusAt(sql, filter.status, nowMs)}`}`;
-  return readPage(page, {
+  const idOf = ({ passportId }: PassportRow) => passportId;
+  const rows = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM passports p WHERE ${where}`,
-    rows: async (limit) => {
-      const rows = await sql<PassportRow[]>`
-        SELECT ${columns(sql)}, ${use(sql)} FROM passports p
-        JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-        LEFT JOIN passport_use u USING (passport_id)
-        WHERE ${where} ${page.behind === null ? sql`` : sql`AND p.passport_id < ${page.behind}`}
-        ORDER BY p.passport_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
-      return rows.map((row) => toPassport(row, nowMs));
-    },
-    idOf: ({ passportId }) => passportId,
+    rows: (limit) => sql<PassportRow[]>`
+      SELECT ${columns(sql)}, ${use(sql)} FROM passports p
+      JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
+      LEFT JOIN passport_use u USING (passport_id)
+      WHERE ${where} ${page.behind === null ? sql`` : sql`AND p.passport_id < ${page.behind}`}
+      ORDER BY p.passport_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf,
   });
+  const read = (row: PassportRow) => toItem({ ...row, status: passportStatusAt(row, nowMs) });
+  return readItems(rows, { of: 'passport', idOf, toItem: read, logger });
 }
 
 /** Ids of the owner's passports with this agent_id, whatever their state, at most `max`, the newest first. */

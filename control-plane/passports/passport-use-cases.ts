@@ -52,8 +52,14 @@ export const listPassportsUseCase = {
   run: async (deps, caller, query) => {
     const filter = parseFilter(query);
     const page = placePage(query, caller, 'passports', [filter.issuerId, filter.status, filter.trustTier]);
-    const found = await listPassports(deps.sql, caller, { filter, page, nowMs: deps.clock.now() });
-    return renderPage(found, page, renderPassportListItem);
+    const found = await listPassports(deps.sql, caller, {
+      filter,
+      page,
+      nowMs: deps.clock.now(),
+      toItem: renderPassportListItem,
+      logger: deps.logger,
+    });
+    return renderPage(found, page, (item) => item);
   },
 } as const satisfies UseCase<SigningDeps, Static<typeof PassportListQuery>, object>;
 

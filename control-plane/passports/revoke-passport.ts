@@ -12,7 +12,7 @@ import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { readHeads } from '../sync/feed-store.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
-import { lockPassport, setPassportRevoked } from './passport-store.ts';
+import { lockPassportToEnd, setPassportRevoked } from './passport-store.ts';
 
 export interface Revocation {
   readonly passportId: PassportId;
@@ -35,7 +35,7 @@ export async function revokePassport(
 ): Promise<Revocation> {
   return administer(deps, caller, async (tx, change) => {
     const nowMs = deps.clock.now();
-    const passport = await lockPassport(tx, caller, { passportId, nowMs });
+    const passport = await lockPassportToEnd(tx, caller, { passportId, nowMs });
     if (passport === null) throw new ApiError('passport_not_found');
     if (passport.revokedAtMs !== null) {
       const first: Revocation = {

@@ -1,11 +1,10 @@
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
-import type { Constraints } from '../../shared/model/constraints.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { LeaseCounter, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
-import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 
 /**
  * The limits that these asks run into, as they are configured at this moment, in the order of the asks; a
@@ -68,7 +67,9 @@ async function findPassports(
   );
 }
 
+/** Of a row that cannot be read nothing is lent; the other asks of the call get theirs. */
 function windowLimits(stored: unknown, of: 'gate' | 'passport'): readonly WindowLimit[] {
-  const { rateLimits, spendLimits }: Constraints = readStoredConstraints(stored, of);
-  return [...compileRateWindows(rateLimits, of), ...compileSpendWindows(spendLimits, of)];
+  const read = tryStoredConstraints(stored, of);
+  if (read === null) return [];
+  return [...compileRateWindows(read.rateLimits, of), ...compileSpendWindows(read.spendLimits, of)];
 }

@@ -7,7 +7,7 @@ import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
-import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { quotaLimits } from './limits.ts';
 
 /** A limit on the money of one window, as it is configured at this moment. */
@@ -42,7 +42,8 @@ export async function findSpendLimits(
 }
 
 function limitsOf(constraints: unknown, of: 'gate' | 'passport', owner: Owner): readonly SpendLimit[] {
-  const { spendLimits } = readStoredConstraints(constraints, of);
+  // Nobody is told of a limit that cannot be read: it must not keep records out of their chains.
+  const spendLimits = tryStoredConstraints(constraints, of)?.spendLimits ?? null;
   if (spendLimits === null) return [];
   return compileSpendWindows(spendLimits, of)
     .filter(({ limit }) => limit > 0)

@@ -7,10 +7,25 @@ import { parseConstraints } from '../../shared/wire/constraints.ts';
  * cannot be read is our fault and must fail the request: answering 400 would blame the caller, and passing it
  * over would lift a limit.
  */
-export function readStoredConstraints(value: unknown, of: 'gate' | 'template' | 'passport'): Constraints {
+export function readStoredConstraints(value: unknown, of: ConstrainedRow): Constraints {
   try {
     return parseConstraints(value, { param: 'constraints', of });
   } catch (cause) {
-    throw new InvariantError(`the stored constraints of a ${of} can be read`, { cause });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvariantError(`the stored constraints of a ${of} can be read: ${why}`, { cause });
   }
 }
+
+/**
+ * The same for whoever reads the rows of many, where one must not keep the others from their answer. Null:
+ * they cannot be read, and whoever asked sees to it that this lifts no limit.
+ */
+export function tryStoredConstraints(value: unknown, of: ConstrainedRow): Constraints | null {
+  try {
+    return parseConstraints(value, { param: 'constraints', of });
+  } catch {
+    return null;
+  }
+}
+
+type ConstrainedRow = 'gate' | 'template' | 'passport';

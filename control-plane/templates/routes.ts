@@ -45,7 +45,12 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       async (request) => {
         const owner = callerOf(request);
         const page = placePage(request.query, owner, 'templates');
-        return renderPage(await listTemplates(deps.sql, owner, page), page, renderTemplate);
+        const found = await listTemplates(deps.sql, owner, {
+          page,
+          toItem: renderTemplate,
+          logger: deps.logger,
+        });
+        return renderPage(found, page, (item) => item);
       },
     );
 

@@ -2,11 +2,18 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database } from '../base/database.ts';
-import { readPage } from '../storage/read-page.ts';
+import { readItems, readPage } from '../storage/read-page.ts';
 import { builtInTemplates } from './built-in-templates.ts';
-import { countOwnTemplates, findOwnTemplate, readOwnTemplates } from './template-store.ts';
+import {
+  countOwnTemplates,
+  findOwnTemplate,
+  readOwnTemplates,
+  type TemplateRow,
+  toTemplate,
+} from './template-store.ts';
 
 /** By its slug, or as one of the account's own. Null: there is none. */
 export async function findTemplate(
@@ -31,8 +38,18 @@ export async function templateOf(
 }
 
 /** The built-in ones, then the account's own, newest first. */
-export const listTemplates = (sql: Database, owner: Owner, page: PagePlace): Promise<Page<Template>> =>
-  readPage(page, {
+export async function listTemplates<Item>(
+  sql: Database,
+  owner: Owner,
+  asked: {
+    readonly page: PagePlace;
+    readonly toItem: (template: Template) => Item;
+    readonly logger: Logger;
+  },
+): Promise<Page<Item>> {
+  const { page, toItem, logger } = asked;
+  const idOf = ({ templateId }: Listed) => templateId;
+  const found = await readPage<Listed>(page, {
     count: async () => [{ total: builtInTemplates.length + (await countOwnTemplates(sql, owner)) }],
     rows: async (limit) => {
       const passed = page.behind === null ? page.offset : builtInUpTo(page.behind);
@@ -44,8 +61,14 @@ export const listTemplates = (sql: Database, owner: Owner, page: PagePlace): Pro
       });
       return [...builtIn, ...own];
     },
-    idOf: ({ templateId }) => templateId,
+    idOf,
   });
+  const read = (listed: Listed) => toItem('isBuiltIn' in listed ? listed : toTemplate(listed));
+  return readItems(found, { of: 'template', idOf, toItem: read, logger });
+}
+
+/** A built-in one, or a row of one's own. */
+type Listed = Template | TemplateRow;
 
 /** How many of the built-in ones a page behind this template passes over. */
 function builtInUpTo(templateId: string): number {

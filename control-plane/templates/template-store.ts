@@ -1,4 +1,4 @@
-import { must } from '../../shared/errors/assert.ts';
+import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { TemplateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
@@ -7,17 +7,21 @@ import type { PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
-type TemplateRow = Omit<Template, 'constraints' | 'isBuiltIn'> & { readonly constraints: unknown };
+export type TemplateRow = Omit<Template, 'constraints' | 'isBuiltIn'> & { readonly constraints: unknown };
 
 const columns = (sql: Database) => sql`
   template_id AS "templateId", name, description, trust_level AS "trustLevel", constraints,
   created_at_ms AS "createdAtMs"`;
 
-const toTemplate = (row: TemplateRow): Template => ({
-  ...row,
-  constraints: readStoredConstraints(row.constraints, 'template'),
-  isBuiltIn: false,
-});
+/** They were read before they were written: a row that cannot be read is our fault, and named. */
+export function toTemplate(row: TemplateRow): Template {
+  try {
+    return { ...row, constraints: readStoredConstraints(row.constraints, 'template'), isBuiltIn: false };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvariantError(`the row of template ${row.templateId} can be read: ${why}`, { cause });
+  }
+}
 
 export async function insertTemplate(tx: Transaction, owner: Owner, template: Template): Promise<void> {
   await tx`
@@ -44,16 +48,15 @@ export async function countOwnTemplates(sql: Database, owner: Owner): Promise<nu
   return must(counted, 'a count has a row').total;
 }
 
-/** Newest first, behind an id. */
+/** Newest first, behind an id; for `toTemplate`. */
 export async function readOwnTemplates(
   sql: Database,
   owner: Owner,
   { limit, offset, behind }: Pick<PagePlace, 'limit' | 'offset' | 'behind'>,
-): Promise<readonly Template[]> {
-  const rows = await sql<TemplateRow[]>`
+): Promise<readonly TemplateRow[]> {
+  return sql<TemplateRow[]>`
     SELECT ${columns(sql)} FROM templates
     WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}
       ${behind === null ? sql`` : sql`AND template_id < ${behind}`}
     ORDER BY template_id DESC LIMIT ${limit} OFFSET ${offset}`;
-  return rows.map(toTemplate);
 }

@@ -152,7 +152,9 @@ export const renderPassport = (passport: Passport): Static<typeof PassportAnswer
 });
 
 /** Without `subject`, `metadata` and `constraints`: a page of 200 stays small. */
-export const renderPassportListItem = (passport: Passport): Static<typeof PassportListItem> => ({
+export const renderPassportListItem = (
+  passport: Omit<Passport, 'constraints' | 'revokedBy'>,
+): Static<typeof PassportListItem> => ({
   passport_id: passport.passportId,
   id: passport.passportId,
   agent_id: passport.agentId,

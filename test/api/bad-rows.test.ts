@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { operationsRoutes } from '../../control-plane/operations/routes.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -46,6 +48,161 @@ describe('a row that cannot be used', () => {
     await sidecar.caughtUp();
     expect((await decide(bad.id)).body.decision).toBe('PERMIT');
     expect((await sidecar.call({ path: '/readyz' })).body.state.bad_rows).toEqual([]);
+    await sidecar.close();
+    sidecar.removeFolder();
+  });
+});
+
+describe('a list', () => {
+  /** Past what a Date can say. */
+  const noTime = 9_000_000_000_000_000;
+
+  it('leaves out a row that cannot be read, names it in the log, and goes on behind it', async () => {
+    const log = keptLog();
+    const own = await startApi({ logger: log });
+    const { sql } = own.deps;
+    const three = async (make: () => Promise<string>) => [await make(), await make(), await make()] as const;
+    const gates = await three(async () => (await own.createGate()).gate_id);
+    const issuers = await three(async () => (await own.createIssuer()).issuer_id);
+    const passports = await three(async () => (await own.issuePassport()).passport_id);
+    const templates = await three(
+      async () => (await own.call({ url: '/v1/templates', body: { name: 'Own' } })).body.template_id,
+    );
+    for (const [path, name, made] of [
+      ['gates', 'gate', gates],
+      ['templates', 'template', templates],
+      ['issuers', 'issuer', issuers],
+      // At last: an issuer shows the time of its newest passport.
+      ['passports', 'passport', passports],
+    ] as const) {
+      const [, bad] = made;
+      if (name === 'gate') await sql`UPDATE gates SET constraints = '{"moon": 1}' WHERE gate_id = ${bad}`;
+      if (name === 'template') await sql`UPDATE templates SET constraints = '[]' WHERE template_id = ${bad}`;
+      if (name === 'issuer') await sql`UPDATE issuers SET created_at_ms = ${noTime} WHERE issuer_id = ${bad}`;
+      if (name === 'passport')
+        await sql`UPDATE passports SET issued_at_ms = ${noTime} WHERE passport_id = ${bad}`;
+      log.lines.length = 0;
+      const whole = await own.call({ url: `/v1/${path}` });
+      const idsOf = (items: readonly Record<string, string>[]) => items.map((item) => item[`${name}_id`]);
+      expect(whole.status, path).toBe(200);
+      const ids = idsOf(whole.body.items);
+      expect(ids).toEqual(expect.arrayContaining([made[0], made[2]]));
+      expect(ids).not.toContain(made[1]);
+      expect(whole.body.total).toBe(ids.length + 1);
+      const told = log.lines.filter(({ level }) => level === 'error');
+      expect(told).toMatchObject([
+        {
+          level: 'error',
+          fields: { of: name, count: 1, rows: [{ id: made[1], reason: expect.any(String) }] },
+        },
+      ]);
+      // Page by page the same, also where the bad one ends a page.
+      const walked: unknown[] = [];
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const page = await own.call({ url: `/v1/${path}?limit=1${cursor && `&cursor=${cursor}`}` });
+        walked.push(...idsOf(page.body.items));
+        cursor = page.body.next_cursor;
+      }
+      expect(walked).toEqual(ids);
+    }
+    await own.close();
+  });
+});
+
+describe('a passport whose constraints cannot be read', () => {
+  it('is listed and revoked like others, and holds up no record of others', async () => {
+    const gate = await api.createGate();
+    const bad = await api.issuePassport();
+    const good = await api.issuePassport();
+    const sidecar = await startTestSidecar({ api });
+    await sidecar.caughtUp();
+    await api.deps
+      .sql`UPDATE passports SET constraints = '{"rate_limits": 5}' WHERE passport_id = ${bad.passport_id}`;
+    const ask = async ({ jwt }: { readonly jwt: string }) => {
+      const { body } = await sidecar.check(gate.gate_id, jwt, { permission_key: 'orders:create' });
+      expect(body.decision).toBe('PERMIT');
+      return body.attestation_id;
+    };
+    const unreadable = await ask(bad);
+    const readable = await ask(good);
+    const found = async (id: string) => (await api.call({ url: `/v1/attestations/${id}` })).status;
+    await until(async () => (await found(readable)) === 200, { what: 'the record of the good one' });
+    // Nobody can say that it is true: its sidecar keeps it, with the reason.
+    expect(await found(unreadable)).toBe(404);
+    const folder = join(sidecar.folder, 'spool', 'refused');
+    const kept = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+    expect(kept.join('')).toContain('the constraints in the row of passport_id cannot be read');
+
+    const { items } = (await api.call({ url: '/v1/passports?limit=200' })).body;
+    expect(items).toContainEqual(expect.objectContaining({ passport_id: bad.passport_id }));
+    const revoked = await api.call({
+      method: 'POST',
+      url: `/v1/passports/${bad.passport_id}/revoke`,
+      body: { reason: 'leaked' },
+    });
+    expect(revoked).toMatchObject({ status: 200, body: { status: 'revoked' } });
+    await sidecar.caughtUp();
+    const after = await sidecar.check(gate.gate_id, bad.jwt, { permission_key: 'orders:create' });
+    expect(after.body.reason).toBe('passport_revoked');
+    await sidecar.close();
+    sidecar.removeFolder();
+  });
+
+  it('keeps nobody else from being settled', async () => {
+    const gate = await api.createGate();
+    const [bad, good] = [await api.issuePassport(), await api.issuePassport()];
+    const sidecar = await startTestSidecar({ api });
+    await sidecar.caughtUp();
+    await api.deps
+      .sql`UPDATE passports SET constraints = '{"rate_limits": 5}' WHERE passport_id = ${bad.passport_id}`;
+    const keyed = ({ jwt }: { readonly jwt: string }, key: string) => {
+      const request = { permission_key: 'orders:create', idempotency_key: key };
+      return sidecar.check(gate.gate_id, jwt, request);
+    };
+    // The first travels alone, and those that come meanwhile in one call.
+    const before = [keyed(good, 'a'), keyed(good, 'b'), keyed(good, 'c')];
+    const refused = keyed(bad, 'd');
+    const after = [keyed(good, 'e'), keyed(good, 'f'), keyed(good, 'g')];
+    for (const each of [...before, ...after]) expect((await each).body.decision).toBe('PERMIT');
+    expect((await refused).body.decision).not.toBe('PERMIT');
+    await sidecar.close();
+    sidecar.removeFolder();
+  });
+});
+
+describe('a gate whose constraints cannot be read any more', () => {
+  it('lends no units, and keeps no other gate from its own', async () => {
+    const constraints = { rate_limits: { requests_per_day: 100 } };
+    const bad = await api.createGate({ constraints });
+    const good = await api.createGate({ constraints });
+    const { jwt } = await api.issuePassport();
+    const sidecar = await startTestSidecar({ api });
+    await sidecar.caughtUp();
+    await api.deps.sql`UPDATE gates SET constraints = '{"moon": 1}' WHERE gate_id = ${bad.gate_id}`;
+    const ask = ({ gate_id }: { readonly gate_id: string }) =>
+      sidecar.check(gate_id, jwt, { permission_key: 'orders:create' });
+    // Asked in one turn: both go with one call.
+    const [blocked, permitted] = await Promise.all([ask(bad), ask(good)]);
+    expect(permitted.body.decision).toBe('PERMIT');
+    // Its limit may be on its way here, for all that the sidecar knows.
+    expect(blocked.body.error?.code).toBe('overloaded');
+    await sidecar.close();
+    sidecar.removeFolder();
+  });
+
+  it('keeps no record of money out of its chain', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    const sidecar = await startTestSidecar({ api });
+    await sidecar.caughtUp();
+    // Of a limit of which somebody would be alerted, if it could be read.
+    const bad = '{"moon": 1, "spend_limits": {"daily_usd": 100}}';
+    await api.deps.sql`UPDATE gates SET constraints = ${bad}::text::jsonb WHERE gate_id = ${gate.gate_id}`;
+    const request = { permission_key: 'orders:create', amount: 1 };
+    const { body } = await sidecar.check(gate.gate_id, jwt, request);
+    expect(body.decision).toBe('PERMIT');
+    const url = `/v1/attestations/${body.attestation_id}`;
+    await until(async () => (await api.call({ url })).status === 200, { what: 'its record' });
     await sidecar.close();
     sidecar.removeFolder();
   });
