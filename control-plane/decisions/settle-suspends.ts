@@ -16,8 +16,10 @@ import { type Parties, passed, refused } from './read-parties.ts';
 import { answerEarlier, bindingTo, questionOf, type SettlementSender } from './settled-request.ts';
 import {
   closeSettlements,
+  dropReadings,
   dropSettlements,
   findClaims,
+  findVoids,
   insertSettlements,
   readSettlements,
 } from './settlement-store.ts';
@@ -36,7 +38,8 @@ export interface AdmittedSuspend {
  * comes again, also when that approval is over: its money has been the sidecar's since, and may be used.
  *
  * A request whose key belongs to a PERMIT is no new one and needs no approval: the first answer is given
- * again, also to a repeat that has opened one before. Answers are in the order of the suspends.
+ * again, but for a repeat of a settlement that has opened one before. Answers are in the order of the
+ * suspends.
  */
 export async function settleSuspends(
   tx: Transaction,
@@ -115,10 +118,11 @@ async function insertOrFindEarlier(
   const { nowMs } = sender;
   const questions = admitted.map(({ suspend }) => questionOf(suspend, sender));
   const claims = await findClaims(tx, questions, nowMs);
-  admitted.forEach((each, place) => {
+  for (const [place, each] of admitted.entries()) {
     const earlier = claims[place] ?? null;
-    if (earlier !== null) answers.set(each, answerEarlier(earlier, each.suspend));
-  });
+    if (earlier !== null)
+      answers.set(each, (await answerAsBefore(tx, each)) ?? answerEarlier(earlier, each.suspend));
+  }
   const inserting = admitted.filter((each) => !answers.has(each));
   await holdWaiting(
     tx,
@@ -145,6 +149,21 @@ async function insertOrFindEarlier(
     const own = await findBoundApproval(tx, suspend.approval_id, bindingTo(suspend));
     if (own !== null) answers.set(each, suspended({ ...own, isNew: true }));
   }
+}
+
+/**
+ * One that has opened its approval before its key went to a PERMIT. Null: it has not. Its sidecar may have
+ * had its answer long ago: a reading that this delivery leaves behind would keep true for good what nobody
+ * was told of.
+ */
+async function answerAsBefore(
+  tx: Transaction,
+  { suspend }: AdmittedSuspend,
+): Promise<SettlementAnswer | null> {
+  const own = await findBoundApproval(tx, suspend.approval_id, bindingTo(suspend));
+  if (own === null || (await findVoids(tx, [suspend.approval_id])).size > 0) return null;
+  await dropReadings(tx, [suspend.reader_id]);
+  return suspended({ ...own, isNew: true });
 }
 
 /** One that had found another approval, which may be over by now. */

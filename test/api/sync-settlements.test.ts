@@ -543,6 +543,20 @@ describe('a permit with an approval', () => {
 });
 
 describe('a suspend', () => {
+  it('whose call comes again after its key went to a PERMIT keeps that PERMIT from no void', async () => {
+    const approvalId = await approved();
+    const call = suspend({ idempotency_key: 'order-1', held: [] });
+    const first = await answerTo(call);
+    expect(first).toMatchObject({ kind: 'suspended', approval_id: call.approval_id, is_new: true });
+    const record = { ...permitRecord(), took: [] };
+    expect(await answerTo(permit({ approval_id: approvalId }, record))).toEqual({ kind: 'committed' });
+    expect(await answerTo(call)).toEqual(first);
+    const voids = { voids: record.id, took: [], amount_micro_usd: null, timestamp_ms: api.deps.clock.now() };
+    const epoch = Buffer.from(api.deps.random.bytes(16)).toString('hex');
+    expect((await sidecar.send(1, [voids], { epoch })).status).toBe(200);
+    expect(await statusOf(approvalId)).toBe('approved');
+  });
+
   it('opens an approval with money of the holder, and answers so again', async () => {
     await lease(40_000_000);
     const call = suspend();
@@ -653,7 +667,7 @@ describe('a suspend', () => {
   });
 
   /** What its sidecar makes of that answer: it must not use the money besides. */
-  it('that has opened its approval, and whose key has got a PERMIT since, is void by its sidecar', async () => {
+  it('that has opened its approval, and whose key has got a PERMIT since, is answered as before', async () => {
     await lease(50_000_000);
     const first = suspend();
     await answerTo(first);
@@ -663,9 +677,9 @@ describe('a suspend', () => {
     const record = permitRecord({ amount_micro_usd: 25_000_000 });
     expect(await answerTo(permit({ approval_id: first.approval_id }, record))).toEqual({ kind: 'committed' });
     const again = await answerTo(copy);
-    expect(again.kind).toBe('replayed');
+    expect(again).toMatchObject({ kind: 'suspended', approval_id: copy.approval_id, is_new: true });
     expect(await statusOf(copy.approval_id)).toBe('pending');
-    expect(fateOf(again, { isPermit: false, isWanted: true })).toBe('void');
+    expect(fateOf(again, { isPermit: false, isWanted: true })).toBe('pass_on');
   });
 
   it('without money needs none', async () => {

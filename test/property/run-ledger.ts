@@ -1,6 +1,7 @@
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { nowMs } from '../unit/decision/samples.ts';
+import { LyingHolder, type Units } from './lying-holder.ts';
 import type { WorldSpec } from './run-world.ts';
 
 /**
@@ -27,6 +28,8 @@ export const mutants = [
   'forgets_what_was_replayed',
   /** A suspend that has found another approval opens one where its call comes again. */
   'found_suspends_may_open',
+  /** A suspend that has opened its approval reads the PERMIT of its key where its call comes again. */
+  'repeated_suspends_read',
   /** A settlement is voided although a copy may be answered with it. */
   'voids_what_is_read',
   /** A copy is answered with a PERMIT that its own request may still void. */
@@ -40,8 +43,21 @@ export const mutants = [
   'void_keeps_approval_used',
   'void_frees_twice',
   'repeat_commits_again',
+  /** A PERMIT is settled, and its void frees, whatever it says that it took. */
+  'believes_what_a_permit_took',
+  /** The void of what was never settled frees what it says. */
+  'believes_what_a_void_frees',
+  /** A return, or the end of an epoch, gives back what PERMITs took. */
+  'believes_what_comes_back',
 ] as const;
 export type Mutant = (typeof mutants)[number];
+
+/** Those that need a holder which lies. */
+export const believing: ReadonlySet<Mutant | null> = new Set<Mutant>([
+  'believes_what_a_permit_took',
+  'believes_what_a_void_frees',
+  'believes_what_comes_back',
+]);
 
 interface Asked {
   /** The copy. */
@@ -84,11 +100,9 @@ export class RunLedger {
   readonly #limit: number;
   readonly #mutant: Mutant | null;
   readonly #presentedId: string;
-  #free: number;
-  #posted = 0;
-  #held = 0;
+  readonly #units: Units;
+  readonly liar: LyingHolder;
   #refusals = 0;
-  readonly #leased: number[];
   readonly #settled = new Map<string, Settled>();
   readonly #approvals = new Map<string, Approval>();
   /** What a reader reads; null after its void. */
@@ -101,29 +115,30 @@ export class RunLedger {
     { readonly call: LedgerCall; readonly first: boolean | SettlementAnswer | null }
   >();
 
-  constructor({ limit, sidecars, approval, mutant, copies }: WorldSpec, presentedId: string) {
+  constructor({ limit, sidecars, approval, mutant, copies, lies = 0 }: WorldSpec, presentedId: string) {
     this.#limit = limit;
     this.#mutant = mutant;
     this.#presentedId = presentedId;
-    this.#free = limit;
-    this.#leased = Array.from({ length: sidecars }, () => 0);
+    const leased = Array.from({ length: sidecars + 1 }, () => 0);
+    this.#units = { free: limit, posted: 0, held: 0, leased };
+    this.liar = new LyingHolder(this.#units, { place: sidecars, limit, mutant, lies });
     if (approval === null) return;
     const hash = copies.find(({ presents }) => presents)?.hash ?? '';
     this.#approvals.set(presentedId, { hash, status: approval, usedBy: null });
-    this.#free--;
-    this.#held++;
+    this.#units.free--;
+    this.#units.held++;
   }
 
   lease(sidecar: number): boolean {
-    if (this.#free === 0) return false;
-    this.#free--;
+    if (this.#units.free === 0) return false;
+    this.#units.free--;
     this.#addLeased(sidecar, 1);
     return true;
   }
 
   returnUnit(sidecar: number): void {
     this.#addLeased(sidecar, -1);
-    this.#free++;
+    this.#units.free++;
   }
 
   spool(id: string): void {
@@ -132,15 +147,15 @@ export class RunLedger {
 
   post(sidecar: number): void {
     this.#addLeased(sidecar, -1);
-    this.#posted++;
+    this.#units.posted++;
   }
 
   /** Every unit is used on record, or held by an approval. */
   get isUsedUp(): boolean {
-    return this.#posted + this.#held === this.#limit;
+    return this.#units.posted + this.#units.held === this.#limit;
   }
 
-  leasedTo = (sidecar: number): number => this.#leased[sidecar] ?? 0;
+  leasedTo = (sidecar: number): number => this.#units.leased[sidecar] ?? 0;
   /** Of a look-up: its first step has happened. */
   hasBegun = (message: object): boolean => this.#begun.has(message);
   pendingApprovals = (): string[] => this.#approvalsThat('pending');
@@ -155,8 +170,8 @@ export class RunLedger {
     const approval = this.#approvals.get(id);
     if (approval === undefined) return;
     approval.status = 'expired';
-    this.#held--;
-    this.#free++;
+    this.#units.held--;
+    this.#units.free++;
   }
 
   /** Null: the first of two steps. `message`: what the steps belong to. */
@@ -207,16 +222,16 @@ export class RunLedger {
       if (this.liveApprovals().includes(id)) this.expire(id);
       return;
     }
-    this.#posted -= call.units;
-    this.#free += call.units;
-    if (this.#mutant === 'void_frees_twice') this.#free += call.units;
+    this.#units.posted -= call.units;
+    this.#units.free += call.units;
+    if (this.#mutant === 'void_frees_twice') this.#units.free += call.units;
     if (this.#mutant === 'void_keeps_approval_used') return;
     for (const approval of this.#approvals.values()) {
       if (approval.usedBy !== id) continue;
       approval.status = 'approved';
       approval.usedBy = null;
-      this.#posted--;
-      this.#held++;
+      this.#units.posted--;
+      this.#units.held++;
     }
   }
 
@@ -232,13 +247,15 @@ export class RunLedger {
   }
 
   check(): void {
-    const units = [this.#free, this.#posted, this.#held, ...this.#leased];
+    const units = [this.#units.free, this.#units.posted, this.#units.held, ...this.#units.leased];
     const sum = units.reduce((one, other) => one + other, 0);
-    if (units.some((each) => each < 0)) throw new Error(`units below zero: ${units.join()}`);
-    if (sum !== this.#limit) throw new Error(`units are not conserved: ${units.join()}`);
     const standing = this.#standing();
-    if (standing.length + this.#spooled.size > this.#limit)
+    if (standing.length + this.#spooled.size + this.liar.permitted + this.#units.held > this.#limit)
       throw new Error('more is permitted than the limit');
+    if (units.some((each) => each < 0)) throw new Error(`units below zero: ${units.join()}`);
+    // Where a lie is believed, more is free: what counts is what becomes of that.
+    if (sum !== this.#limit && !believing.has(this.#mutant))
+      throw new Error(`units are not conserved: ${units.join()}`);
     const keys = standing.flatMap(({ key }) => (key === null ? [] : [key]));
     if (new Set(keys).size !== keys.length) throw new Error('a key has two PERMITs');
     const presenting = standing.filter(({ presents }) => presents);
@@ -250,9 +267,10 @@ export class RunLedger {
 
   checkEnd(): void {
     const held = this.liveApprovals().length;
-    if (held !== this.#held) throw new Error(`${held} approvals wait, and hold ${this.#held}`);
-    const used = this.#standing().length + this.#spooled.size;
-    if (used !== this.#posted) throw new Error(`${used} PERMITs stand, and ${this.#posted} units are posted`);
+    if (held !== this.#units.held) throw new Error(`${held} approvals wait, and hold ${this.#units.held}`);
+    const used = this.#standing().length + this.#spooled.size + this.liar.counted;
+    if (used !== this.#units.posted && !believing.has(this.#mutant))
+      throw new Error(`${used} units are used, and ${this.#units.posted} are posted`);
   }
 
   #settle(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
@@ -285,22 +303,24 @@ export class RunLedger {
       if (approval.status !== 'approved') return approvalIs(approval.status);
       approval.status = 'used';
       approval.usedBy = call.id;
-      this.#held--;
-      this.#posted++;
+      this.#units.held--;
+      this.#units.posted++;
     } else {
       this.#addLeased(call.sidecar, -1);
-      this.#posted++;
+      this.#units.posted++;
     }
     this.#settled.set(call.id, { call, isVoid: false, isWithdrawn: false });
     return { kind: 'committed' };
   }
 
   #suspend(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
+    const known = this.#settled.get(call.id);
+    const hasOpened = known !== undefined && known.call !== null && !known.isVoid;
+    if (hasOpened && this.#mutant !== 'repeated_suspends_read') return suspendedUnder(call.id, true);
     const earlier = this.#claimed(call);
     if (earlier !== null) return earlier;
-    const known = this.#settled.get(call.id);
     if (known?.isVoid === true) return { kind: 'voided' };
-    if (known !== undefined && known.call !== null) return suspendedUnder(call.id, true);
+    if (hasOpened) return suspendedUnder(call.id, true);
     const waiting = this.#waiting(call);
     if (known !== undefined) return waiting ?? { kind: 'voided' };
     if (waiting?.kind === 'suspended' && this.#mutant !== 'found_suspends_may_open')
@@ -308,17 +328,19 @@ export class RunLedger {
     if (waiting !== null) return waiting;
     this.#approvals.set(call.id, { hash: call.hash, status: 'pending', usedBy: null });
     this.#addLeased(call.sidecar, -1);
-    this.#held++;
+    this.#units.held++;
     this.#settled.set(call.id, { call, isVoid: false, isWithdrawn: false });
     return suspendedUnder(call.id, true);
   }
 
   /** There is room again, or holders, the asking one with them, have units that they have not posted yet. */
   #mayChange = (call: LedgerCall): boolean =>
-    call.kind === 'look_up' && call.isShort && (this.#hasRoom || this.#leased.some((units) => units > 0));
+    call.kind === 'look_up' &&
+    call.isShort &&
+    (this.#hasRoom || this.#units.leased.some((units) => units > 0));
 
   get #hasRoom(): boolean {
-    return this.#free > 0 && this.#mutant !== 'ignores_free_units';
+    return this.#units.free > 0 && this.#mutant !== 'ignores_free_units';
   }
 
   #find(call: LedgerCall): SettlementAnswer | null {
@@ -374,7 +396,7 @@ export class RunLedger {
     [...this.#approvals].flatMap(([id, approval]) => (approval.status === status ? [id] : []));
 
   #addLeased(sidecar: number, units: number): void {
-    this.#leased[sidecar] = (this.#leased[sidecar] ?? 0) + units;
+    this.#units.leased[sidecar] = (this.#units.leased[sidecar] ?? 0) + units;
   }
 }
 

@@ -33,6 +33,8 @@ export interface WorldSpec {
    * How often a call may get no answer, get lost or come too late, a client go, and the passport be revoked.
    */
   readonly faults: number;
+  /** What a holder that lies may say. Absent: there is none. */
+  readonly lies?: number;
   readonly mutant: Mutant | null;
 }
 
@@ -272,7 +274,7 @@ export class RunWorld {
       });
     for (const id of this.ledger.pendingApprovals()) may(`${id} is approved`, () => this.ledger.approve(id));
     for (const id of this.ledger.liveApprovals()) fault(`${id} expires`, () => this.ledger.expire(id));
-    return events;
+    return [...events, ...this.ledger.liar.events()];
   }
 
   /** Throws, naming it, for the first promise that is broken now. */
@@ -548,9 +550,14 @@ export class RunWorld {
     this.#outcome(copy, open, must(message.answer, 'an answer says something'));
   }
 
+  /** One that presents an approval uses up no limit: its unit was the approval's before. */
   #permitsUnderWay(call: LedgerCall): readonly string[] {
     const same = ({ call: other }: { readonly call: LedgerCall }) =>
-      other.kind === 'permit' && other.key !== null && other.key === call.key && other.hash === call.hash;
+      other.kind === 'permit' &&
+      !other.presents &&
+      other.key !== null &&
+      other.key === call.key &&
+      other.hash === call.hash;
     return this.copies.flatMap(({ open }) => (open !== null && same(open) ? [open.call.id] : []));
   }
 

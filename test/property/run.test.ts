@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isLong, runs } from '../support/runs.ts';
-import { type Mutant, mutants } from './run-ledger.ts';
+import { believing, type Mutant, mutants } from './run-ledger.ts';
 import { RunWorld, type WorldEvent, type WorldSpec } from './run-world.ts';
 
 const anyCopy = fc.record({
@@ -62,6 +62,11 @@ const anySmallWorld = fc.constantFrom<WorldSpec>(
   },
 );
 const worlds = fc.oneof(anyWorld, anySmallWorld);
+
+/** The same beside a holder of another account that says of its leases what is not so. */
+const liedTo = fc
+  .tuple(worlds, fc.integer({ min: 3, max: 14 }))
+  .map(([world, lies]): WorldSpec => ({ ...world, lies }));
 
 /** Copies of one request at one sidecar, where nothing fails. */
 const quietWorld: WorldSpec = { ...smallWorld, copies: [copy, copy, copy], faults: 0 };
@@ -148,6 +153,13 @@ describe('a run keeps its promises', () => {
     );
   });
 
+  it('beside a holder that lies: no cap is passed, and the honest holders have what they had', () => {
+    fc.assert(
+      fc.property(liedTo, choices, (spec, chosen) => void play(spec, chosen.map(byNumber))),
+      { numRuns: runs({ short: 300, long: 300_000 }) },
+    );
+  });
+
   it('and answers all copies at one sidecar with one PERMIT, in any order, where nothing fails', () => {
     fc.assert(
       fc.property(choices, (chosen) => playQuietly(null, chosen)),
@@ -207,6 +219,25 @@ const comesAgain = {
     ],
     broken: 'sidecar1 and the ledger differ',
   },
+  repeated_suspends_read: {
+    promise: 'keeps nothing true of a copy whose client went away, of which no other was told',
+    spec: {
+      ...smallWorld,
+      limit: 2,
+      copies: [copy, { ...copy, sidecar: 1, presents: true }],
+      suspends: true,
+      approval: 'approved',
+    },
+    story: [
+      ...['copy1 comes', 'copy1 sends', 'request 1 of copy1 arrives', 'request 1 of copy1 arrives'],
+      ...['answer 1 of copy1 arrives', 'copy1 sends'],
+      ...['copy0 comes', 'copy0 gets leases', 'copy0 sends', 'request 1 of copy0 is delivered twice'],
+      ...['request 1 of copy0 arrives', 'answer 1 of copy0 arrives', 'request 1 of copy1 arrives'],
+      ...['the client of copy1 goes', 'request 0 of copy0 arrives', 'answer 1 of copy1 arrives'],
+      ...['sidecar1 ships a void'],
+    ],
+    broken: 'att of copy1 1 stands',
+  },
 } as const;
 const told = Object.entries(comesAgain);
 
@@ -245,7 +276,7 @@ describe('the same promises are broken by a protocol that', () => {
       mutant === 'look_up_does_not_wait'
         ? fc.property(choices, (chosen) => playQuietly(mutant, chosen))
         : fc.property(
-            worlds,
+            believing.has(mutant) ? liedTo : worlds,
             choices,
             (spec, chosen) => void play({ ...spec, mutant }, chosen.map(byNumber)),
           );
