@@ -95,15 +95,18 @@ export async function serveLeaseCall(
     : outcome;
 }
 
-/** Says of windows that have run dry how much of them is only lent: what keeps a request for a moment. */
+/**
+ * Says of windows that have run dry how much of them is only lent: what keeps a request for a moment. Not of
+ * those that are not its account's to draw on.
+ */
 async function withLent(
   sql: Database,
   { holder, asks }: LeaseCall,
   { grants }: LeaseAnswer,
 ): Promise<LeaseAnswer> {
-  const dry = grants.flatMap(({ granted, starts_at_ms: startsAtMs }, place) => {
+  const dry = grants.flatMap(({ granted, limit, starts_at_ms: startsAtMs }, place) => {
     const ask = asks[place];
-    if (ask === undefined || granted >= ask.units_needed) return [];
+    if (ask === undefined || limit === null || granted >= ask.units_needed) return [];
     return [{ place, counter: counterKey(counterOfLease(ask)), window: ask.window, startsAtMs }];
   });
   if (dry.length === 0) return { grants };

@@ -121,7 +121,7 @@ export function parseLeaseCall(body: unknown): LeaseCall {
  * Why these units of one window cannot be meant; null: they can. For everything that names units which a
  * holder has.
  */
-export function findReturnFault(given: LeaseCall['returns'][number]): string | null {
+export function findReturnFault(given: Omit<LeaseReturn, 'units'>): string | null {
   const { startsAtMs } = windowAt(given.window, given.starts_at_ms);
   return startsAtMs === given.starts_at_ms
     ? findCounterFault(given)

@@ -135,7 +135,7 @@ export type SuspendSettlement = Wire<typeof SuspendSettlement>;
 const WindowInNeed = closed({
   ...windowOfLease,
   /** With this much given out, or less, it has enough for the request. */
-  leased_max: Type.Integer(),
+  leased_max: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
 });
 export type WindowInNeed = Wire<typeof WindowInNeed>;
 
@@ -182,7 +182,7 @@ function parseSettlement(body: unknown, source: RecordSource): ArrivedSettlement
     case 'suspend':
       return withItsMoney(readSuspend(body));
     case 'look_up':
-      return readLookUp(body);
+      return withItsWindows(readLookUp(body));
   }
 }
 
@@ -205,20 +205,41 @@ function withItsRecord(permit: PermitSettlement, source: RecordSource): ArrivedP
   return { ...rest, shipped };
 }
 
+/**
+ * The windows are those that this request draws on: what is answered about the windows of others says what
+ * they use.
+ */
+function withItsWindows(lookUp: LookUpSettlement): LookUpSettlement {
+  for (const each of lookUp.short) {
+    const fault = findReturnFault(each);
+    if (fault !== null) throw invalidRequest('short', `short ${fault}.`);
+    if (!isDrawnOn(each, lookUp))
+      throw invalidRequest('short', 'short names a window that this request does not draw on.');
+  }
+  return lookUp;
+}
+
+/** It is a window of the passport, or of the gate, for all passports or for this one. */
+function isDrawnOn(
+  { gate_id, passport_id, token_hash }: Omit<WindowInNeed, 'leased_max'>,
+  by: Pick<SettledRequest, 'gate_id' | 'passport_id' | 'token_hash'>,
+): boolean {
+  if (gate_id !== null && gate_id !== by.gate_id) return false;
+  const isOfPassport = passport_id === by.passport_id && token_hash === by.token_hash;
+  return isOfPassport || (gate_id !== null && passport_id === null && token_hash === null);
+}
+
 /** The windows are those of this passport at this gate, each once and with the whole amount. */
 function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   const windows = new Set<string>();
   for (const each of suspend.held) {
-    const { kind, gate_id, passport_id, token_hash, window, units } = each;
+    const { kind, window, units } = each;
     // An approval keeps what it is given here, and its end must be able to free it.
     const fault = findReturnFault(each);
     if (fault !== null) throw invalidRequest('held', `held ${fault}.`);
-    const isOfGate = kind === 'gate_spend' && gate_id === suspend.gate_id;
-    const isOfPassport = passport_id === suspend.passport_id && token_hash === suspend.token_hash;
-    const isPlain = isOfGate && passport_id === null && token_hash === null;
-    const isOwn = kind === 'passport_spend' && gate_id === null && isOfPassport;
+    const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
     const name = `${kind} ${window}`;
-    if (!(isPlain || (isOfGate && isOfPassport) || isOwn) || windows.has(name)) {
+    if (!isMoney || !isDrawnOn(each, suspend) || windows.has(name)) {
       throw invalidRequest('held', 'held names a window that this request does not draw on, or one twice.');
     }
     if (units !== suspend.amount_micro_usd)
