@@ -32,9 +32,9 @@ export const decisionsLimits = {
    */
   settlementAgeMsMax: minuteMs,
   /**
-   * A decision of the control plane that others were quicker than is made anew, with what they have left; the
-   * last time it asks nobody and answers `quota_unavailable` instead. Two are the rule, because who lost once
-   * knows what is left.
+   * A decision of the control plane that others were quicker than is made anew, with what they have left.
+   * After so many tries it ends its transaction and waits, as for everything that others have begun. Two are
+   * the rule, because who lost once knows what is left.
    */
   enforcementTriesMax: 5,
 } as const;

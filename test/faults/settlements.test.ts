@@ -310,6 +310,21 @@ describe('a check that others are quicker than', () => {
     expect(await claimsOf()).toBe(0);
   });
 
+  it('waits where that happened as often as it tries at once, and takes what is there then', async () => {
+    let tries = 0;
+    const sql = interrupted(
+      api.deps.sql,
+      async () => {
+        tries += 1;
+        if (tries <= 2 * decisionsLimits.enforcementTriesMax) await setUsed(95_000_000);
+      },
+      () => setUsed(0),
+    );
+    expect(await check({ ...api.deps, sql })).toMatchObject({ decision: { outcome: 'PERMIT' } });
+    expect(tries).toBeGreaterThan(2 * decisionsLimits.enforcementTriesMax);
+    await expectSoundStore(api);
+  });
+
   it('gives up where that happens each time: overloaded, and nothing taken', async () => {
     let tries = 0;
     const sql = interrupted(
