@@ -65,6 +65,7 @@ const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['
   takesOneOfScopes: route.config?.oneOfScopes !== undefined,
   needsSession: route.config?.credential === 'session',
   isIdempotent: route.config?.creates === true,
+  ignoresQuery: isForPrograms(route.url),
   own: text.errors ?? [],
 });
 

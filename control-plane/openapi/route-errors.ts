@@ -12,6 +12,8 @@ export interface RouteFacts {
   readonly needsSession: boolean;
   /** Whether an `Idempotency-Key` counts here. */
   readonly isIdempotent: boolean;
+  /** Whether query parameters, which it has none of, are passed over. */
+  readonly ignoresQuery: boolean;
   /** Those of this operation in particular. */
   readonly own: readonly ErrorCode[];
 }
@@ -39,7 +41,7 @@ export function errorsOfRoute(route: RouteFacts): ReadonlyMap<number, readonly E
   const authenticates = needsScope || route.needsSession;
   const codes = new Set<ErrorCode>([
     // An unknown parameter.
-    'invalid_request',
+    ...(route.ignoresQuery ? [] : (['invalid_request'] as const)),
     ...(authenticates ? ofCallers : []),
     ...(needsScope ? (['insufficient_scope'] as const) : []),
     ...(authenticates && route.method !== 'GET' ? ofChanges : []),

@@ -245,7 +245,7 @@ describe('a key', () => {
       },
       payload: { name: 'a' },
     });
-    expect(twice.json().error.param).toBe('Idempotency-Key');
+    expect(twice.json().error).toMatchObject({ code: 'invalid_request', param: 'idempotency-key' });
   });
 
   it('means nothing to operations that create nothing', async () => {

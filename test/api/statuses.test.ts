@@ -412,6 +412,10 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   service_unavailable: failing(codedError('Error', 'ECONNREFUSED')),
   invalid_json: withBody('{'),
   body_too_large: withBody(' '.repeat(limits.bodyBytesMax + 1)),
+  unsupported_media_type: async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, headers: { ...call.headers, 'content-encoding': 'gzip' } });
+  },
   'checkGateBatch body_too_large': withBody(' '.repeat(limits.batchBodyBytesMax + 1)),
   invalid_request: async ({ id, path, method }) => {
     const call = await goodCall(id);
