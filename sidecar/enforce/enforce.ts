@@ -477,7 +477,9 @@ class DecidingEnforcer implements Enforcer, Answerer {
     const waiting = waitingOf(open);
     const { waits, untilMs } = waiting;
     waiting.waits++;
-    this.#retryWaits.wait({ owner: 'everybody', waits, untilMs }, (kind) => {
+    const { facts } = attemptOf(open);
+    const owner = facts.kind === 'verified' ? facts.passport.passportId : '';
+    this.#retryWaits.wait({ owner, waits, untilMs }, (kind) => {
       if (!this.#isWanted(open)) return;
       waiting.shortage = null;
       this.#report(open, { kind });

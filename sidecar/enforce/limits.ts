@@ -15,11 +15,12 @@ export const enforceLimits = {
   /**
    * Requests that wait for what others have begun: together they ask as often as the control plane looks up
    * beside its settlements. More are answered 503 at once. A settlement takes some 10 to 30 ms, and the
-   * pauses leave some eight tries in `limits.quotaWaitMsMax`.
+   * pauses leave some eight tries in `limits.quotaWaitMsMax`. One passport, whose limit is used up, leaves
+   * room for the others.
    */
   retries: {
     waitingMax: 1_000,
-    waitingPerOwnerMax: 1_000,
+    waitingPerOwnerMax: 250,
     retriesPerSecondMax: 1_000,
     pauseFirstMs: 30,
     pauseLastMs: 120,

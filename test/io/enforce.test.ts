@@ -18,6 +18,7 @@ import { noConstraints } from '../../shared/wire/constraints.ts';
 import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
 import type { RecordOwner } from '../../sidecar/attest/spool.ts';
 import { type Enforcer, enforcer } from '../../sidecar/enforce/enforce.ts';
+import { enforceLimits } from '../../sidecar/enforce/limits.ts';
 import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/enforce/settlements.ts';
 import type { Reply, RequestHead } from '../../sidecar/http/server.ts';
 import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
@@ -574,6 +575,34 @@ describe('the enforcer', () => {
       world.settling[0]?.onOutcome({ kind: 'replayed', first });
       expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
       expect([bodies(gone), world.enforcer.openRequests]).toEqual([[], 0]);
+    });
+
+    it('lets one passport leave others room to wait for what is about to change', async () => {
+      const world = setUp();
+      close = world.close;
+      const tokens = [service.token(), service.token()];
+      const [crowd, other] = await Promise.all(tokens.map(world.outcomeOf));
+      const waiting = { kind: 'refused', message: 'changed', is_passing: true, is_closed: true } as const;
+      const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const passing = (from: number) => {
+        for (const sent of world.settling.slice(from)) sent.onOutcome(waiting);
+      };
+      world.world.outcome = crowd ?? null;
+      const many = Array.from({ length: enforceLimits.retries.waitingMax }, ask);
+      passing(0);
+      world.world.outcome = other ?? null;
+      const one = ask();
+      const sentBefore = world.settling.length - 1;
+      const passportId = world.settling[sentBefore]?.settlement.passport_id;
+      passing(sentBefore);
+      const isAsked = () =>
+        world.settling.slice(sentBefore + 1).some(({ settlement }) => settlement.passport_id === passportId);
+      await until(() => isAsked() || bodies(one).length > 0, { what: 'the other asks again' });
+      expect(bodies(one)).toEqual([]);
+      expect(many.filter((each) => bodies(each).length === 0)).toHaveLength(
+        enforceLimits.retries.waitingPerOwnerMax,
+      );
+      passing(sentBefore + 1);
     });
 
     it('answers 409 where the key belongs to another request', async () => {
