@@ -77,7 +77,12 @@ export async function voidSettlements(
       return takeOf({ ...each, amountMicroUsd, isPosted: true });
     }),
   ];
-  const released = await releaseLeases(tx, unused, alsoLock);
+  const { source } = by;
+  const released = await releaseLeases(
+    tx,
+    unused,
+    source === 'control-plane' ? [] : alsoLock.map((leaseId) => ({ leaseId, sidecarId: source })),
+  );
   await unuseApprovals(tx, permits);
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
   const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);

@@ -54,29 +54,41 @@ interface HeldLease extends Omit<LeaseRow, 'unused'> {
 export type HeldLeases = ReadonlyMap<number, HeldLease>;
 
 /**
- * Reads leases with what they have left, and keeps them from going away until the transaction ends. Those of
- * a passport's own limits are everybody's: they are locked, so that of two who take the last units the second
- * finds them taken. Those of a gate are its own account's, which could raise the limit as well; there the
- * second may pass, and gets nothing back that is not there.
+ * Reads leases with what they have left, and keeps those of the sidecar that names them from going away until
+ * the transaction ends. Those of a passport's own limits are everybody's: they are locked, so that of two who
+ * take the last units the second finds them taken. Those of a gate are its own account's, which could raise
+ * the limit as well; there the second may pass, and gets nothing back that is not there. Leases of others,
+ * whoever names them, are locked for nobody.
  *
  * Before approvals and chains, in the order of their ids; one journey.
  */
 export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promise<HeldLeases> {
   const ids = [...new Set(takes.flatMap(({ took }) => took ?? []))];
-  if (ids.length === 0) return new Map();
+  const [first] = takes;
+  if (first === undefined || ids.length === 0) return new Map();
   const isShared = takes.some(({ ownLimits }) => ownLimits.length > 0);
-  const [, rows] = await together([
-    () => (isShared ? lockShared(tx, ids) : Promise.resolve()),
+  const [, , rows] = await together([
+    // All of them weakly at first: whoever locks leases otherwise does it in one go.
+    () => tx`${ownLeases(tx, ids, first.record)} ORDER BY lease_id FOR KEY SHARE OF l`,
+    () =>
+      isShared
+        ? tx`${ownLeases(tx, ids, first.record)} AND split_part(l.counter, ':', 1) IN ('passport_rate', 'passport_spend')
+            ORDER BY lease_id FOR NO KEY UPDATE OF l`
+        : Promise.resolve(),
     // A statement of its own, which sees what was posted by whoever those before it had to wait for.
     () => tx<LeaseRow[]>`
       SELECT l.lease_id AS "leaseId", h.sidecar_id AS "sidecarId", l.holder, l.counter, l.window_name AS window,
         l.starts_at_ms AS "startsAtMs", l.ends_at_ms AS "endsAtMs", l.made_at_ms AS "madeAtMs",
         l.units - ${postedUnits(tx)} AS unused
-      FROM quota_leases l JOIN lease_holders h USING (holder) WHERE l.lease_id = ANY(${ids}::bigint[])
-      ORDER BY l.lease_id FOR KEY SHARE OF l`,
+      FROM quota_leases l JOIN lease_holders h USING (holder) WHERE l.lease_id = ANY(${ids}::bigint[])`,
   ]);
   return new Map(rows.map((row) => [row.leaseId, heldLease(row)]));
 }
+
+/** All takes of a transaction are of one sidecar. */
+const ownLeases = (tx: Transaction, ids: readonly number[], { source }: Take['record']) => tx`
+  SELECT FROM quota_leases l JOIN lease_holders h USING (holder)
+  WHERE l.lease_id = ANY(${[...ids]}::bigint[]) AND h.sidecar_id = ${source}`;
 
 /** The counter of a lease is one of a gate or a passport: plans are not leased. */
 function heldLease(row: LeaseRow): HeldLease {
@@ -84,18 +96,6 @@ function heldLease(row: LeaseRow): HeldLease {
   const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
   const isOfGate = kind === 'gate_spend' || kind === 'gate_rate';
   return { ...row, isMoney, gateId: isOfGate ? owner : null, passportId: isOfGate ? passport : owner };
-}
-
-/** All of them weakly at first: whoever locks leases otherwise does it in one go. */
-async function lockShared(tx: Transaction, ids: readonly number[]): Promise<void> {
-  await together([
-    () => tx`
-      SELECT FROM quota_leases WHERE lease_id = ANY(${[...ids]}::bigint[]) ORDER BY lease_id FOR KEY SHARE`,
-    () => tx`
-      SELECT FROM quota_leases WHERE lease_id = ANY(${[...ids]}::bigint[])
-        AND split_part(counter, ':', 1) IN ('passport_rate', 'passport_spend')
-      ORDER BY lease_id FOR NO KEY UPDATE`,
-  ]);
 }
 
 /**

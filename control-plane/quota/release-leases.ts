@@ -12,19 +12,25 @@ export interface UnusedTake {
   readonly isPosted: boolean;
 }
 
+/** A lease, and the sidecar that says it is its own. */
+export interface NamedLease {
+  readonly leaseId: number;
+  readonly sidecarId: SidecarId;
+}
+
 /**
  * Takes units away from leases of sidecars, for the caller to give back to the ledger: it returns them, each
  * window once. A lease that is gone, or is of another sidecar, is passed over: its units stay counted. What
  * was posted comes out of what PERMITs used of that very lease, everything else out of what nobody used of
  * it, and never more than there is: whatever a sidecar says, nothing comes back that others were given.
  *
- * Locks leases in the order of their ids; before approvals, chains and quota windows. `alsoLock`: leases that
- * the caller takes from afterwards.
+ * Locks leases in the order of their ids, of each sidecar its own alone; before approvals, chains and quota
+ * windows. `alsoLock`: leases that the caller takes from afterwards.
  */
 export async function releaseLeases(
   tx: Transaction,
   takes: readonly UnusedTake[],
-  alsoLock: readonly number[] = [],
+  alsoLock: readonly NamedLease[] = [],
 ): Promise<readonly HeldUnits[]> {
   const sums = new Map<
     string,
@@ -50,8 +56,14 @@ export async function releaseLeases(
   if (sums.size === 0) return [];
   const rows = [...sums.values()];
   const ids = rows.map(({ leaseId }) => leaseId);
+  const named: readonly NamedLease[] = [...rows, ...alsoLock];
   await tx`
-    SELECT FROM quota_leases WHERE lease_id = ANY(${[...ids, ...alsoLock]}::bigint[]) ORDER BY lease_id FOR UPDATE`;
+    SELECT FROM quota_leases l JOIN lease_holders h USING (holder)
+    WHERE l.lease_id = ANY(${named.map(({ leaseId }) => leaseId)}::bigint[])
+      AND (l.lease_id, h.sidecar_id) IN (
+        SELECT * FROM unnest(
+          ${named.map(({ leaseId }) => leaseId)}::bigint[], ${named.map(({ sidecarId }) => sidecarId)}::text[]))
+    ORDER BY l.lease_id FOR UPDATE OF l`;
   return tx<HeldUnits[]>`
     WITH asked AS (
       SELECT l.lease_id, l.counter, l.window_name, l.starts_at_ms,

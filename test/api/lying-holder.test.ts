@@ -200,6 +200,19 @@ describe('a settled PERMIT is refused', () => {
     expect(await permit(record([minute?.lease_id ?? 0], usd))).toEqual(refusedFor(/took/));
   });
 
+  it('that names leases of another holder, which are locked for nobody', async () => {
+    const honest = await leaseHolder(api);
+    const took = await lease(usd, 1, honest);
+    const before = await given();
+    await api.deps.sql.begin(async (tx) => {
+      await tx`SELECT FROM quota_leases WHERE lease_id = ANY(${[...took]}::bigint[]) FOR UPDATE`;
+      expect(await permit(record(took, usd))).toEqual(refusedFor(/took/));
+      expect(await ship([record(took, usd)])).toMatchObject(refusedRecord(/took/));
+      expect((await ship([voidOf(record(took, 0).id, took, usd)])).status).toBe(200);
+    });
+    expect(await given()).toEqual(before);
+  });
+
   it('that comes once its units went back, in whatever way', async () => {
     const took = await lease(10 * usd, 2);
     await liar.lease([], [{ ...spend(), window: 'day', starts_at_ms: today(), units: 10 * usd }]);
