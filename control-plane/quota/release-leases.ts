@@ -13,7 +13,7 @@ export interface UnusedTake {
 }
 
 /** A lease, and the sidecar that says it is its own. */
-export interface NamedLease {
+interface NamedLease {
   readonly leaseId: number;
   readonly sidecarId: SidecarId;
 }
