@@ -72,7 +72,8 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
     () => tx`${ownLeases(tx, ids, first.record)} ORDER BY lease_id FOR KEY SHARE OF l`,
     () =>
       isShared
-        ? tx`${ownLeases(tx, ids, first.record)} AND split_part(l.counter, ':', 1) IN ('passport_rate', 'passport_spend')
+        ? tx`${ownLeases(tx, ids, first.record)}
+            AND split_part(l.counter, ':', 1) IN ('passport_rate', 'passport_spend')
             ORDER BY lease_id FOR NO KEY UPDATE OF l`
         : Promise.resolve(),
     // A statement of its own, which sees what was posted by whoever those before it had to wait for.

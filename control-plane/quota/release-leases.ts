@@ -62,7 +62,8 @@ export async function releaseLeases(
     WHERE l.lease_id = ANY(${named.map(({ leaseId }) => leaseId)}::bigint[])
       AND (l.lease_id, h.sidecar_id) IN (
         SELECT * FROM unnest(
-          ${named.map(({ leaseId }) => leaseId)}::bigint[], ${named.map(({ sidecarId }) => sidecarId)}::text[]))
+          ${named.map(({ leaseId }) => leaseId)}::bigint[],
+          ${named.map(({ sidecarId }) => sidecarId)}::text[]))
     ORDER BY l.lease_id FOR UPDATE OF l`;
   return tx<HeldUnits[]>`
     WITH asked AS (
