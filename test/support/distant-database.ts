@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { passLater } from './link.ts';
 
 /** A PostgreSQL that is some milliseconds away. */
 export interface DistantDatabase {
@@ -56,13 +57,4 @@ export async function distantDatabase(
         for (const socket of open) socket.destroy();
       }),
   };
-}
-
-/** In their order: what came later is never passed on earlier. */
-function passLater(from: Socket, to: Socket, afterMs: number): void {
-  const pass = (bytes: Buffer) => void (to.writable && to.write(bytes));
-  from.on('data', (bytes: Buffer) => {
-    if (afterMs === 0) pass(bytes);
-    else setTimeout(pass, afterMs, bytes);
-  });
 }

@@ -10,7 +10,8 @@ export interface Link {
   close(): Promise<void>;
 }
 
-export async function linkTo(port: number): Promise<Link> {
+/** `eachWayMs`: how long bytes are on their way there, and back. */
+export async function linkTo(port: number, { eachWayMs = 0 } = {}): Promise<Link> {
   const open = new Set<Socket>();
   let isCut = false;
   const keep = (socket: Socket, other: Socket): void => {
@@ -30,7 +31,13 @@ export async function linkTo(port: number): Promise<Link> {
     const far = dial(port, '127.0.0.1');
     keep(near, far);
     keep(far, near);
-    near.pipe(far).pipe(near);
+    if (eachWayMs === 0) {
+      near.pipe(far).pipe(near);
+      return;
+    }
+    for (const socket of [near, far]) socket.setNoDelay(true);
+    passLater(near, far, eachWayMs);
+    passLater(far, near, eachWayMs);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const cutOpen = (): void => {
@@ -51,4 +58,13 @@ export async function linkTo(port: number): Promise<Link> {
         cutOpen();
       }),
   };
+}
+
+/** In their order: what came later is never passed on earlier. */
+export function passLater(from: Socket, to: Socket, afterMs: number): void {
+  const pass = (bytes: Buffer) => void (to.writable && to.write(bytes));
+  from.on('data', (bytes: Buffer) => {
+    if (afterMs === 0) pass(bytes);
+    else setTimeout(pass, afterMs, bytes);
+  });
 }

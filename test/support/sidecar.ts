@@ -90,6 +90,8 @@ export interface TestSidecarOptions {
   readonly logger?: Logger;
   /** How long a request waits for leases and settlements. Default: as in earnest. */
   readonly quotaWaitMs?: number;
+  /** How long bytes are on their way to the control plane, and back. Default: 0. */
+  readonly eachWayMs?: number;
 }
 
 export const startTestSidecar = (options: TestSidecarOptions): Promise<TestSidecar> =>
@@ -184,7 +186,7 @@ async function startWith<Sidecar extends Started>(
   const folder = options.folder ?? owned.path;
   const machine = movableClock(api.deps.clock);
   const clock = new StoppableClock(machine);
-  const link = await linkTo(await portOf(api));
+  const link = await linkTo(await portOf(api), { eachWayMs: options.eachWayMs ?? 0 });
   if (options.isCutOff === true) link.cut();
   const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
   const started = await start({
