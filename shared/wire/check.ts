@@ -13,7 +13,7 @@ import {
   requestablePermissionPattern,
 } from '../model/permission.ts';
 import { bodyReader } from './body.ts';
-import { parseHost, parseUrlHost, webUrlRule } from './domain.ts';
+import { parseCalledHost, parseUrlHost, webUrlRule } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
 import { shapeReader, type Wire } from './shape.ts';
 
@@ -200,8 +200,8 @@ const currencyNames: readonly Reading<string>[] = [
 const domainNames: readonly Reading<string>[] = [
   {
     name: 'domain',
-    read: (value) => (typeof value === 'string' ? parseHost(value) : null),
-    demand: 'must be a host name',
+    read: (value) => (typeof value === 'string' ? parseCalledHost(value) : null),
+    demand: 'must be a host name, with ß, ς and joiners in Punycode',
   },
   {
     name: 'url',

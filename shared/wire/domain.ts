@@ -62,6 +62,17 @@ function isDecodable(label: string): boolean {
 }
 
 /**
+ * ß, ς and the joiners are letters of their own to the URL standard, and ss, σ and nothing to readers of the
+ * first IDNA, as Python is: `faß.example` and `fass.example` are two hosts. A capital ß became one of them only
+ * with Unicode 15.1.
+ */
+const readTwoWays = /[\u00df\u1e9e\u03c2\u200c\u200d]/;
+
+/** A host name that a call goes to, as `parseHost` gives it; null also where it is none to every reader. */
+export const parseCalledHost = (text: string): string | null =>
+  readTwoWays.test(text) ? null : parseHost(text);
+
+/**
  * An entry of `allowed_domains`: a host name, or `*.` and a host name for everything below it. Null for
  * everything else.
  */

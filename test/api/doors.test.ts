@@ -162,6 +162,9 @@ const refused: readonly (readonly [text: string, param: string])[] = [
   ['"url":"https:/api.example.com/"', 'request.url'],
   ['"url":"https://user@api.example.com/"', 'request.url'],
   ['"url":"https://127.1/"', 'request.url'],
+  ['"domain":"fa\\u00df.example"', 'request.domain'],
+  ['"domain":"\\u03b2\\u03cc\\u03bb\\u03bf\\u03c2.example"', 'request.domain'],
+  ['"domain":"\\u0646\\u200c\\u0646.example"', 'request.domain'],
   ['"domain":"0177.0.0.1"', 'request.domain'],
 ];
 

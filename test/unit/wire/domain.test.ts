@@ -1,7 +1,13 @@
 import { domainToASCII } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isReadAlike, parseDomainPattern, parseHost, parseUrlHost } from '../../../shared/wire/domain.ts';
+import {
+  isReadAlike,
+  parseCalledHost,
+  parseDomainPattern,
+  parseHost,
+  parseUrlHost,
+} from '../../../shared/wire/domain.ts';
 
 describe('parseHost', () => {
   it('gives back what IDNA gives back, where it does not ask', () => {
@@ -138,6 +144,23 @@ describe('parseDomainPattern', () => {
   ])('refuses %j', (text) => {
     expect(parseDomainPattern(text)).toBeNull();
   });
+});
+
+describe('parseCalledHost', () => {
+  it.each([
+    ['api.example.com', 'api.example.com'],
+    ['bücher.example:443', 'xn--bcher-kva.example'],
+    ['xn--fa-hia.example', 'xn--fa-hia.example'],
+  ])('%s is %s', (text, host) => {
+    expect(parseCalledHost(text)).toBe(host);
+  });
+
+  it.each(['faß.example', 'FAẞ.example', 'βόλος.example', 'ن\u200cن.example', 'क्\u200dष.example', '127.1'])(
+    'refuses %j',
+    (text) => {
+      expect(parseCalledHost(text)).toBeNull();
+    },
+  );
 });
 
 describe('parseUrlHost', () => {
