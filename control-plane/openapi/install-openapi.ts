@@ -22,8 +22,8 @@ export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseU
   // The pages' routes are registered by their library, which knows nothing of scopes.
   app.addHook('onRoute', (route) => {
     if (isOfPages(route.url)) route.config = { ...route.config, scope: null };
-    // An operation without parameters refuses them all: a misspelt one would be ignored (contract §12). Probes,
-    // scrapers and caches put into an address what they like.
+    // An operation without parameters refuses them all: a misspelt one would be ignored (contract §12).
+    // Probes, scrapers and caches put into an address what they like.
     if (operations[operationKey(route)] !== undefined && !isForPrograms(route.url)) {
       route.schema = { querystring: Type.Object({}), ...route.schema };
     }

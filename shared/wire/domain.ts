@@ -63,8 +63,8 @@ function isDecodable(label: string): boolean {
 
 /**
  * ß, ς and the joiners are letters of their own to the URL standard, and ss, σ and nothing to readers of the
- * first IDNA, as Python is: `faß.example` and `fass.example` are two hosts. A capital ß became one of them only
- * with Unicode 15.1.
+ * first IDNA, as Python is: `faß.example` and `fass.example` are two hosts. A capital ß became one of them
+ * only with Unicode 15.1.
  */
 const readTwoWays = /[\u00df\u1e9e\u03c2\u200c\u200d]/;
 

@@ -152,7 +152,7 @@ function isSendable(question: object): boolean {
   }
 }
 
-/** Some programs take the method from one of these: what is approved as a POST must not be run as a DELETE. */
+/** Some programs take the method from these: what is approved as a POST must not be run as a DELETE. */
 const methodHeaders = ['x-http-method-override', 'x-http-method', 'x-method-override'];
 
 function overridesOf({ header }: Incoming): Readonly<Record<string, string>> {

@@ -25,10 +25,10 @@ PassedDecision = Permit | Unavailable
 _APPROVAL_HEADER = "x-agent-approval"
 # Troubles of the service, and nothing that the agent could mend (contract §15).
 _OURS = frozenset(["quota_unavailable", "state_stale"])
-# Headers that a guard in front of the program would set, and those that some programs take for the method: the
-# gate was asked about another one. Those of a client are not passed on.
+# Headers that a guard in front of the program would set, and those that some programs take for the method:
+# the gate was asked about another one. Those of a client are not passed on.
 FORGEABLE = re.compile(
-    r"x[-_](?:gate[-_].*|attestation[-_]id|passport[-_]id|http[-_]method(?:[-_]override)?|method[-_]override)",
+    r"x[-_](?:gate[-_].*|attestation[-_]id|passport[-_]id|(?:http[-_])?method[-_]override|http[-_]method)",
     re.IGNORECASE,
 )
 # The whole body is in memory while the gate is asked: an approval is bound to its hash.
