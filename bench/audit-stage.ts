@@ -9,6 +9,7 @@ import type { AccountId } from '../shared/model/ids.ts';
 import type { Owner } from '../shared/model/owner.ts';
 import { silentLogger } from '../shared/runtime/logger.ts';
 import { measuredCore } from './cores.ts';
+import { type DatabaseKind, startDebianDatabase } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { program, ready } from './installation.ts';
 import { freePort, type Program, start } from './programs.ts';
@@ -43,6 +44,8 @@ export async function setAuditStage(of: {
   readonly environment?: Readonly<Record<string, string>>;
   /** Of the control plane; default: the measured one. */
   readonly core?: Parameters<typeof start>[0]['core'];
+  /** Default: the embedded one, which never waits for the disk. */
+  readonly database?: DatabaseKind;
   /** Path of the command `agent-trust` of another build. Default: this one. */
   readonly command?: string;
 }): Promise<AuditStage> {
@@ -55,7 +58,10 @@ export async function setAuditStage(of: {
   };
   try {
     const dataDir = join(folder, 'database');
-    const postgres = await startEmbeddedPostgres({ dataDir, logger: silentLogger, isDisposable: true });
+    const postgres =
+      of.database === 'debian'
+        ? await startDebianDatabase({ folder })
+        : await startEmbeddedPostgres({ dataDir, logger: silentLogger, isDisposable: true });
     stops.push(() => postgres.stop());
     const masterKey = randomBytes(32);
     const apiKey = `at_live_${randomBytes(24).toString('hex')}`;

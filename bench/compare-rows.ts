@@ -3,6 +3,7 @@ import { setAuditStage } from './audit-stage.ts';
 import type { Build } from './build-of-ref.ts';
 import { coldLoad } from './cold.ts';
 import { mustPermit, sideOf } from './contestant.ts';
+import type { DatabaseKind } from './database.ts';
 import { diverseTraffic } from './diverse.ts';
 import { type Asked as EmbeddedAsked, embeddedSide, startService } from './embedded.ts';
 import { newFolder, removeFolder } from './folders.ts';
@@ -27,7 +28,9 @@ export interface CompareRow {
   readonly unit: string;
   /** Of one measurement; 0: it ends by itself. */
   readonly secondsEach: number;
-  readonly prepare: (build: Build) => Promise<Prepared>;
+  /** By the processor time of a database too: `database` says of which. */
+  readonly hasDatabase?: true;
+  readonly prepare: (build: Build, database: DatabaseKind) => Promise<Prepared>;
 }
 
 export const compareRows: readonly CompareRow[] = [
@@ -78,6 +81,7 @@ export const compareRows: readonly CompareRow[] = [
     describe: 'requests with an idempotency key, by the processor time of control plane and database',
     unit: 'PERMITs',
     secondsEach: 3,
+    hasDatabase: true,
     prepare: keyedPrepared,
   },
   {
@@ -85,6 +89,7 @@ export const compareRows: readonly CompareRow[] = [
     describe: 'records committed, by the processor time of control plane and database',
     unit: 'records',
     secondsEach: 0,
+    hasDatabase: true,
     prepare: ingestPrepared,
   },
 ];
@@ -164,9 +169,9 @@ async function inProcessSide({ build, installation, folder, atEnd }: Scene): Pro
   return embeddedSide(asked, service, build.name);
 }
 
-async function keyedPrepared({ name, command }: Build): Promise<Prepared> {
+async function keyedPrepared({ name, command }: Build, database: DatabaseKind): Promise<Prepared> {
   const folder = newFolder('compare');
-  const installation = await install({ measured: 'control-plane', command });
+  const installation = await install({ measured: 'control-plane', command, database });
   const stop = async () => {
     await installation.stop();
     removeFolder(folder);
@@ -182,8 +187,8 @@ async function keyedPrepared({ name, command }: Build): Promise<Prepared> {
 
 const ingestBatches = 10;
 
-async function ingestPrepared({ name, command }: Build): Promise<Prepared> {
-  const stage = await setAuditStage({ ...ingestStage, command });
+async function ingestPrepared({ name, command }: Build, database: DatabaseKind): Promise<Prepared> {
+  const stage = await setAuditStage({ ...ingestStage, command, database });
   try {
     const load = await ingestLoad(stage, ingestBatches);
     const side: Side = {

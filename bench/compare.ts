@@ -1,12 +1,15 @@
 import { type Build, buildOf, commitOf } from './build-of-ref.ts';
 import { type CompareRow, compareRows, type Prepared } from './compare-rows.ts';
 import { count } from './count.ts';
+import { type DatabaseKind, databaseOf, describeDatabase, lackOf } from './database.ts';
 import { program } from './installation.ts';
-import { endPrograms, findProgram } from './programs.ts';
+import { endPrograms } from './programs.ts';
 import { measuredCommit } from './project.ts';
 import { type Figures, interleaved, medianInterval, ratios } from './rounds.ts';
+import type { BenchOptions } from './row.ts';
+import { lackOfWrk } from './wrk.ts';
 
-export const compareHelp = `npm run bench -- compare <ref> [row ...] [--quick] [--help]
+export const compareHelp = `npm run bench -- compare <ref> [row ...] [--quick] [--embedded] [--help]
 
 Builds the commit <ref> in a worktree of its own and measures this build beside it: both installations run,
 and are loaded in turns, A B, B A, on the same core. Prints the ratio this / <ref> by processor time. A ratio
@@ -14,10 +17,12 @@ whose interval holds 1 shows no difference; half of the interval's width is the 
 
 ${compareRows.map(({ name, describe }) => `  ${name.padEnd(10)} ${describe}`).join('\n')}
 
-  --quick    fewer rounds: for a look, not for a claim
+  --quick     fewer rounds: for a look, not for a claim
+  --embedded  keyed and ingest on the embedded PostgreSQL; default: on Debian's, over TCP
 Exit code: 0 when every row came to its end, 1 when one failed, 2 for a wrong command.
 `;
 
+const options: readonly string[] = ['--quick', '--embedded'];
 const rounds = { full: 12, quick: 6 } as const;
 
 /** `words`: what follows \`compare\` on the command line. Returns the exit code. */
@@ -26,7 +31,8 @@ export async function compare(
   { say, print }: { readonly say: (line: string) => void; readonly print: (text: string) => void },
 ): Promise<number> {
   const isQuick = words.includes('--quick');
-  const [ref, ...names] = words.filter((word) => word !== '--quick');
+  const database = databaseOf(words);
+  const [ref, ...names] = words.filter((word) => !options.includes(word));
   const unknown = names.filter((name) => compareRows.every((row) => row.name !== name));
   const commit = ref === undefined ? null : commitOf(ref);
   if (ref === undefined || commit === null || unknown.length > 0) {
@@ -35,19 +41,21 @@ export async function compare(
     say(compareHelp);
     return 2;
   }
-  if (findProgram('wrk') === null) {
-    say('The load generator wrk is not installed (Debian: apt-get install wrk).');
+  const chosen = compareRows.filter(({ name }) => names.length === 0 || names.includes(name));
+  const hasDatabase = chosen.some((row) => row.hasDatabase);
+  const reason = lackOfWrk() ?? (hasDatabase ? lackOf(database) : null);
+  if (reason !== null) {
+    say(reason);
     return 1;
   }
-  const chosen = compareRows.filter(({ name }) => names.length === 0 || names.includes(name));
   const own: Build = { name: `this (${measuredCommit()})`, command: program, bench: null };
   const other = buildOf(commit, say);
   let failures = 0;
   try {
-    print(header(own, other.build));
+    print(header([own, other.build], hasDatabase ? database : null));
     for (const row of chosen) {
       try {
-        print(await comparedRow(row, [own, other.build], { isQuick, say }));
+        print(await comparedRow(row, [own, other.build], { isQuick, database, say }));
       } catch (error) {
         failures += 1;
         endPrograms();
@@ -62,10 +70,11 @@ export async function compare(
   return failures === 0 ? 0 : 1;
 }
 
-const header = (own: Build, other: Build): string =>
+const header = ([own, other]: readonly [Build, Build], database: DatabaseKind | null): string =>
   [
     `${own.name} / ${other.name}, by processor time`,
     '',
+    ...(database === null ? [] : [describeDatabase(database), '']),
     '| row | ratio | 95 % of medians | noise floor | this, per processor second | by the clock |',
     '| --- | --- | --- | --- | --- | --- |',
     '',
@@ -74,12 +83,12 @@ const header = (own: Build, other: Build): string =>
 async function comparedRow(
   row: CompareRow,
   builds: readonly [Build, Build],
-  { isQuick, say }: { readonly isQuick: boolean; readonly say: (line: string) => void },
+  { isQuick, database, say }: BenchOptions,
 ): Promise<string> {
   say(`\n${row.name}: ${row.describe}`);
   const prepared: Prepared[] = [];
   try {
-    for (const build of builds) prepared.push(await row.prepare(build));
+    for (const build of builds) prepared.push(await row.prepare(build, database));
     const sides = prepared.map(({ side }) => side);
     // The compiler of Node works beside the program until then.
     for (const side of sides) await side.measure(row.secondsEach);

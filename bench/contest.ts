@@ -1,10 +1,10 @@
 import { type Contestant, mustPermit, mustStillPermit, sideOf } from './contestant.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
-import { findProgram } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
+import { lackOfWrk } from './wrk.ts';
 
 /** What the servers of a row are made with; everything is stopped when the row is over, also by a failure. */
 export interface Scene {
@@ -50,8 +50,8 @@ export async function contest(
   const secondsEach = isQuick ? 1 : (about.secondsEach ?? 2);
   const { row, title, unit = 'requests/s' } = about;
   const base = { row, title, unit, rounds, secondsEach };
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder(row);

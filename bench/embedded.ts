@@ -4,13 +4,13 @@ import { mustPermit } from './contestant.ts';
 import { measuredCore } from './cores.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
-import { findProgram, type Program, peer, start } from './programs.ts';
+import { type Program, peer, start } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { wantedOf } from './targets.ts';
 import { allShipped, benchGate } from './warm.ts';
-import { drive, type Load } from './wrk.ts';
+import { drive, type Load, lackOfWrk } from './wrk.ts';
 
 /** As many as wrk keeps connections. */
 const inFlight = 64;
@@ -42,8 +42,8 @@ export async function embedded({ isQuick, say }: BenchOptions): Promise<Table> {
     rounds,
     secondsEach,
   };
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('embedded');

@@ -5,13 +5,12 @@ import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
 import { disturbanceOf, type Offered, offer, warmSeconds } from './open-load.ts';
 import { onlyPermits } from './permits.ts';
-import { findProgram } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
 import { interleaved, ratios, type Side, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { allShipped, benchGate } from './warm.ts';
-import { connectionsUsual, drive } from './wrk.ts';
+import { connectionsUsual, drive, lackOfWrk } from './wrk.ts';
 
 /** Twice as much is what the generator can send, and with the garbage nearly all that one core can answer. */
 const shareOfPeak = 0.3;
@@ -24,8 +23,8 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
   const secondsEach = isQuick ? 1 : 2;
   const title = 'Good requests beside as many with garbage for a token, on one core';
   const base = { row: 'garbage', title, unit: 'PERMIT/s', rounds, secondsEach, isLoadFixed: true } as const;
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('garbage');

@@ -17,6 +17,7 @@ import { BlockWriter, frameBytesMax, frameRecords, SharedPart } from '../sidecar
 import { type AuditStage, setAuditStage } from './audit-stage.ts';
 import { bothCores, coreSeconds, measuredCore, otherCore } from './cores.ts';
 import { count } from './count.ts';
+import { describeDatabase, lackOf } from './database.ts';
 import { interleaved, type Side, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
@@ -169,11 +170,15 @@ function statOf(pid: number): { parent: number; seconds: number; endedSeconds: n
  * P11: records of sidecars with a backlog, from the wire to the commit; P25: what they take in the database.
  * The clock stops when the last batch is answered, which is after its commit.
  */
-export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
+export async function ingest({ isQuick, database, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 7;
   const batches = isQuick ? 10 : 40;
   const storedMin = isQuick ? 200_000 : 2_000_000;
-  const stage = await setAuditStage(ingestStage);
+  const title = 'Records of sidecars, committed';
+  const base = { row: 'ingest', title, unit: 'records/s', rounds, secondsEach: 0 };
+  const reason = lackOf(database);
+  if (reason !== null) return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
+  const stage = await setAuditStage({ ...ingestStage, database });
   try {
     const load = await ingestLoad(stage, batches);
     let othersSeconds = 0;
@@ -211,7 +216,7 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
       {
         name: side.name,
         does: 'reads the batches, checks each record against gates and passports, links, signs, stores, counts, commits, answers',
-        doesNot: 'wait for the disk: the database is disposable',
+        doesNot: database === 'embedded' ? 'wait for the disk: the database is disposable' : '',
         target: null,
       },
       figures,
@@ -219,14 +224,11 @@ export async function ingest({ isQuick, say }: BenchOptions): Promise<Table> {
     );
     const isMissed = line.perSecond.median < targets.P11.wanted;
     return {
-      row: 'ingest',
-      title: 'Records of sidecars, committed',
-      unit: 'records/s',
-      rounds,
-      secondsEach: 0,
+      ...base,
       lines: [line],
       skipped: [],
       notes: [
+        describeDatabase(database),
         `Processor time for each record: ${microseconds('controlPlane').toFixed(1)} us of the control plane, its signing threads included, ${microseconds('database').toFixed(1)} us of PostgreSQL. The generator shares the two cores; its batches are made before the clock starts.`,
         `${count(load.records)} records a round from ${sidecars} sidecars, in batches of ${count(limits.ingestRecordsMax)}, ${batchesUnderWay} of each under way, for ${passports} passports at ${gates} gates; one in ten is a BLOCK. Rounds have a number of records, no length.`,
         `Stored for each of ${count(stored.records)} records: ${stored.text}.`,

@@ -5,10 +5,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../control-plane/base/database.ts';
 import { connect, socketUrl } from '../control-plane/storage/connect.ts';
-import { measuredCore, otherCore } from './cores.ts';
+import { bothCores, measuredCore, otherCore } from './cores.ts';
+import { type DatabaseKind, startDebianDatabase } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import type { Decisions } from './permits.ts';
-import { freePort, keepSessionsNice, nicely, type Program, pinTree, start } from './programs.ts';
+import {
+  cpuSecondsOfTree,
+  freePort,
+  keepSessionsNice,
+  nicely,
+  type Program,
+  pinTree,
+  start,
+} from './programs.ts';
 
 /**
  * The real programs: one of them alone on the measured core, the other one on the other core, beside the load
@@ -19,6 +28,8 @@ export interface Installation extends ControlPlane {
   readonly controlPlane: Program;
   readonly sidecar: Program;
   readonly controlPlaneOrigin: string;
+  /** Processor seconds that it and its database have used. */
+  controlPlaneCpuSeconds(): number;
   readonly sidecarOrigin: string;
   /** The public key set, as JSON text. */
   jwks(): Promise<string>;
@@ -72,7 +83,9 @@ interface InstallOptions {
    * As taskset(1) takes them. Default: the other core where the sidecar is measured, else the measured one.
    */
   readonly controlPlaneCores?: string;
-  /** Where the control plane keeps its database. Default: beside the folder of the sidecar. */
+  /** Default: the embedded one, which the control plane starts. */
+  readonly database?: DatabaseKind;
+  /** Where the files of the database lie. Default: beside the folder of the sidecar. */
   readonly controlPlaneFolder?: string;
   /** Beside a measured sidecar, it has the same priority as everything else. Default false. */
   readonly isControlPlaneHurried?: boolean;
@@ -85,13 +98,13 @@ interface InstallOptions {
 }
 
 /**
- * `measured` (default: the sidecar) is alone on its core; the control plane has its embedded PostgreSQL with
- * it. In production the control plane is another machine; where the sidecar is measured it must not take the
+ * `measured` (default: the sidecar) is alone on its core; the control plane has its PostgreSQL with it.
+ * In production the control plane is another machine; where the sidecar is measured it must not take the
  * processor from the load generator, and so has a lower priority.
  */
 export async function install(options: InstallOptions = {}): Promise<Installation> {
   const folder = newFolder('installation');
-  const started: Program[] = [];
+  const started: Started[] = [];
   try {
     return await installIn(folder, started, options);
   } catch (error) {
@@ -101,15 +114,19 @@ export async function install(options: InstallOptions = {}): Promise<Installatio
   }
 }
 
+/** The last one ends first. */
+type Started = Pick<Program, 'stop'>;
+
 async function installIn(
   folder: string,
-  started: Program[],
+  started: Started[],
   {
     measured = 'sidecar',
     sidecarSettings = {},
     controlPlaneSettings = {},
     sidecarCores = String(measured === 'sidecar' ? measuredCore : otherCore),
     controlPlaneCores = String(measured === 'sidecar' ? otherCore : measuredCore),
+    database = 'embedded',
     controlPlaneFolder = folder,
     nodeOptions = [],
     isControlPlaneHurried = false,
@@ -117,7 +134,7 @@ async function installIn(
     command = program,
   }: InstallOptions,
 ): Promise<Installation> {
-  const isSidecarMeasured = measured === 'sidecar';
+  const isNice = measured === 'sidecar' && !isControlPlaneHurried;
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(controlPlaneFolder, 0o711);
   const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
@@ -126,8 +143,12 @@ async function installIn(
 
   const masterKey = randomBytes(32);
   const dataDir = join(controlPlaneFolder, 'control-plane');
+  const postgres =
+    database === 'debian'
+      ? await startDebianDatabase({ folder: controlPlaneFolder, cores: controlPlaneCores, isNice })
+      : null;
+  if (postgres !== null) started.push(postgres);
   const startControlPlane = async () => {
-    const isNice = isSidecarMeasured && !isControlPlaneHurried;
     const one = start({
       core: controlPlaneCores,
       command: [...(isNice ? nicely : []), process.execPath, command, 'control-plane'],
@@ -137,6 +158,7 @@ async function installIn(
         MASTER_KEY: masterKey.toString('base64url'),
         DATA_DIR: dataDir,
         LOG_LEVEL: 'warn',
+        ...(postgres !== null && { DATABASE_URL: postgres.url }),
         ...controlPlaneSettings,
       },
     });
@@ -157,8 +179,8 @@ async function installIn(
     if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
     return JSON.parse(text);
   };
-  const openDatabase = () =>
-    connect({ url: databaseUrl(dataDir), connectionsMax: 1, silenceMsMax: databaseSilenceMsMax });
+  const url = postgres?.url ?? databaseUrl(dataDir);
+  const openDatabase = () => connect({ url, connectionsMax: 1, silenceMsMax: databaseSilenceMsMax });
   const seeded: ControlPlane = { origin, apiKey, masterKey, openDatabase, api };
   await seed(seeded);
   const { key } = await api('POST', '/api-keys', { name: 'bench', scopes: ['sidecars:connect'] });
@@ -179,25 +201,34 @@ async function installIn(
   started.push(sidecar);
   await ready(sidecarOrigin, sidecar);
 
+  /** Each with all that it has started; the embedded database belongs to the control plane. */
+  const trees = () => [controlPlane.pid, ...(postgres === null ? [] : [postgres.pid])];
+  const pinTrees = (cores: string) => {
+    for (const pid of trees()) pinTree(pid, cores);
+  };
   return {
     get controlPlane() {
       return controlPlane;
     },
+    controlPlaneCpuSeconds: () => trees().reduce((sum, pid) => sum + cpuSecondsOfTree(pid), 0),
     sidecar,
     controlPlaneOrigin: origin,
     sidecarOrigin,
     ...seeded,
     withAllCores: async (work) => {
-      const { pid } = controlPlane;
-      pinTree(pid, `${measuredCore},${otherCore}`);
+      pinTrees(bothCores);
       try {
         await work();
       } finally {
-        pinTree(pid, controlPlaneCores);
+        pinTrees(controlPlaneCores);
       }
     },
-    stopControlPlane: () => controlPlane.stop(),
+    stopControlPlane: async () => {
+      await controlPlane.stop();
+      await postgres?.stop();
+    },
     startControlPlane: async () => {
+      await postgres?.start();
       controlPlane = await startControlPlane();
     },
     jwks: async () => (await fetch(`${origin}/.well-known/jwks.json`)).text(),
@@ -207,6 +238,7 @@ async function installIn(
     stop: async () => {
       await sidecar.stop();
       await controlPlane.stop();
+      await postgres?.stop();
       removeFolder(folder);
     },
   };

@@ -3,14 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
+import { describeDatabase, lackOf } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
-import { cpuSecondsOfTree, findProgram } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { wantedOf } from './targets.ts';
-import { loadWith } from './wrk.ts';
+import { lackOfWrk, loadWith } from './wrk.ts';
 
 const clientCounts = [1, 10, 50, 200, 1_000] as const;
 export const measuredClients = 200;
@@ -22,19 +22,19 @@ const request = { permission_key: 'orders:create', amount: 0.25 };
  * P24: goodput of requests with an idempotency key, each of which asks the control plane, by the number of
  * clients in a closed loop; and what an open-loop overload leaves behind.
  */
-export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
+export async function keyed({ isQuick, database, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
   const secondsEach = isQuick ? 1 : 3;
   const title = 'Requests with an idempotency key, settled before they are answered';
   const base = { row: 'keyed', title, unit: 'PERMIT/s', rounds, secondsEach, isLoadFixed: true } as const;
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOf(database) ?? lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('keyed');
   let installation: Installation | null = null;
   try {
-    installation = await install({ measured: 'control-plane' });
+    installation = await install({ measured: 'control-plane', database });
     const target = await keyedTarget(installation);
     const sides = clientCounts.map((clients) =>
       keyedSide(installation as Installation, target, { name: nameOf(clients), clients, folder }),
@@ -61,7 +61,7 @@ export async function keyed({ isQuick, say }: BenchOptions): Promise<Table> {
       seconds: isQuick ? 2 : 7,
       say,
     });
-    return { ...base, lines, skipped: [], notes: [...notes, ...left] };
+    return { ...base, lines, skipped: [], notes: [describeDatabase(database), ...notes, ...left] };
   } finally {
     await installation?.stop();
     removeFolder(folder);
@@ -105,16 +105,15 @@ export function keyedSide(
   { name, clients, folder }: { readonly name: string; readonly clients: number; readonly folder: string },
 ): Side {
   const scriptPath = join(folder, `${clients}.lua`);
-  const cpuSeconds = () => cpuSecondsOfTree(installation.controlPlane.pid);
   const permits = () => installation.sidecarMetric('agent_trust_sidecar_decisions_total{outcome="PERMIT"');
   return {
     name,
     measure: async (seconds) => {
       writeFileSync(scriptPath, script(installation, target));
-      const [permitsBefore, cpuBefore] = [await permits(), cpuSeconds()];
+      const [permitsBefore, cpuBefore] = [await permits(), installation.controlPlaneCpuSeconds()];
       await loadWith({ url: target.url, scriptPath, connections: clients, seconds });
       const permitted = (await permits()) - permitsBefore;
-      const cpu = cpuSeconds() - cpuBefore;
+      const cpu = installation.controlPlaneCpuSeconds() - cpuBefore;
       // What is on its way belongs to this measurement: the next begins with nothing.
       await idle(installation);
       return { perSecond: permitted / seconds, perCpuSecond: permitted / cpu, coresBusy: cpu / seconds };

@@ -5,18 +5,19 @@ import { must } from '../shared/errors/assert.ts';
 import { absentShare } from './absences.ts';
 import { measuredCore } from './cores.ts';
 import { count } from './count.ts';
+import { type DatabaseKind, describeDatabase, lackOf } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { addedUp, percentileMs } from './histogram.ts';
 import { type Installation, install } from './installation.ts';
 import type { LatencyTable } from './latency-table.ts';
 import { mustPermitInTime, type Offered, offer } from './open-load.ts';
 import { onlyPermits } from './permits.ts';
-import { findProgram, goFirst, onMeasuredCore, peer, start } from './programs.ts';
+import { goFirst, onMeasuredCore, peer, start } from './programs.ts';
 import type { Sent } from './raw-requests.ts';
 import { summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { allShipped, benchGate } from './warm.ts';
-import { connectionsUsual, drive } from './wrk.ts';
+import { connectionsUsual, drive, lackOfWrk } from './wrk.ts';
 
 const changesPerSecondUsual = 10;
 /** One that takes longer than others keeps none from being made in time, unless so many do. */
@@ -64,23 +65,22 @@ interface Peak {
 /**
  * P15: p99 over p50 at half of the sustained peak, open loop, while the gate is changed ten times a second.
  */
-export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
+export async function latency({ isQuick, database, say }: BenchOptions): Promise<LatencyTable> {
   const seconds = isQuick ? 2 : 6;
   const base = {
     kind: 'latency',
     row: 'latency',
     title: 'Waiting times at half of the sustained peak',
   } as const;
-  if (findProgram('wrk') === null) {
-    const notes = ['Skipped: the load generator wrk is not installed (Debian: apt-get install wrk).'];
-    return { ...base, lines: [], plans: [], notes };
-  }
+  const reason = lackOf(database) ?? lackOfWrk();
+  if (reason !== null) return { ...base, lines: [], plans: [], notes: [`Skipped: ${reason}`] };
   const folder = newFolder('latency');
   const memoryFolder = hasRoomInMemory() ? newFolder('latency', memory) : null;
   let installation: Installation | null = null;
   try {
     // The generator never sleeps: it would leave nothing of its core to a control plane.
     installation = await install({
+      database,
       controlPlaneCores: String(measuredCore),
       ...(memoryFolder !== null && { controlPlaneFolder: memoryFolder }),
     });
@@ -95,7 +95,8 @@ export async function latency({ isQuick, say }: BenchOptions): Promise<LatencyTa
     // Changes of the gate are made in this process, and would take the generator's core for up to a
     // millisecond each.
     const measured = await onMeasuredCore(() => measure(scene, isQuick));
-    return { ...base, ...resultOf({ ...measured, seconds, hasPriority, isInMemory: memoryFolder !== null }) };
+    const isInMemory = memoryFolder !== null;
+    return { ...base, ...resultOf({ ...measured, seconds, database, hasPriority, isInMemory }) };
   } finally {
     await installation?.stop();
     removeFolder(folder);
@@ -275,6 +276,7 @@ interface Measured {
 
 interface Result extends Measured {
   readonly seconds: number;
+  readonly database: DatabaseKind;
   readonly hasPriority: boolean;
   readonly isInMemory: boolean;
 }
@@ -318,10 +320,12 @@ function resultOf(
   };
 }
 
-function notesOn({ sustained, answered, peak, seconds, hasPriority, isInMemory }: Result): readonly string[] {
+function notesOn(result: Result): readonly string[] {
+  const { sustained, answered, peak, seconds, database, hasPriority, isInMemory } = result;
   const changed = ({ changes, changesWanted }: AtRate) => `${changes} of ${Math.round(changesWanted)}`;
   return [
     `Open loop: ${sustained.rounds.length} rounds of ${seconds} s at half of the ${count(peak.sustained)} requests/s that can be sustained: as many as 64 connections in a closed loop were answered, by the time until their records were committed. A request that has to wait for a connection counts from the moment it was due, so that a pause of the server is charged for all that should have come meanwhile.`,
+    describeDatabase(database),
     'The bare server parses the same body, answers a constant as long as ours, and runs as the sidecar does: its times are what generator and machine add by themselves.',
     `The last line is half of the ${count(peak.answered)} requests/s that are answered while their records wait; ${changed(answered)} changes of the gate were made meanwhile. It has no target.`,
     `The generator has a core alone, and never sleeps. Sidecar, control plane, PostgreSQL and what changes the gate share the other one, where the sidecar comes first: ${

@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import { type Contestant, mustPermit, mustStillPermit, sideOf } from './contestant.ts';
+import { describeDatabase, lackOf } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
-import { findProgram } from './programs.ts';
 import { interleaved, type Side } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { allShipped } from './warm.ts';
+import { lackOfWrk } from './wrk.ts';
 
 /** Large enough that the run does not reach them: what is measured is a PERMIT. */
 const requestsMax = 1_000_000_000;
@@ -14,19 +15,19 @@ const moneyMaxUsd = 1_000_000_000;
 const request = { permission_key: 'orders:create', amount: 0.25, currency: 'USD' };
 
 /** P12: how many calls the limits of a busy gate cost, and what they cost in decisions. */
-export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
+export async function leases({ isQuick, database, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
   const secondsEach = isQuick ? 1 : 2;
   const title = 'Limits on five windows, taken from leases';
   const base = { row: 'leases', title, unit: 'requests/s', rounds, secondsEach };
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOf(database) ?? lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('leases');
   let installation: Installation | null = null;
   try {
-    installation = await install();
+    installation = await install({ database });
     const contestants = await prepare(installation, folder);
     const [limited] = contestants;
     const calls: LeaseCost[] = [];
@@ -43,7 +44,13 @@ export async function leases({ isQuick, say }: BenchOptions): Promise<Table> {
     const perThousand = perThousandOf(calls, 'calls');
     const median = perThousand[Math.floor(perThousand.length / 2)] ?? Number.NaN;
     const judged = [{ target: 'P12', figure: median, disturbed: null } as const];
-    return { ...base, lines, skipped: [], notes: [costNote(calls), waitNote(calls), ...notes], judged };
+    return {
+      ...base,
+      lines,
+      skipped: [],
+      notes: [costNote(calls), waitNote(calls), describeDatabase(database), ...notes],
+      judged,
+    };
   } finally {
     await installation?.stop();
     removeFolder(folder);

@@ -4,13 +4,13 @@ import { mustPermit } from './contestant.ts';
 import { otherCore } from './cores.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
-import { findProgram, peer, start } from './programs.ts';
+import { peer, start } from './programs.ts';
 import { interleaved, type Side, summary } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { type TargetName, wantedOf } from './targets.ts';
 import { allShipped, benchGate } from './warm.ts';
-import { drive, type Load } from './wrk.ts';
+import { drive, type Load, lackOfWrk } from './wrk.ts';
 
 const batchChecks = 32;
 /** As many frames under way, on many connections and on one. */
@@ -66,8 +66,8 @@ async function measured(
   const rounds = isQuick ? 2 : 5;
   const secondsEach = 1;
   const base = { row: row.row, title: row.title, unit: 'decisions/s', rounds, secondsEach };
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('checks');

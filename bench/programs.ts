@@ -215,6 +215,20 @@ const lowNiceness = 19;
  */
 export const nicely: readonly string[] = [chrt, '--idle', '0'];
 
+/** A process, and when it has ended. */
+interface Ending {
+  readonly pid: number;
+  readonly ended: Promise<unknown>;
+}
+
+/** As `nicely` and `keepSessionsNice` do, with a program that runs already and all that it has started. */
+export function leaveCoreToOthers(program: Ending): void {
+  eachOfTree(program.pid, (one) =>
+    execFileSync(chrt, ['--idle', '--all-tasks', '--pid', '0', String(one)], { stdio: 'ignore' }),
+  );
+  keepSessionsNice(program);
+}
+
 /** New connections come seldom, and a look takes a millisecond. */
 const lookMs = 200;
 
@@ -224,7 +238,7 @@ const lookMs = 200;
  * feature"), and each connection to PostgreSQL is served by a session: a few of them took most of the core of
  * the load generator.
  */
-export function keepSessionsNice({ pid, ended }: Pick<Program, 'pid' | 'ended'>): void {
+export function keepSessionsNice({ pid, ended }: Ending): void {
   const ownSession = statOf('self')[3];
   const seen = new Set<number>();
   const look = setInterval(() => {

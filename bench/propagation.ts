@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'undici';
 import { measuredCore, otherCore } from './cores.ts';
+import { describeDatabase, lackOf } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install, program, ready } from './installation.ts';
 import { type LatencyTable, latencyLine } from './latency-table.ts';
@@ -18,7 +19,15 @@ const blockedMsMax = 30_000;
 const betweenMs = 1;
 
 /** P17: from the answer to a revocation to BLOCK at every sidecar, while all of them serve. */
-export async function propagation({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
+export async function propagation({ isQuick, database, say }: BenchOptions): Promise<LatencyTable> {
+  const base = {
+    kind: 'latency',
+    row: 'propagation',
+    title: `From the answer to a revocation to BLOCK at each of ${sidecars} sidecars`,
+    plans: [],
+  } as const;
+  const reason = lackOf(database);
+  if (reason !== null) return { ...base, lines: [], notes: [`Skipped: ${reason}`] };
   const revocations = isQuick ? 40 : 1_000;
   const folder = newFolder('propagation');
   const stops: (() => Promise<void>)[] = [];
@@ -26,6 +35,7 @@ export async function propagation({ isQuick, say }: BenchOptions): Promise<Laten
     const redis = await startRedis(stops);
     const settings = redis === null ? {} : { REDIS_URL: redis };
     const installation = await install({
+      database,
       ...{ sidecarSettings: settings, controlPlaneSettings: settings, isControlPlaneHurried: true },
     });
     stops.push(() => installation.stop());
@@ -41,9 +51,7 @@ export async function propagation({ isQuick, say }: BenchOptions): Promise<Laten
       if ((index + 1) % Math.ceil(tokens.length / 4) === 0) say(`${index + 1} revocations`);
     }
     return {
-      kind: 'latency',
-      row: 'propagation',
-      title: `From the answer to a revocation to BLOCK at each of ${sidecars} sidecars`,
+      ...base,
       lines: [
         latencyLine(timesMs, {
           what: 'the last of the sidecars',
@@ -51,8 +59,8 @@ export async function propagation({ isQuick, say }: BenchOptions): Promise<Laten
           remark: redis === null ? 'by long polls: redis-server is not installed' : 'pushed through Redis',
         }),
       ],
-      plans: [],
       notes: [
+        describeDatabase(database),
         `${revocations} revocations, one after the other. Each sidecar is asked about the passport again and again, a millisecond after each answer, over a connection of its own, from before the revocation until it blocks; the time is from the answer to the revocation, and 0 where the block was there before it.`,
         'Two sidecars on each core, the control plane, PostgreSQL and Redis on one of them.',
       ],

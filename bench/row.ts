@@ -1,3 +1,4 @@
+import type { DatabaseKind } from './database.ts';
 import type { LatencyTable } from './latency-table.ts';
 import type { Table } from './table.ts';
 import type { TargetName } from './targets.ts';
@@ -5,6 +6,8 @@ import type { TargetName } from './targets.ts';
 export interface BenchOptions {
   /** Fewer and shorter rounds: for a look, not for a claim. */
   readonly isQuick: boolean;
+  /** Of the rows that can have either. */
+  readonly database: DatabaseKind;
   /** Progress, a line at a time. */
   readonly say: (line: string) => void;
 }

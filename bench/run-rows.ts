@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Measured, Row } from './row.ts';
+import type { BenchOptions, Measured, Row } from './row.ts';
 import { sharedCacheReadNs } from './shared-cache.ts';
 import { notMeasured, type Verdict, verdictsOf } from './verdict.ts';
 
@@ -11,9 +11,7 @@ const rowSecondsMin = 180;
 /** After its programs were ended, a row that was given up has so long to tidy up. */
 const tidyingMsMax = 30_000;
 
-export interface RunOptions {
-  readonly isQuick: boolean;
-  readonly say: (line: string) => void;
+export interface RunOptions extends BenchOptions {
   /** Is given the table of each row that came to its end, at once. */
   readonly write: (table: Measured) => void;
   /** Ends all programs that a row has left running. */
@@ -33,7 +31,7 @@ export interface Outcome {
 /** One row after the other; one that fails is named, and the others run all the same. */
 export async function runRows(
   chosen: readonly Row[],
-  { isQuick, say, write, endPrograms, keepAwake, sharedReadNs = sharedCacheReadNs }: RunOptions,
+  { isQuick, database, say, write, endPrograms, keepAwake, sharedReadNs = sharedCacheReadNs }: RunOptions,
 ): Promise<Outcome> {
   const verdicts: Verdict[] = [];
   const failures: string[] = [];
@@ -45,7 +43,7 @@ export async function runRows(
       if (performance.now() - startedMs > wholeRunMsMax)
         throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
       const tables = await betweenReads(sharedReadNs, () =>
-        runRow(row, { isQuick, say, endPrograms, keepAwake }),
+        runRow(row, { isQuick, database, say, endPrograms, keepAwake }),
       );
       for (const table of tables) write(table);
       const measured = tables.flatMap(verdictsOf);
@@ -77,12 +75,12 @@ async function betweenReads(
 /** Rejects as the row does, or once it has taken too long and its programs were ended. */
 async function runRow(
   row: Row,
-  { isQuick, say, endPrograms, keepAwake }: Omit<RunOptions, 'write' | 'sharedReadNs'>,
+  { isQuick, database, say, endPrograms, keepAwake }: Omit<RunOptions, 'write' | 'sharedReadNs'>,
 ): Promise<readonly Measured[]> {
   const expectedS = isQuick ? row.seconds.quick : row.seconds.full;
   const secondsMax = Math.max(rowSecondsMin, expectedS * patience);
   const letSleep = row.mayCoresSleep === true ? () => undefined : keepAwake();
-  const measured = row.run({ isQuick, say });
+  const measured = row.run({ isQuick, database, say });
   const hasEnded = new AbortController();
   const tooLong = pause(secondsMax * 1_000, 'too long' as const, { signal: hasEnded.signal });
   try {

@@ -2,6 +2,8 @@ import { constants, cpus } from 'node:os';
 import { keepAwake } from './awake.ts';
 import { compare, compareHelp } from './compare.ts';
 import { measuredCore, otherCore } from './cores.ts';
+import { databaseOf } from './database.ts';
+import { overTcp, overTcpHelp } from './over-tcp.ts';
 import { endPrograms, findProgram, leaveMeasuredCore } from './programs.ts';
 import { writeSummary, writeTable } from './results.ts';
 import type { Measured, Row } from './row.ts';
@@ -10,8 +12,9 @@ import { runRows } from './run-rows.ts';
 import { targetNames } from './targets.ts';
 import { notMeasured, type Verdict } from './verdict.ts';
 
-const help = `npm run bench -- [row ...] [--quick] [--help]
+const help = `npm run bench -- [row ...] [--quick] [--embedded] [--help]
 npm run bench -- compare <ref> [row ...]  this build beside that of another commit (compare --help)
+npm run bench -- tcp                      as users run it: several programs, all cores (tcp --help)
 
 Measures ratios between this service and something else on this machine, in turns, and writes them to
 bench/results/latest/. Without names it runs every row but those marked with *; with --quick, without those
@@ -19,9 +22,11 @@ marked with - too.
 
 ${rows.map(rowHelp).join('\n')}
 
-  --quick  fewer and shorter rounds, three minutes in all: for a look, not for a claim
-Needs two cores, taskset and setpriv, and for some rows wrk, haproxy, nginx and redis-server (Debian:
-apt-get install wrk haproxy nginx redis-server). What is missing is named as skipped.
+  --quick     fewer and shorter rounds, three minutes in all: for a look, not for a claim
+  --embedded  leases, latency, propagation, ingest and keyed on the embedded PostgreSQL; default: on Debian's,
+              over TCP
+Needs two cores, taskset and setpriv, and for some rows wrk, haproxy, nginx, redis-server and PostgreSQL
+(Debian: apt-get install wrk haproxy nginx redis-server postgresql). What is missing is named as skipped.
 Exit code: 0 when every row came to its end, whatever it measured; 1 when one failed; 2 for a wrong command.
 `;
 
@@ -37,14 +42,15 @@ const say = (line: string): void => {
 async function main(): Promise<number> {
   const words = process.argv.slice(2);
   const isCompare = words[0] === 'compare';
+  const isOverTcp = words[0] === 'tcp';
   if (words.includes('--help')) {
-    process.stdout.write(isCompare ? compareHelp : help);
+    process.stdout.write(isCompare ? compareHelp : isOverTcp ? overTcpHelp : help);
     return 0;
   }
   const isQuick = words.includes('--quick');
-  const names = words.filter((word) => word !== '--quick');
+  const names = words.filter((word) => !['--quick', '--embedded'].includes(word));
   const unknown = names.filter((name) => rows.every((row) => row.name !== name));
-  if (!isCompare && unknown.length > 0) {
+  if (!isCompare && !isOverTcp && unknown.length > 0) {
     say(`There is no row named ${unknown.join(', ')}.\n\n${help}`);
     return 2;
   }
@@ -54,12 +60,14 @@ async function main(): Promise<number> {
     say(`The bench needs ${needs}: what is measured has one core, and what loads it the other one.`);
     return 1;
   }
-  leaveMeasuredCore();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopBy(signal));
+  const print = (text: string) => void process.stdout.write(text);
+  if (isOverTcp) return overTcp(words.slice(1), { say, print });
+  leaveMeasuredCore();
   if (isCompare) {
     const letSleep = keepAwake([measuredCore, otherCore]);
     try {
-      return await compare(words.slice(1), { say, print: (text) => process.stdout.write(text) });
+      return await compare(words.slice(1), { say, print });
     } finally {
       letSleep();
     }
@@ -68,7 +76,7 @@ async function main(): Promise<number> {
   const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
   const write = (table: Measured) => process.stdout.write(`\n${writeTable(table, isQuick)}\n`);
   const { verdicts, failures } = await runRows(chosen, {
-    ...{ isQuick, say, write, endPrograms },
+    ...{ isQuick, database: databaseOf(words), say, write, endPrograms },
     keepAwake: () => keepAwake([measuredCore, otherCore]),
   });
   const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];

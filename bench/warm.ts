@@ -12,7 +12,7 @@ import { interleaved } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { wantedOf } from './targets.ts';
-import type { Load } from './wrk.ts';
+import { type Load, lackOfWrk } from './wrk.ts';
 
 /**
  * The gate of the measurement: permission, domain and a limit per transaction, all of them reached by the
@@ -34,8 +34,8 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 9;
   const secondsEach = isQuick ? 1 : 2;
   const base = { row: 'warm', title: 'Warm decisions on one core', unit: 'requests/s', rounds, secondsEach };
-  if (findProgram('wrk') === null) {
-    const reason = 'The load generator wrk is not installed (Debian: apt-get install wrk).';
+  const reason = lackOfWrk();
+  if (reason !== null) {
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('wrk');

@@ -3,12 +3,19 @@ import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Driven } from './charged-side.ts';
 import { otherCore } from './cores.ts';
+import { findProgram } from './programs.ts';
 import { lengthDigits, rawRequests, type Sent } from './raw-requests.ts';
 
 const run = promisify(execFile);
 
 /** Enough that a server which answers later in the turn always has work; few enough for one core to drive. */
 export const connectionsUsual = 64;
+
+/** Why nothing can be loaded here; null: it can. */
+export const lackOfWrk = (): string | null =>
+  findProgram('wrk') === null
+    ? 'The load generator wrk is not installed (Debian: apt-get install wrk).'
+    : null;
 
 /** The request that wrk repeats. */
 export interface Load extends Sent {

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type Balancer, balancerOf } from '../../bench/balancer.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { minuteMs, secondMs } from '../../shared/model/time.ts';
-import { type Balancer, balancerOf } from '../support/balancer.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';

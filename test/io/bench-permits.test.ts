@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const contestOf = (prepare: (scene: Scene) => Promise<Contender>) =>
   contest(
-    { isQuick: true, say: () => undefined },
+    { isQuick: true, database: 'embedded', say: () => undefined },
     { row: 'permits', title: 'A server under load', notes: [] },
     async (scene) => ({ contenders: [await prepare(scene)] }),
   );

@@ -27,6 +27,7 @@ function observed(): Observed {
   const said: string[] = [];
   const options: Observed = {
     isQuick: true,
+    database: 'embedded',
     say: (line: string) => void said.push(line),
     write: ({ row }: Measured) => void written.push(row),
     endPrograms: () => {
