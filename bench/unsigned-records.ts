@@ -1,5 +1,12 @@
+import {
+  attestationOf,
+  namesOfRows,
+  type RecordRow,
+  recordColumns,
+} from '../control-plane/attestations/record-row.ts';
 import type { Database } from '../control-plane/base/database.ts';
 import { ownerName } from '../control-plane/storage/stored-owner.ts';
+import type { ChainId } from '../shared/model/attestation.ts';
 import type { Owner } from '../shared/model/owner.ts';
 
 /**
@@ -19,7 +26,8 @@ const words = [keyId, sidecarId, reason, checks];
 
 /**
  * Fills the store with records that are well formed, linked by sequence numbers alone and signed by nobody:
- * made by PostgreSQL itself, a few microseconds each, for measuring lists and the memory of exports. They
+ * made by PostgreSQL itself, a few microseconds each, for measuring lists. An export stops at the second of a
+ * chain, unless `linkRecords` has linked them. They
  * stand in the chains of the passports by turns, and turn by turn at another gate; each is a millisecond
  * younger than the one before. Called again it goes on where `from` says.
  */
@@ -82,5 +90,31 @@ export async function addUnsignedRecords(
         ORDER BY chain, sequence DESC
       ) AS last
       WHERE chains.number = last.chain`;
+  });
+}
+
+/**
+ * Links the records of a chain by their hashes too, and its head row to the last, so that an export holds the
+ * chain for whole.
+ */
+export async function linkRecords(sql: Database, chainId: ChainId): Promise<void> {
+  const rows = await sql<RecordRow[]>`
+    SELECT ${sql(recordColumns.map((name) => `record.${name}`))}
+    FROM records AS record JOIN chains ON chains.number = record.chain
+    WHERE chain_id = ${chainId} ORDER BY record.sequence`;
+  const names = await namesOfRows(sql, rows);
+  const hashes: string[] = [];
+  for (const row of rows) {
+    const previous = hashes.at(-1);
+    const linked = { ...row, previous_hash: previous === undefined ? null : Buffer.from(previous, 'hex') };
+    hashes.push(attestationOf(linked, chainId, names).hash.replace('sha256:', ''));
+  }
+  await sql.begin(async (tx) => {
+    await tx`SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true)`;
+    await tx`
+      UPDATE records SET previous_hash = decode(link.hash, 'hex')
+      FROM unnest(${hashes}::text[]) WITH ORDINALITY AS link (hash, place)
+      WHERE chain = (SELECT number FROM chains WHERE chain_id = ${chainId}) AND sequence = link.place + 1`;
+    await tx`UPDATE chains SET hash = ${`sha256:${hashes.at(-1)}`} WHERE chain_id = ${chainId}`;
   });
 }

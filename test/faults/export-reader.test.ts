@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
+import { addUnsignedRecords, linkRecords } from '../../bench/unsigned-records.ts';
 import {
   attestationExporter,
   type ExportAsked,
@@ -45,6 +45,7 @@ beforeAll(async () => {
     count: records,
     startMs,
   });
+  await linkRecords(api.deps.sql, passportId);
 });
 afterAll(() => api.close());
 
