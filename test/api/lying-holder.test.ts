@@ -426,6 +426,8 @@ describe('an honest sidecar is not refused', () => {
 
   it('for a decision in the last moment of a window, by a clock that is a little ahead', async () => {
     passport = await api.issuePassport({ constraints: { rate_limits: { requests_per_minute: 5 } } });
+    // The middle of a minute: at its first moments the record would be more than a minute ahead.
+    api.advance(windowAt('minute', api.deps.clock.now()).endsAtMs + minuteMs / 2 - api.deps.clock.now());
     const nowMs = api.deps.clock.now();
     const [minute] = await liar.lease([wish(rate(), 'minute', 5)]);
     const took = [minute?.lease_id ?? 0];
