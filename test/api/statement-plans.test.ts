@@ -120,7 +120,10 @@ async function fill(sql: Database): Promise<void> {
   await sql`INSERT INTO changes (feed_id, revision, kind, body, signing_key_id, signature, created_at_ms)
     SELECT ${accountId}, n, 'test', '{}', 'test', '', ${at} FROM generate_series(1, ${rows}) n`;
   await sql`INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
-    SELECT ${pass}, ${accountId}, 'live', 0, '' FROM generate_series(1, ${rows}) n`;
+    SELECT ${pass}, ${accountId}, 'live', 1, '' FROM generate_series(1, ${rows}) n`;
+  await sql`INSERT INTO records (attestation_id, chain, sequence, signature, signing_key, decision, request_hash, checks, test, source,
+      timestamp_ms, reader)
+    SELECT md5(chain_id)::uuid, number, 1, '', 0, 'B', '', 0, false, 0, ${nowMs}, 0 FROM chains`;
   await sql`INSERT INTO approvals (approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, constraints_evaluated,
       pii, passport_account_id, passport_mode, gate_account_id, gate_mode, created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms)
     SELECT 'appr_' || lpad(n::text, 26, '0'), 'pending', 'pass_' || lpad((n % 1000)::text, 26, '0'), 'agent', 'gate_' || lpad((n % 100)::text, 26, '0'), 1, ${hashOf(1)} || n, '{}',
