@@ -71,7 +71,7 @@ beforeAll(async () => {
   database = await testDatabase();
   api = await startApi();
   ({ accountId } = await leaseDatabase(database.sql));
-  const filling = connect({ url: database.url, connectionsMax: 1 });
+  const filling = connect({ url: database.url, connectionsMax: 1, silenceMsMax: 180_000 });
   await fill(filling);
   // A session tells what it has read when it is idle for ten seconds: while something else is measured,
   // unless it is told to tell at once.
