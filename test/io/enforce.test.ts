@@ -200,6 +200,8 @@ function send(to: Enforcer, gateId: string | null, body: unknown): { replies: Re
 }
 
 const bodies = ({ replies }: { replies: Reply[] }) => replies.map(({ body }) => JSON.parse(body));
+const permitIdOf = (settlement: UnsentSettlement) =>
+  settlement.kind === 'permit' ? settlement.record.id : null;
 const request = { permission_key: 'orders:create' };
 
 describe('the enforcer', () => {
@@ -513,7 +515,7 @@ describe('the enforcer', () => {
       const { settlement } = sent;
       expect(bodies(client)[0]).toMatchObject({
         decision: 'PERMIT',
-        attestation_id: settlement.kind === 'permit' ? settlement.record.id : null,
+        attestation_id: permitIdOf(settlement),
       });
       expect(spooled).toHaveLength(0);
       expect([...enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
@@ -615,8 +617,6 @@ describe('the enforcer', () => {
 
     it.each([
       ['shed', { kind: 'shed' }, 0],
-      // It is void already; its reading is not.
-      ['voided', { kind: 'voided' }, 1],
       ['late', { kind: 'late' }, 1],
       ['refused', { kind: 'refused', message: 'no such gate' }, 1],
     ] as const)(
@@ -633,6 +633,24 @@ describe('the enforcer', () => {
       },
     );
 
+    it('settles anew, in a moment, where an earlier delivery of the settlement was voided', async () => {
+      const { sent, client, settling, spooled, voids, enforcer } = await permitted();
+      sent.onOutcome({ kind: 'voided' });
+      // It is void already; its reading is not.
+      expect(voids).toHaveLength(1);
+      expect([client.replies.length, spooled.length, settling.length]).toEqual([0, 0, 1]);
+      await until(() => settling.length > 1, { what: 'the second settlement' });
+      const [first, second] = settling.map(({ settlement }) => permitIdOf(settlement));
+      expect(second).not.toBe(first);
+      expect(client.replies).toHaveLength(0);
+      settling[1]?.onOutcome({ kind: 'committed' });
+      expect(bodies(client)).toEqual([
+        expect.objectContaining({ decision: 'PERMIT', attestation_id: second }),
+      ]);
+      expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, 1, 2, 0]);
+      expect([...enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+    });
+
     it.each([
       ['conflict', { kind: 'conflict' }],
       ['late', { kind: 'late' }],
@@ -647,7 +665,7 @@ describe('the enforcer', () => {
         const { settlement } = sent;
         expect(voids.map(({ entry }) => entry)).toEqual([
           expect.objectContaining({
-            voids: settlement.kind === 'permit' ? settlement.record.id : null,
+            voids: permitIdOf(settlement),
             reader_id: settlement.reader_id,
           }),
         ]);
@@ -699,7 +717,7 @@ describe('the enforcer', () => {
       expect(client.replies).toHaveLength(0);
       const { settlement } = sent;
       expect(voids[0]?.entry).toEqual({
-        voids: settlement.kind === 'permit' ? settlement.record.id : null,
+        voids: permitIdOf(settlement),
         reader_id: settlement.reader_id,
         took: [],
         amount_micro_usd: null,
@@ -717,7 +735,7 @@ describe('the enforcer', () => {
       /** Void together, without units: these are free again since the first PERMIT was found. */
       const withItsReading = ({ settlement }: Settling) =>
         expect.objectContaining({
-          voids: settlement.kind === 'permit' ? settlement.record.id : null,
+          voids: permitIdOf(settlement),
           reader_id: settlement.reader_id,
           took: [],
         });
