@@ -83,7 +83,7 @@ export function installAuth(
     return { key, caller };
   };
   app.addHook('onRequest', async (request, reply) => {
-    if (request.is404) throw new ApiError('route_not_found');
+    if (request.is404 || lacksPathParameter(request)) throw new ApiError('route_not_found');
     const { headers, method } = request;
     const { scope, oneOfScopes, credential, beginsSession } = request.routeOptions.config;
     if (beginsSession === true) refuseCrossSite(headers, origin);
@@ -113,6 +113,10 @@ export function installAuth(
     };
   });
 }
+
+/** The router takes `/v1/gates/` for `/v1/gates/:id`. Only what a wildcard stands for may be empty. */
+const lacksPathParameter = ({ params }: FastifyRequest): boolean =>
+  Object.entries(params ?? {}).some(([name, value]) => name !== '*' && value === '');
 
 /**
  * Whether the request is to be taken for one of a browser session: the route takes nothing else, or it

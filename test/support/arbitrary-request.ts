@@ -305,7 +305,7 @@ function pathOf(path: string): Arbitrary<string> {
       weight: 1,
       arbitrary: fc.string({ unit: grapheme, minLength: 1, maxLength: 20 }).map(encodeURIComponent),
     },
-    { weight: 1, arbitrary: fc.constantFrom('%00', '%ZZ', '..', '%2F', 'a'.repeat(600)) },
+    { weight: 1, arbitrary: fc.constantFrom('%00', '%ZZ', '.', '..', '%2F', 'a'.repeat(600)) },
   );
   return id.map((text) => path.replace('{id}', text));
 }
