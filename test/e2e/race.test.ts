@@ -18,7 +18,8 @@ describe('a race for limits', () => {
       clients: 40,
       size: 60,
       faultSeconds: 12,
-      enough: { contested: 4, permits: 151 },
+      // Each kind of lie several times.
+      enough: { contested: 4, permits: 151, lies: 40 },
       say: (line) => said.push(line),
     });
     const course = said.join('\n');
@@ -29,6 +30,6 @@ describe('a race for limits', () => {
     expect(report.permits.faults, course).toBeGreaterThan(150);
     expect(report.contested, course).toBeGreaterThan(3);
     expect(report.replayedKeys, course).toBeGreaterThan(8);
-    expect(report.lies, course).toBeGreaterThan(50);
+    expect(report.lies, course).toBeGreaterThan(39);
   }, 1_200_000);
 });

@@ -32,9 +32,9 @@ export interface RaceOptions {
   readonly faultSeconds: number;
   /**
    * Where fewer windows were used up by then, or fewer requests permitted, clients go on until it is so many,
-   * which on a slow machine takes longer, or until a bound is met.
+   * which on a slow machine takes longer, or until a bound is met. So they do where holders lie, for `lies`.
    */
-  readonly enough: { readonly contested: number; readonly permits: number };
+  readonly enough: { readonly contested: number; readonly permits: number; readonly lies: number };
   readonly say: (line: string) => void;
 }
 
@@ -68,8 +68,6 @@ const calmMsMax = 400_000;
 const moreMsMax = 240_000;
 const lookMs = 500;
 const liarCount = 2;
-/** Each kind several times. */
-const liesMin = 40;
 /** One is nearly always enough; which of two gates reads first is up to the machine. */
 const naiveCourses = 24;
 const courseMs = 5_000;
@@ -185,7 +183,7 @@ const gatesOf = (courses: readonly Course[]): string[] =>
  * for those of the liars as far as they are on record.
  */
 async function lyingRound(
-  { clients, size, say }: RaceOptions,
+  { clients, size, enough, say }: RaceOptions,
   world: World,
   source: Chance,
 ): Promise<Round & { readonly lies: number }> {
@@ -198,7 +196,7 @@ async function lyingRound(
   await until(() => liesOf(liars) >= liarCount, { what: 'the first lies' });
   await whileRacing(racing, async () => {
     const endsAtMs = performance.now() + calmMsMax;
-    while (performance.now() < endsAtMs && liesOf(liars) < liesMin) await pause(lookMs);
+    while (performance.now() < endsAtMs && liesOf(liars) < enough.lies) await pause(lookMs);
     await pause(insistMs);
   });
   await Promise.all(liars.map((liar) => liar.stop()));
