@@ -111,6 +111,8 @@ class BatchedSettlements implements Settlements {
   readonly #queue = new Set<Open>();
   /** Permits that are open, by their key. */
   readonly #permits = new Map<string, number>();
+  /** Which calls that are in flight are about, with how many they are. */
+  readonly #busyPassports = new Map<string, number>();
   readonly #rate: ServiceRate;
   readonly #pause: RetryPause;
   readonly #counts = new Map<string, { -readonly [Name in keyof SettlementCount]: SettlementCount[Name] }>();
@@ -206,16 +208,7 @@ class BatchedSettlements implements Settlements {
   /** False: nothing waits, or only look-ups whose permit is on its way. */
   #callNext(): boolean {
     this.#shedHopeless();
-    const batch: Open[] = [];
-    const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
-    const countMax = areOthersComing ? this.#share : limits.settlementsPerCallMax;
-    for (const open of this.#queue) {
-      if (batch.length >= countMax) break;
-      if (open.settlement.kind === 'look_up' && open.key !== null && this.#permits.has(open.key)) continue;
-      // Units are named by their holder: after it has changed, the next call carries those of the other.
-      if (batch[0] !== undefined && batch[0].holder !== open.holder) continue;
-      batch.push(open);
-    }
+    const batch = this.#nextBatch();
     const [first] = batch;
     if (first === undefined || this.#isStopped) return false;
     for (const open of batch) {
@@ -224,6 +217,34 @@ class BatchedSettlements implements Settlements {
     }
     void this.#attempt(batch, first.holder);
     return true;
+  }
+
+  /**
+   * Without those whose passport another call is about, while there are others: two transactions that add to
+   * one chain go one after the other, and the second holds a connection meanwhile for as long as the database
+   * is away.
+   */
+  #nextBatch(): readonly Open[] {
+    const apart = this.#callsInFlight === 0 ? [] : this.#batchOf((open) => !this.#isBusy(open));
+    return apart.length > 0 ? apart : this.#batchOf(() => true);
+  }
+
+  #isBusy({ settlement }: Open): boolean {
+    return this.#busyPassports.has(settlement.passport_id);
+  }
+
+  #batchOf(mayTake: (open: Open) => boolean): readonly Open[] {
+    const batch: Open[] = [];
+    const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
+    const countMax = areOthersComing ? this.#share : limits.settlementsPerCallMax;
+    for (const open of this.#queue) {
+      if (batch.length >= countMax) break;
+      if (open.settlement.kind === 'look_up' && open.key !== null && this.#permits.has(open.key)) continue;
+      // Units are named by their holder: after it has changed, the next call carries those of the other.
+      if (batch[0] !== undefined && batch[0].holder !== open.holder) continue;
+      if (mayTake(open)) batch.push(open);
+    }
+    return batch;
   }
 
   /**
@@ -244,6 +265,8 @@ class BatchedSettlements implements Settlements {
     const sentAtMs = clock.monotonic();
     this.#lastSentAtMs = sentAtMs;
     this.#callsInFlight++;
+    const passports = new Set(batch.map(({ settlement }) => settlement.passport_id));
+    for (const each of passports) this.#busyPassports.set(each, (this.#busyPassports.get(each) ?? 0) + 1);
     try {
       const sent = batch.map(({ settlement, untilMs }) => ({
         ...settlement,
@@ -270,6 +293,11 @@ class BatchedSettlements implements Settlements {
       this.#failed(batch, error);
     } finally {
       this.#callsInFlight--;
+      for (const each of passports) {
+        const others = (this.#busyPassports.get(each) ?? 1) - 1;
+        if (others > 0) this.#busyPassports.set(each, others);
+        else this.#busyPassports.delete(each);
+      }
       this.#wake();
     }
   }

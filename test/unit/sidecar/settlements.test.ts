@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { PassportId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
@@ -49,11 +50,20 @@ function setUp() {
     [];
   const send = (
     name: string,
-    given: { kind?: Settlement['kind']; key?: string | null; untilMs?: number; holder?: string } = {},
+    given: {
+      kind?: Settlement['kind'];
+      key?: string | null;
+      untilMs?: number;
+      holder?: string;
+      passport?: string;
+    } = {},
   ) => {
-    const { kind = 'permit', key = null, untilMs = 250, holder = 'h' } = given;
-    made.send(settlementOf(name, kind, key), holder, untilMs as MonotonicMillis, (outcome, isCertain) =>
-      told.push({ name, outcome, isCertain }),
+    const { kind = 'permit', key = null, untilMs = 250, holder = 'h', passport = 'p' } = given;
+    made.send(
+      { ...settlementOf(name, kind, key), passport_id: passport as PassportId },
+      holder,
+      untilMs as MonotonicMillis,
+      (outcome, isCertain) => told.push({ name, outcome, isCertain }),
     );
   };
   /** Names of the settlements of each call. */
@@ -477,6 +487,28 @@ describe('settlements', () => {
       await pass(0);
       expect(kinds().sort()).toEqual(['a unknown', 'b away']);
     });
+  });
+
+  it('of a passport wait for the call that is about it, while there are others', async () => {
+    const { calls, send, sent } = setUp();
+    send('a1', { passport: 'a' });
+    await pass(0);
+    for (const name of ['a2', 'a3']) send(name, { passport: 'a' });
+    for (const name of ['b1', 'b2']) send(name, { passport: 'b' });
+    await pass(0);
+    expect(sent()).toEqual(['a1', 'b1 b2']);
+    calls[0]?.answer(committed);
+    calls[1]?.answer(committed, committed);
+    await pass(0);
+    expect(sent()).toEqual(['a1', 'b1 b2', 'a2 a3']);
+    calls[2]?.answer(committed, committed);
+    await pass(0);
+    // Where there are no others nothing waits.
+    for (const name of ['c1', 'c2']) {
+      send(name, { passport: 'c' });
+      await pass(0);
+    }
+    expect(sent().slice(3).join(' ')).toBe('c1 c2');
   });
 
   describe('that look up a key', () => {
