@@ -1,7 +1,7 @@
-import type { AppendedRecord, Projection } from './attestations/deps.ts';
+import type { AppendedRecord, PreparedProjection, Projection } from './attestations/deps.ts';
 import { hintAtRecords } from './attestations/hint-at-records.ts';
 import { countUse } from './attestations/use-counters.ts';
-import { alertOnSpend } from './quota/alert-on-spend.ts';
+import { findSpending } from './quota/alert-on-spend.ts';
 import { postUnits } from './quota/lease-posts.ts';
 import { countDecisions } from './statistics/count-decisions.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
@@ -10,12 +10,17 @@ import { emitDecisions } from './webhooks/emit-decisions.ts';
  * What becomes true with each record, in the order in which rows are locked that many transactions share.
  * Only sums of money and events are written after an answer: the sums are the last of these rows.
  */
-export const recordProjections: readonly Projection[] = [
+export const recordProjections: readonly (Projection | PreparedProjection)[] = [
   emitDecisions,
   async (tx, _deps, appended) => hintAtRecords(tx, appended),
   (tx, _deps, appended) => countUse(tx, counted(appended)),
   (tx, _deps, appended) => countDecisions(tx, appended),
-  (tx, deps, appended) => alertOnSpend(tx, deps, counted(appended)),
+  {
+    prepare: async (tx, records) => {
+      const spending = await findSpending(tx, records);
+      return (inTx, deps, appended) => spending.add(inTx, deps, counted(appended));
+    },
+  },
   (tx, _deps, appended) =>
     postUnits(
       tx,

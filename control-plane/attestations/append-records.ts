@@ -6,10 +6,10 @@ import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
-import type { AppendedRecord, AppendingDeps } from './deps.ts';
+import type { AppendedRecord, AppendingDeps, Projection } from './deps.ts';
 import { insertAttestations, type NewAttestation, namesOf } from './insert-attestations.ts';
 import { isLinkedTo, type LinkedRecords, linkRecords } from './link-records.ts';
-import { findNumbers, numberNames } from './record-names.ts';
+import { findNumbers, numberNames, type RecordNames } from './record-names.ts';
 
 /** A decision on its way into its chain. */
 export interface NewRecord {
@@ -64,6 +64,7 @@ export async function appendRecords(
   deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   draft: RecordDraft | null = null,
+  locked: LockedChains | null = null,
 ): Promise<void> {
   if (deps.appending.isStopped) {
     throw new ApiError('service_unavailable', {
@@ -71,7 +72,7 @@ export async function appendRecords(
     });
   }
   if (records.length === 0) return;
-  const { linked, heads } = await appendToChains(tx, deps, records, draft);
+  const { linked, heads, stored, projections } = await appendToChains(tx, deps, records, { draft, locked });
   const appended = linked.map((each, place): AppendedRecord => {
     const { attestation, chain, latestMs, reader, otherReader } = each;
     const took = records[place]?.took ?? [];
@@ -80,8 +81,9 @@ export async function appendRecords(
   // Each sends its first statements before it waits for any: so they travel together, and are done in this
   // order.
   await together([
+    () => stored,
     () => moveChainHeads(tx, heads),
-    ...deps.appending.projections.map((project) => () => project(tx, deps, appended)),
+    ...projections.map((project) => () => project(tx, deps, appended)),
   ]);
 }
 
@@ -94,10 +96,26 @@ const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
 
 type Readers = Pick<NewAttestation, 'reader' | 'otherReader'>;
 
+/** From here to the end of the transaction nobody else adds to them. */
+export interface LockedChains {
+  readonly heads: Awaited<ReturnType<typeof lockChainHeads>>;
+  /** Those that are known, of what records repeat. */
+  readonly numbers: RecordNames;
+  readonly projections: readonly Projection[];
+}
+
+interface Ahead {
+  readonly draft: RecordDraft | null;
+  readonly locked: LockedChains | null;
+}
+
 interface StoredRecords {
   readonly linked: readonly NewAttestation[];
   /** Where their chains end with them. */
   readonly heads: LinkedRecords['after'];
+  /** They were sent; settles when they are stored. */
+  readonly stored: Promise<void>;
+  readonly projections: readonly Projection[];
 }
 
 /**
@@ -108,10 +126,10 @@ async function appendToChains(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
-  draft: RecordDraft | null,
+  ahead: Ahead,
 ): Promise<StoredRecords> {
   try {
-    return await linkAndStore(tx, deps, records, draft);
+    return await linkAndStore(tx, deps, records, ahead);
   } catch (error) {
     if (error instanceof InvariantError) deps.appending.isStopped = true;
     throw error;
@@ -120,18 +138,14 @@ async function appendToChains(
 
 async function linkAndStore(
   tx: Transaction,
-  { signingKeys }: Pick<AppendingDeps, 'signingKeys'>,
+  deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
-  draft: RecordDraft | null,
+  { draft, locked }: Ahead,
 ): Promise<StoredRecords> {
-  const key = signingKeys.current('attestation');
+  const key = deps.signingKeys.current('attestation');
   const readers = records.map(readersOf);
   const names = namesOf(records, readers, key.kid);
-  // Sent together: names are only read here.
-  const [heads, known] = await together([
-    () => lockChainHeads(tx, new Map(records.map((each) => [each.record.chainId, chainOwner(each)]))),
-    () => findNumbers(tx, names),
-  ]);
+  const { heads, numbers: known, projections } = locked ?? (await lockChains(tx, deps, records));
   draft?.onLocked();
   const isTrue = draft !== null && isLinkedTo(draft.links, heads, key);
   if (draft !== null && !isTrue) draft.onStale();
@@ -148,9 +162,43 @@ async function linkAndStore(
     return { attestation, chain: head.number, latestMs, ...of };
   });
   const numbers = await numberNames(tx, names, known);
-  await insertAttestations(tx, linked, { signatures: await links.signatures, numbers });
-  return { linked, heads: links.after };
+  const { sent, stored } = insertAttestations(tx, linked, { signatures: await links.signatures, numbers });
+  // Whoever waits for it comes a moment later.
+  stored.catch(() => undefined);
+  await sent;
+  return { linked, heads: links.after, stored, projections };
 }
+
+/**
+ * Locks the chains that these records go into, and reads what they have to be stored with: for a caller that
+ * has more to send with that, and then appends these records, or some of them, in the same transaction.
+ */
+export async function lockChains(
+  tx: Transaction,
+  { signingKeys, appending }: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
+  records: readonly NewRecord[],
+): Promise<LockedChains> {
+  const names = namesOf(records, records.map(readersOf), signingKeys.current('attestation').kid);
+  // Sent together: names are only read here.
+  const [heads, numbers, projections] = await together([
+    () => lockChainHeads(tx, new Map(records.map((each) => [each.record.chainId, chainOwner(each)]))),
+    () => findNumbers(tx, names),
+    () => prepare(tx, appending.projections, records),
+  ]);
+  return { heads, numbers, projections };
+}
+
+/** In their order. */
+const prepare = (
+  tx: Transaction,
+  projections: AppendingDeps['appending']['projections'],
+  records: readonly NewRecord[],
+): Promise<readonly Projection[]> => {
+  const appended = records.map(({ record }) => record);
+  return together(
+    projections.map((each) => async () => (typeof each === 'function' ? each : each.prepare(tx, appended))),
+  );
+};
 
 /**
  * Who may read the record (contract §9): the owners of its passport and of its gate. Without a gate whoever

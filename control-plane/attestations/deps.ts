@@ -1,3 +1,4 @@
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -29,6 +30,14 @@ export type Projection = (
   appended: readonly AppendedRecord[],
 ) => Promise<void>;
 
+/**
+ * A projection that has to know something of the records first: what it reads travels with the locks of their
+ * chains, so that nothing waits for it later.
+ */
+export interface PreparedProjection {
+  readonly prepare: (tx: Transaction, records: readonly AttestationRecord[]) => Promise<Projection>;
+}
+
 interface Appending {
   /**
    * Whether this process appends to no chain any more: a broken invariant there stops it until a restart (see
@@ -38,7 +47,7 @@ interface Appending {
   /**
    * Handed in by the root, because their rooms know more of records than this one knows of them.
    */
-  readonly projections: readonly Projection[];
+  readonly projections: readonly (Projection | PreparedProjection)[];
 }
 
 /** For rooms that put records into chains. */

@@ -19,6 +19,7 @@ import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
 import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { distinct } from '../storage/distinct.ts';
+import { beginReading, together } from '../storage/together.ts';
 import { readConnectionStatus } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord } from './append-records.ts';
 import { readChainTips } from './chain-store.ts';
@@ -176,11 +177,11 @@ async function takeBatch(
   { draft, turn }: { readonly draft: BatchDraft | null; readonly turn: IngestTurn | null },
 ): Promise<TakenBatch> {
   try {
-    return await deps.sql.begin((tx) => storeBatch(tx, deps, batch, { draft, turn }));
+    return await beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft, turn }));
   } catch (error) {
     // A settlement has stored one of the records since it was looked for.
     if (draft === null || !isTakenId(error)) throw error;
-    return deps.sql.begin((tx) => storeBatch(tx, deps, batch, { draft: null, turn }));
+    return beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft: null, turn }));
   }
 }
 
@@ -191,9 +192,12 @@ async function storeBatch(
   ahead: { readonly draft: BatchDraft | null; readonly turn: IngestTurn | null },
 ): Promise<TakenBatch> {
   const { accountId, items, nextSeq } = batch;
-  const sender = await readConnectionStatus(tx, batch);
+  const [sender, known] = await together([
+    () => readConnectionStatus(tx, batch),
+    () => lockKnownEpoch(tx, batch),
+  ]);
   if (sender !== 'newest') throw new BatchRejected({ kind: sender === 'unknown' ? 'reconnect' : sender });
-  const lastSeq = await lockEpoch(tx, batch);
+  const lastSeq = known ?? (await lockNewEpoch(tx, batch));
   if (batch.firstSeq > lastSeq + 1) throw new BatchRejected({ kind: 'gap', expectedSeq: lastSeq + 1 });
   const fresh = items.filter(({ seq }) => seq > lastSeq);
   const nowMs = deps.clock.now();
@@ -305,22 +309,26 @@ function numberItems(batch: ShippedBatch, accountId: AccountId): NumberedBatch {
   return { ...batch, accountId, items, nextSeq: next };
 }
 
-/** As `lockEpoch` answers, at this moment. */
+/** As `lockKnownEpoch` answers, at this moment. */
 async function readEpoch(sql: Database, { sidecarId, epoch }: NumberedBatch): Promise<number> {
   const [row] = await sql<{ last_seq: number }[]>`
     SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
   return row?.last_seq ?? 0;
 }
 
-/**
- * The last number that was taken of this epoch; 0 for a new one. A sidecar ships older epochs first, so once
- * it has begun several newer ones an old row says nothing more, and goes.
- */
-async function lockEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBatch): Promise<number> {
-  const lock = () => tx<{ last_seq: number }[]>`
+/** The last number that was taken of this epoch; null for a new one. */
+async function lockKnownEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBatch): Promise<number | null> {
+  const [known] = await tx<{ last_seq: number }[]>`
     SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;
-  const [known] = await lock();
-  if (known !== undefined) return known.last_seq;
+  return known?.last_seq ?? null;
+}
+
+/**
+ * The same, where a row is begun first. A sidecar ships older epochs first, so once it has begun several
+ * newer ones an old row says nothing more, and goes.
+ */
+async function lockNewEpoch(tx: Transaction, batch: NumberedBatch): Promise<number> {
+  const { sidecarId, epoch } = batch;
   const begun = await tx`
     INSERT INTO sidecar_epochs (sidecar_id, epoch, last_seq) VALUES (${sidecarId}, ${epoch}, 0)
     ON CONFLICT (sidecar_id, epoch) DO NOTHING`;
@@ -330,8 +338,7 @@ async function lockEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBatch): 
         SELECT place FROM sidecar_epochs WHERE sidecar_id = ${sidecarId}
         ORDER BY place DESC OFFSET ${attestationsLimits.epochsPerSidecarMax} LIMIT 1)`;
   }
-  const [row] = await lock();
-  return must(row, 'the row was just put there').last_seq;
+  return must(await lockKnownEpoch(tx, batch), 'the row was just put there');
 }
 
 async function moveEpoch(

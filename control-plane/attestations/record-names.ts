@@ -8,17 +8,17 @@ import type { Database, Transaction } from '../base/database.ts';
 export type RecordNames = ReadonlyMap<string, number>;
 
 /**
- * The numbers of these names, each once; new ones get theirs. `known`: what `findNumbers` gave for them
- * before, so that this is mostly done already. Two transactions that add the same name wait for each other,
- * in the order of the names.
+ * The numbers of these names, each once; new ones get theirs. `known`: what `findNumbers` gave for them, and
+ * maybe for others, before, so that this is mostly done already. Two transactions that add the same name wait
+ * for each other, in the order of the names.
  */
 export async function numberNames(
   tx: Transaction,
   names: readonly string[],
   known: RecordNames,
 ): Promise<RecordNames> {
-  if (known.size === names.length) return known;
   const missing = names.filter((name) => !known.has(name)).sort();
+  if (missing.length === 0) return known;
   await tx`
     INSERT INTO record_names (name) SELECT name FROM unnest(${missing}::text[]) WITH ORDINALITY AS new (name, place)
     ORDER BY place ON CONFLICT (name) DO NOTHING`;

@@ -3,7 +3,7 @@ import type { AuditedOperation, AuditState } from '../../shared/model/audit.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
+import { type Beginning, changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';
 
 /**
@@ -45,16 +45,21 @@ export const administer = <T>(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,
   caller: AuditedCaller,
   work: (tx: Transaction, change: WriteChange) => Promise<Changed<T>>,
+  beginning: Beginning = {},
 ): Promise<T> =>
-  changeTransaction(deps, async (tx, change) => {
-    const { result, audited } = await work(tx, change);
-    const states = audited === null ? null : auditStates(audited);
-    if (audited !== null && states !== null) {
-      await appendAuditEntry(tx, deps, caller, {
-        ...states,
-        operation: audited.operation,
-        target: audited.target,
-      });
-    }
-    return result;
-  });
+  changeTransaction(
+    deps,
+    async (tx, change) => {
+      const { result, audited } = await work(tx, change);
+      const states = audited === null ? null : auditStates(audited);
+      if (audited !== null && states !== null) {
+        await appendAuditEntry(tx, deps, caller, {
+          ...states,
+          operation: audited.operation,
+          target: audited.target,
+        });
+      }
+      return result;
+    },
+    beginning,
+  );

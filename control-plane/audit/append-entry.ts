@@ -6,12 +6,13 @@ import { noteHints } from '../events/note-hints.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { advisoryLockSeeds } from '../storage/locks.ts';
+import { sendWithCommit } from '../storage/together.ts';
 import { insertAuditEntry } from './audit-store.ts';
 import { hintsOfChange } from './hints-of-change.ts';
 
 /**
  * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its
- * transaction: until the commit nobody else adds to this chain.
+ * transaction, sent with the COMMIT: until the commit nobody else adds to this chain.
  *
  * It is signed with the attestation key. Auditors have that key already, from the JWKS, and one command
  * verifies both chains; the message that is signed begins differently, so that neither passes for the other.
@@ -35,7 +36,8 @@ export async function appendAuditEntry(
     requestId,
     createdAtMs: nowMs,
   };
-  await insertAuditEntry(tx, linkAuditEntry(facts, head, deps.signingKeys.current('attestation')));
+  const entry = linkAuditEntry(facts, head, deps.signingKeys.current('attestation'));
+  await sendWithCommit(() => insertAuditEntry(tx, entry));
   noteHints(tx, hintsOfChange(facts));
 }
 

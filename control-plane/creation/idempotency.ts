@@ -108,6 +108,8 @@ export interface Creation<Created> {
    * does may outlive the transaction.
    */
   readonly create: (tx: Transaction, change: WriteChange) => Promise<Created>;
+  /** As in `Beginning`, of `create`. */
+  readonly readsFirst?: boolean;
   /**
    * What the answer waits for besides: after the commit, not where an earlier answer is replayed. Must not
    * reject.
@@ -131,19 +133,24 @@ export const creator =
   async <Created>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { create, afterCommit, render, audit, caller = callerOf(request) }: Creation<Created>,
+    { create, readsFirst = false, afterCommit, render, audit, caller = callerOf(request) }: Creation<Created>,
   ): Promise<FastifyReply> => {
     const { keyed } = request;
     let after = async (): Promise<void> => undefined;
-    const outcome = await administer(deps, caller, async (tx, change): Promise<Changed<Outcome>> => {
-      const stored = keyed === null ? null : await claimKey(tx, deps, keyed);
-      if (stored !== null) return { result: { answer: stored, isReplayed: true }, audited: null };
-      const made = await create(tx, change);
-      if (afterCommit !== undefined) after = () => afterCommit(made);
-      const answer: Answer = { status: 201, body: render(made) };
-      if (keyed !== null) await storeAnswer(tx, deps, { request: keyed, answer });
-      return { result: { answer, isReplayed: false }, audited: audit(made) };
-    });
+    const outcome = await administer(
+      deps,
+      caller,
+      async (tx, change): Promise<Changed<Outcome>> => {
+        const stored = keyed === null ? null : await claimKey(tx, deps, keyed);
+        if (stored !== null) return { result: { answer: stored, isReplayed: true }, audited: null };
+        const made = await create(tx, change);
+        if (afterCommit !== undefined) after = () => afterCommit(made);
+        const answer: Answer = { status: 201, body: render(made) };
+        if (keyed !== null) await storeAnswer(tx, deps, { request: keyed, answer });
+        return { result: { answer, isReplayed: false }, audited: audit(made) };
+      },
+      { readsFirst: readsFirst && keyed === null },
+    );
     await after();
     return sendOutcome(reply, outcome);
   };

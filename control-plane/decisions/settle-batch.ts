@@ -7,7 +7,7 @@ import type { ArrivedCall, ArrivedSettlement, SettlementAnswer } from '../../sha
 import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseFailure } from '../storage/database-away.ts';
-import { together } from '../storage/together.ts';
+import { beginReading, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import { closeRefusals } from './close-refusals.ts';
 import type { DecisionDeps } from './deps.ts';
@@ -104,7 +104,7 @@ async function settleTogether(
   call: ArrivedCall,
   arrivedAtMs: number,
 ): Promise<SettlementCallOutcome> {
-  return deps.sql.begin(async (tx): Promise<SettlementCallOutcome> => {
+  return beginReading(deps.sql, async (tx): Promise<SettlementCallOutcome> => {
     const waitedMs = deps.clock.monotonic() - arrivedAtMs;
     const wanted = call.settlements.filter(
       (settlement): settlement is Readable =>

@@ -2,7 +2,12 @@ import { must } from '../../shared/errors/assert.ts';
 import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { readAmounts } from '../approvals/approval-store.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
-import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
+import {
+  appendRecords,
+  type LockedChains,
+  lockChains,
+  type NewRecord,
+} from '../attestations/append-records.ts';
 import { judgeAmong, type KnownThings } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
@@ -47,7 +52,7 @@ export async function settlePermits(
   const answers = new Map<AdmittedPermit, SettlementAnswer>();
   const records = await judge(tx, { admitted, known }, sender, answers);
   const inserted = await insertOrFindEarlier(tx, records, sender, answers);
-  await refuseUntrueTakes(tx, inserted, { records, sender }, answers);
+  const locked = await refuseUntrueTakes(tx, deps, inserted, { records, sender }, answers);
   await consume(tx, inserted, sender, answers);
   const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
@@ -56,6 +61,8 @@ export async function settlePermits(
     tx,
     deps,
     [...records].flatMap(([each, record]) => (answers.has(each) ? [] : [record])),
+    null,
+    locked,
   );
   return admitted.map((each) => answers.get(each) ?? committed);
 }
@@ -120,29 +127,35 @@ async function insertOrFindEarlier(
 /**
  * A PERMIT takes what its leases have left, and becomes true now: one that a dead process left in flight may
  * name leases that were returned (quota/return-leases.ts), and a sidecar may say of its leases what is not
- * so. On the same journey old settlements make room for the new ones.
+ * so. On the same journey old settlements make room for the new ones, and where no approval has to be used
+ * first, chains are locked: also one whose PERMITs are all refused, which may begin it without a record.
  */
 async function refuseUntrueTakes(
   tx: Transaction,
+  deps: Deciding,
   inserted: readonly AdmittedPermit[],
   {
     records,
     sender,
   }: { readonly records: ReadonlyMap<AdmittedPermit, NewRecord>; readonly sender: SettlementSender },
   answers: Map<AdmittedPermit, SettlementAnswer>,
-): Promise<void> {
-  const takes = inserted.map((each): Take => {
-    const of = must(records.get(each), 'what is inserted has a record');
+): Promise<LockedChains | null> {
+  const newRecords = inserted.map((each) => must(records.get(each), 'what is inserted has a record'));
+  const takes = inserted.map((each, place): Take => {
+    const of = must(newRecords[place], 'each is inserted');
     const { record, passportOwner, took = null, ownLimits = [] } = of;
     const isPaid = each.permit.approval_id !== null;
     return { record, passportOwner, took, ownLimits, holder: sender.holder, isPaid };
   });
-  const [leases] = await together([
+  const mayLock = takes.length > 0 && takes.every(({ isPaid }) => !isPaid);
+  const [leases, , locked] = await together([
     () => holdLeases(tx, takes),
     () => removeOldSettlements(tx, records.size, sender.nowMs),
+    () => (mayLock ? lockChains(tx, deps, newRecords) : null),
   ]);
   for (const [place, fault] of judgeTakes(leases, takes, 'refuse').entries())
     if (fault !== null) answers.set(must(inserted[place], 'each take is of a permit'), refused(fault));
+  return locked;
 }
 
 function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): SettlementAnswer | null {

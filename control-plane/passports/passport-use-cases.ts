@@ -36,6 +36,7 @@ export const issuePassportUseCase = {
     operation: 'issuePassport' | 'issuePassportUnattended' = 'issuePassport',
   ): Creation<IssuedPassport> => ({
     create: (tx) => issuePassport(tx, deps, caller, wanted),
+    readsFirst: true,
     render: (issued) => renderIssuedPassport(issued.passport, issued),
     audit: ({ passport }) => ({
       operation,

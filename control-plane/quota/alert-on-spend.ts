@@ -29,21 +29,36 @@ import {
  * transactions share, locked in the order of their key until the transaction ends; of all rows only quota
  * windows may be locked after them.
  */
-export async function alertOnSpend(
+async function alertOnSpend(
   tx: Transaction,
   deps: Pick<BaseDeps, 'random'>,
-  records: readonly AttestationRecord[],
+  { records, limits }: { readonly records: readonly AttestationRecord[]; readonly limits: SpendLimits },
 ): Promise<void> {
-  const spending = records.filter(isSpending);
-  if (spending.length === 0) return;
-  const limits = await findSpendLimits(tx, spending);
-  const sums = [...addUp(spending, limits).values()];
+  const sums = [...addUp(records.filter(isSpending), limits).values()];
   if (sums.length === 0) return;
   const passed = await addToWindows(tx, sums);
   const alerts = passed.map(({ place, spent }) =>
     alertOf(must(sums[place], 'what has passed was added'), spent),
   );
   await emitEvents(tx, deps, alerts);
+}
+
+type SpendLimits = ReadonlyMap<string, readonly SpendLimit[]>;
+
+/** What `records` may draw on is looked up here; `add` counts those of them that count. */
+export async function findSpending(
+  tx: Transaction,
+  records: readonly AttestationRecord[],
+): Promise<{
+  readonly add: (
+    tx: Transaction,
+    deps: Pick<BaseDeps, 'random'>,
+    counted: readonly AttestationRecord[],
+  ) => Promise<void>;
+}> {
+  const spending = records.filter(isSpending);
+  const limits = spending.length === 0 ? new Map() : await findSpendLimits(tx, spending);
+  return { add: (addTx, deps, counted) => alertOnSpend(addTx, deps, { records: counted, limits }) };
 }
 
 type SpendingRecord = AttestationRecord & {
@@ -67,10 +82,7 @@ interface WindowSum extends SpentOfWindow {
   latestMs: UnixMillis;
 }
 
-function addUp(
-  spending: readonly SpendingRecord[],
-  limits: ReadonlyMap<string, readonly SpendLimit[]>,
-): ReadonlyMap<string, WindowSum> {
+function addUp(spending: readonly SpendingRecord[], limits: SpendLimits): ReadonlyMap<string, WindowSum> {
   const sums = new Map<string, WindowSum>();
   for (const { gateId, passportId, amountMicroUsd, timestampMs } of spending) {
     const ofGate = gateId === null ? undefined : limits.get(gateId);

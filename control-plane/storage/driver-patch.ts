@@ -16,6 +16,9 @@ const repairs: readonly (readonly [file: string, line: string])[] = [
   ['connection.js', 'return (sent.remove(q), queryError(q, error), true)'],
   ['index.js', '? q.reject(lost)'],
   ['index.js', 'function onrefused(query) {'],
+  ['connection.js', '? (delete statements[query.signature], errored(errorResponse))'],
+  ['index.js', "const isEager = options.startsWith('eager ')"],
+  ['index.js', "if (ended.command === 'ROLLBACK')"],
 ];
 
 /**

@@ -45,6 +45,9 @@ export function passThroughPooler(sql: Database): void {
 
 export const passesThroughPooler = (sql: Database): boolean => throughPoolers.has(sql);
 
+/** See beginReading. A word of our patch of the driver. */
+export const eagerly = 'eager';
+
 /**
  * Names the isolation of each transaction as it begins, so that the default of the database, the role or a
  * session does not count. One that names its own keeps it.
@@ -56,8 +59,9 @@ export function pinTransactions(sql: Database): void {
     work?: (tx: Transaction) => Promise<T>,
   ) => {
     const [modes, run] = typeof options === 'string' ? [options, work] : ['', options];
+    const isEager = modes === eagerly;
     const isolation = /isolation level/i.test(modes) ? '' : 'ISOLATION LEVEL READ COMMITTED ';
-    return begin(`${isolation}${modes}`, (tx) => {
+    return begin(isEager ? `${eagerly} ${isolation}` : `${isolation}${modes}`, (tx) => {
       const settings = throughPoolers.get(sql);
       // Travels with the first statement of the work; where it fails, the driver fails the transaction.
       if (settings !== undefined)

@@ -1,4 +1,5 @@
 import type { Database, Transaction } from '../base/database.ts';
+import { eagerly } from './session-settings.ts';
 
 type Results<Parts extends readonly unknown[]> = {
   -readonly [Place in keyof Parts]: Awaited<Parts[Place]>;
@@ -40,4 +41,24 @@ export async function readTogether<Queries extends readonly PromiseLike<unknown>
   // A query of the driver is sent when somebody waits for it.
   for (const query of queries) rows.push(await query);
   return rows as Results<Queries>;
+}
+
+/**
+ * A transaction whose BEGIN travels with its first statements. They only read or lock, and set what ends with
+ * the transaction: where BEGIN failed they would be done outside of it, and then nothing more is.
+ */
+export const beginReading = <T>(sql: Database, work: (tx: Transaction) => Promise<T>): Promise<T> =>
+  // The driver answers what an array of promises answers, and ours answer none.
+  sql.begin(eagerly, work) as Promise<T>;
+
+/**
+ * The last statement of a transaction, whose answer nobody waits for: it travels with the COMMIT. Where it
+ * fails there, the COMMIT rolls back, and the transaction fails as it does with any other. What fails before
+ * it is sent is thrown here.
+ */
+export async function sendWithCommit(last: () => Promise<unknown>): Promise<void> {
+  const answered = last();
+  // The driver sends at the end of a turn.
+  await Promise.race([answered, new Promise((resolve) => setImmediate(resolve))]);
+  answered.catch(() => undefined);
 }

@@ -5,6 +5,7 @@ import type { Change, ChangeEntry } from '../../shared/wire/sync-schema.ts';
 import { signChange } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { beginReading } from '../storage/together.ts';
 
 type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 
@@ -13,6 +14,11 @@ type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
  * committed.
  */
 export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
+
+export interface Beginning {
+  /** What `work` sends before it waits only reads or locks, and so travels with the BEGIN. Default: no. */
+  readonly readsFirst?: boolean;
+}
 
 /**
  * A transaction whose changes sidecars must see (ARCHITECTURE.md, "The change feed"): what `work` writes and
@@ -31,9 +37,10 @@ export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
 export async function changeTransaction<T>(
   deps: ChangeDeps,
   work: (tx: Transaction, change: WriteChange) => Promise<T>,
+  { readsFirst = false }: Beginning = {},
 ): Promise<T> {
   const entries: ChangeEntry[] = [];
-  const { result } = await deps.sql.begin(async (tx) => {
+  const inTransaction = async (tx: Transaction) => {
     let lockedLast: FeedId | null = null;
     const change: WriteChange = async (feedId, what) => {
       assert(
@@ -47,7 +54,10 @@ export async function changeTransaction<T>(
     };
     // In an object, because postgres.js would await the elements of an array.
     return { result: await work(tx, change) };
-  });
+  };
+  const { result } = await (readsFirst
+    ? beginReading(deps.sql, inTransaction)
+    : deps.sql.begin(inTransaction));
   for (const entry of entries) deps.bus.publish(feedChannel(entry.feed_id), JSON.stringify(entry));
   return result;
 }

@@ -25,16 +25,16 @@ export async function distantDatabase(
       folder === null
         ? dial(Number(target.port), target.hostname)
         : dial(join(folder, `.s.PGSQL.${target.port || 5432}`));
+    // Of what was sent last: what is sent before an answer has come back travels beside it.
     let hasAnswered = true;
     near.on('data', () => {
       if (hasAnswered) journeys += 1;
       hasAnswered = false;
     });
-    far.on('data', () => {
+    passLater(near, far, eachWayMs);
+    passLater(far, near, eachWayMs, () => {
       hasAnswered = true;
     });
-    passLater(near, far, eachWayMs);
-    passLater(far, near, eachWayMs);
     for (const socket of [near, far]) {
       open.add(socket.setNoDelay(true));
       socket.on('error', () => undefined).on('close', () => open.delete(socket));

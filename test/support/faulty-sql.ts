@@ -39,8 +39,10 @@ export function faultyDatabase(
     sql: new Proxy(sql, {
       get: (target, name) => {
         if (name !== 'begin') return Reflect.get(target, name);
-        return async (work: (tx: Transaction) => Promise<unknown>) => {
-          const result = await target.begin((tx) => work(failing(tx)));
+        return async (...given: unknown[]) => {
+          const work = given.at(-1) as (tx: Transaction) => Promise<unknown>;
+          const modes = given.length > 1 ? String(given[0]) : '';
+          const result = await target.begin(modes, (tx) => work(failing(tx)));
           if (failAt === 0) throw new Error('the connection broke while the commit was answered');
           return result;
         };

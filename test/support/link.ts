@@ -60,9 +60,17 @@ export async function linkTo(port: number, { eachWayMs = 0 } = {}): Promise<Link
   };
 }
 
-/** In their order: what came later is never passed on earlier. */
-export function passLater(from: Socket, to: Socket, afterMs: number): void {
-  const pass = (bytes: Buffer) => void (to.writable && to.write(bytes));
+/** In their order: what came later is never passed on earlier. `onPassed` comes before each write. */
+export function passLater(
+  from: Socket,
+  to: Socket,
+  afterMs: number,
+  onPassed = (): void => undefined,
+): void {
+  const pass = (bytes: Buffer) => {
+    onPassed();
+    if (to.writable) to.write(bytes);
+  };
   from.on('data', (bytes: Buffer) => {
     if (afterMs === 0) pass(bytes);
     else setTimeout(pass, afterMs, bytes);
