@@ -61,12 +61,7 @@ export async function linkTo(port: number, { eachWayMs = 0 } = {}): Promise<Link
 }
 
 /** In their order: what came later is never passed on earlier. `onPassed` comes before each write. */
-export function passLater(
-  from: Socket,
-  to: Socket,
-  afterMs: number,
-  onPassed = (): void => undefined,
-): void {
+export function passLater(from: Socket, to: Socket, afterMs: number, onPassed = (): void => undefined): void {
   const pass = (bytes: Buffer) => {
     onPassed();
     if (to.writable) to.write(bytes);
