@@ -416,6 +416,16 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const call = await goodCall(id);
     return api.call({ ...call, headers: { ...call.headers, 'content-encoding': 'gzip' } });
   },
+  // A good call of this operation logs in once more, and a user has so many sessions and no more.
+  'endSession unsupported_media_type': async () => {
+    const call = await goodCall('getSession');
+    return api.call({
+      ...call,
+      method: 'DELETE',
+      url: `/v1/sessions/sess_${'0'.repeat(26)}`,
+      headers: { ...call.headers, 'content-encoding': 'gzip' },
+    });
+  },
   'checkGateBatch body_too_large': withBody(' '.repeat(limits.batchBodyBytesMax + 1)),
   invalid_request: async ({ id, path, method }) => {
     const call = await goodCall(id);

@@ -143,7 +143,7 @@ describe('the ground of a spool', () => {
   /** Root in a container may not be allowed to mount: then the test fails, and says why. */
   it('a volume smaller than a segment fills up, recovers when it is shipped, and readiness does not flap', async () => {
     const dataDir = newFolder();
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'tmpfs', dataDir]);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k,mode=0700', 'tmpfs', dataDir]);
     try {
       const sidecar = await world.startSidecar({ DATA_DIR: dataDir });
       const changes: number[] = [];
