@@ -3,8 +3,8 @@ import { findDebianPostgres, makeOwnedDatabase, startDebianPostgres } from './de
 import { freePort, leaveCoreToOthers, pinTree } from './programs.ts';
 
 /**
- * Which PostgreSQL is measured: the one of Debian's package over TCP, with its default settings, as most users
- * run it; or the embedded one over a Unix socket.
+ * Which PostgreSQL is measured: the one of Debian's package over TCP, with its default settings, as most
+ * users run it; or the embedded one over a Unix socket.
  */
 export type DatabaseKind = 'debian' | 'embedded';
 

@@ -46,7 +46,7 @@ const journeysMax: Readonly<Record<string, number>> = {
   permit: 8,
   'look-up': 6,
   suspend: 11,
-  ingest: 13,
+  ingest: 14,
   check: 13,
 };
 
