@@ -83,7 +83,7 @@ export function installAuth(
     return { key, caller };
   };
   app.addHook('onRequest', async (request, reply) => {
-    if (request.is404 || lacksPathParameter(request)) throw new ApiError('route_not_found');
+    if (request.is404 || lacksLastId(request)) throw new ApiError('route_not_found');
     const { headers, method } = request;
     const { scope, oneOfScopes, credential, beginsSession } = request.routeOptions.config;
     if (beginsSession === true) refuseCrossSite(headers, origin);
@@ -114,8 +114,12 @@ export function installAuth(
   });
 }
 
-/** The router takes `/v1/gates/` for `/v1/gates/:id`. Only what a wildcard stands for may be empty. */
-const lacksPathParameter = ({ params }: FastifyRequest): boolean =>
+/**
+ * The router takes `/v1/gates/` for `/v1/gates/:id`. What a wildcard stands for may be empty, and an empty id
+ * before the end is one that nothing has, at both programs.
+ */
+const lacksLastId = ({ params, url }: FastifyRequest): boolean =>
+  /\/(?:\?|$)/.test(url) &&
   Object.entries(params ?? {}).some(([name, value]) => name !== '*' && value === '');
 
 /**

@@ -46,7 +46,6 @@ const broken: readonly (readonly [what: string, code: ErrorCode, bytes: string])
   ['an encoded path that climbs', 'invalid_request', get('/docs/static/%2e%2e/%2e%2e/package.json')],
   ['an empty segment', 'route_not_found', get('//v1//gates')],
   ['an empty id', 'route_not_found', get('/v1/gates/')],
-  ['an empty id before the end', 'route_not_found', get('/v1/gates//catalog')],
   ['no path', 'invalid_request', get('')],
   ['a space in the path', 'invalid_request', get('/v1/gates/a b')],
   [
