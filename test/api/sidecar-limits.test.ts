@@ -57,6 +57,10 @@ describe('limits over two sidecars', () => {
     const gate = { rate_limits: { requests_per_day: 1 }, spend_limits: { daily_usd: 1_000 } };
     const { gateId, token } = await pair.setUp({ gate });
     expect((await check(0, gateId, token, ofDollars(1))).body.decision).toBe('PERMIT');
+    // Until its record is shipped the unit counts as lent at the other sidecar, and not as used.
+    await until(async () => (await check(1, gateId, token, ofDollars(150))).body['used'] === 1, {
+      what: 'the record of the PERMIT',
+    });
     for (const i of [0, 1, 1, 0]) {
       const { body } = await check(i, gateId, token, ofDollars(150));
       expect(body).toMatchObject({ reason: 'rate_limit_exceeded', limit: 1, used: 1, requested: 1 });
