@@ -30,12 +30,18 @@ afterAll(async () => {
   await distant?.close();
 });
 
-/** Of the second of two calls: the first one prepares the statements. */
+/**
+ * The least of several calls, behind two that prepare the statements: on a busy machine what is sent together
+ * may leave it a journey apart.
+ */
 async function journeysOf(call: () => Promise<{ readonly status: number }>): Promise<number> {
-  for (const _ of [1, 2]) expect((await call()).status).toBeLessThan(300);
-  const before = distant.journeys;
-  expect((await call()).status).toBeLessThan(300);
-  return distant.journeys - before;
+  const counts: number[] = [];
+  for (let calls = 0; calls < 7; calls += 1) {
+    const before = distant.journeys;
+    expect((await call()).status).toBeLessThan(300);
+    counts.push(distant.journeys - before);
+  }
+  return Math.min(...counts.slice(2));
 }
 
 /** Fewer are welcome: then the bound goes down with them. Each is 20 ms where the database is so far away. */
@@ -46,7 +52,7 @@ const journeysMax: Readonly<Record<string, number>> = {
   permit: 8,
   'look-up': 6,
   suspend: 11,
-  ingest: 14,
+  ingest: 13,
   check: 13,
 };
 
