@@ -9,6 +9,7 @@ import { type TestCa, testCa } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { type TestRedis, testRedisWith } from '../support/redis.ts';
+import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -140,6 +141,7 @@ describe('a Redis with TLS', () => {
   let tlsPort: number;
   beforeAll(async () => {
     folder = temporaryFolder();
+    await sharedService('openssl');
     ca = testCa(folder.path);
     other = testCa(folder.path, 'other');
     const server = ca.issue('redis', ['DNS:localhost', 'IP:::1']);

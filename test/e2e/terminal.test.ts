@@ -61,7 +61,7 @@ describe('SIGHUP', () => {
     const own = await testDatabase({ isEmpty: true });
     const { env, sidecar } = await allInOne('terminal', own.url);
     const args = ['-c', terminalScript, process.execPath, command, 'start'];
-    const terminal = spawn('python3', args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
+    const terminal = spawn(await sharedService('python3'), args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
     const printed = text(terminal.stdout);
     await until(() => isReady(sidecar), { what: 'everything is ready' });
     terminal.stdin.end();

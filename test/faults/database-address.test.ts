@@ -9,6 +9,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { type Authority, authority } from '../support/authority.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
+import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Debian's PostgreSQL with the certificates of an authority of our own. */
@@ -21,6 +22,7 @@ let byName: DebianPostgres;
 let plain: DebianPostgres;
 
 beforeAll(async () => {
+  await sharedService('openssl');
   trusted = authority(folder.path, 'trusted');
   stranger = authority(folder.path, 'stranger');
   const startWith = (...names: readonly string[]) => {

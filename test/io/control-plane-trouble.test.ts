@@ -9,6 +9,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { testCa } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
+import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const servers: Server[] = [];
@@ -119,6 +120,7 @@ describe('the certificate of a control plane', () => {
   afterAll(() => folder?.remove());
 
   it('by an unknown CA is named with the setting that names one', async () => {
+    await sharedService('openssl');
     const { cert, key } = testCa(folder.path).issue('control-plane', ['IP:127.0.0.1']);
     const options = { cert: readFileSync(cert), key: readFileSync(key) };
     const port = await portOf(createTlsServer(options, send(200, '{}')));

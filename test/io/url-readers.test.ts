@@ -8,6 +8,7 @@ import { expect, it } from 'vitest';
 import { parseUrlHost } from '../../shared/wire/domain.ts';
 import { nastyUrls } from '../support/nasty-urls.ts';
 import { runs } from '../support/runs.ts';
+import { sharedService } from '../support/shared-services.ts';
 
 const withoutDot = (host: string) => host.replace(/\.$/, '').toLowerCase();
 const sameHost = (host: string | null): string | null =>
@@ -39,7 +40,9 @@ from urllib.parse import urlsplit
 from urllib.request import Request
 print(json.dumps([[urlsplit(u).hostname, Request(u).host.rsplit(':', 1)[0] if not Request(u).host.endswith(']') else Request(u).host] for u in json.load(sys.stdin)]))
 `;
-  const python = spawn('python3', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const python = spawn(await sharedService('python3'), ['-c', script], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   python.stdin.end(JSON.stringify(urls));
   const hosts: [string | null, string][] = JSON.parse(await text(python.stdout));
   expect(hosts).toHaveLength(urls.length);
@@ -69,7 +72,7 @@ it('curl goes to the host that was checked', async () => {
       ].join('\n'),
     )
     .join('\nnext\n');
-  const curl = promisify(execFile)('curl', ['-q', '-K', '-'], { timeout: 60_000 });
+  const curl = promisify(execFile)(await sharedService('curl'), ['-q', '-K', '-'], { timeout: 60_000 });
   curl.child.stdin?.end(config);
   // It ends with the code of the last transfer.
   await curl.catch(() => undefined);

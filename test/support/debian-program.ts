@@ -39,6 +39,8 @@ export const debianPrograms = {
   haproxy: { commands: ['haproxy'], package: 'haproxy', otherwise: '' },
   initdb: { commands: ['initdb'], package: 'postgresql', otherwise: '' },
   pgbouncer: { commands: ['pgbouncer'], package: 'pgbouncer', otherwise: '' },
+  openssl: { commands: ['openssl'], package: 'openssl', otherwise: '' },
+  curl: { commands: ['curl'], package: 'curl', otherwise: '' },
   wrk: { commands: ['wrk'], package: 'wrk', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
 
