@@ -39,13 +39,15 @@ it('appends nothing more after a broken invariant in the appender, and /readyz s
   expect(row?.n).toBe(1);
 });
 
-it('goes on after a broken invariant in what hangs on a record: only its own batch fails', async () => {
+it('goes on after a fault in what hangs on a record: only its own batch fails', async () => {
   const passport = await api.issuePassport();
   const gate = await api.createGate();
   const sidecar = await connectSidecar(api);
-  // What another version of this program may have stored.
-  await api.deps.sql`
-    UPDATE gates SET constraints = '{"spend_limits": {"daily_usd": 10, "weekly_usd": 50}}' WHERE gate_id = ${gate.gate_id}`;
+  await api.deps.sql.unsafe(`
+    CREATE FUNCTION break_use() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'what a test breaks'; END $$;
+    CREATE TRIGGER break_use BEFORE INSERT OR UPDATE ON gate_use FOR EACH ROW
+    WHEN (NEW.gate_id = '${gate.gate_id}') EXECUTE FUNCTION break_use()`);
   const spending = recordOf(
     api,
     { gateId: gate.gate_id, passport },
