@@ -25,7 +25,7 @@ Exit code: 0 when every row came to its end, 1 when one failed, 2 for a wrong co
 const options: readonly string[] = ['--quick', '--embedded'];
 const rounds = { full: 12, quick: 6 } as const;
 
-/** `words`: what follows \`compare\` on the command line. Returns the exit code. */
+/** `words`: what follows `compare` on the command line. Returns the exit code. */
 export async function compare(
   words: readonly string[],
   { say, print }: { readonly say: (line: string) => void; readonly print: (text: string) => void },

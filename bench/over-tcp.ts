@@ -33,7 +33,7 @@ interface Output {
   readonly print: (text: string) => void;
 }
 
-/** `words`: what follows \`tcp\` on the command line. Returns the exit code. */
+/** `words`: what follows `tcp` on the command line. Returns the exit code. */
 export async function overTcp(words: readonly string[], output: Output): Promise<number> {
   const asked = askedOf(words);
   if (asked === null) {
