@@ -9,18 +9,18 @@ import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import { isIdentity } from '../shared/wire/request-headers.ts';
-import { authzenConfiguration } from './authzen/configuration.ts';
-import { echoRequestId } from './authzen/echo-request-id.ts';
-import { evaluate } from './authzen/evaluate.ts';
-import { checkBatch } from './enforce/check-batch.ts';
-import type { Enforcer } from './enforce/enforce.ts';
-import type { KeptBodies } from './enforce/kept-bodies.ts';
-import { refuseWhereDisowned } from './enforce/refuse-where-disowned.ts';
-import { type ErrorReply, errorReply, jsonReply, textReply } from './enforce/replies.ts';
-import type { Turns } from './enforce/turns.ts';
-import { errorAnswer } from './forward-auth/answer.ts';
-import { ForwardAuth, type ForwardAuthSettings } from './forward-auth/forward-auth.ts';
-import { lacksMethod } from './forward-auth/read-context.ts';
+import { authzenConfiguration } from './intake/authzen/configuration.ts';
+import { echoRequestId } from './intake/authzen/echo-request-id.ts';
+import { evaluate } from './intake/authzen/evaluate.ts';
+import { checkBatch } from './intake/batch.ts';
+import type { Enforcer } from './settle/asking.ts';
+import type { KeptBodies } from './intake/kept-bodies.ts';
+import { refuseWhereDisowned } from './decide/refuse-where-disowned.ts';
+import { type ErrorReply, errorReply, jsonReply, textReply } from './decide/replies.ts';
+import type { Turns } from './intake/turns.ts';
+import { errorAnswer } from './intake/forward-auth/answer.ts';
+import { ForwardAuth, type ForwardAuthSettings } from './intake/forward-auth/forward-auth.ts';
+import { lacksMethod } from './intake/forward-auth/read-context.ts';
 import { KnownRoutes } from './http/known-routes.ts';
 import { isAuthzenPath, isForwardAuthPath, type Route, streamPath } from './http/routes.ts';
 import type {
@@ -34,8 +34,8 @@ import type {
   Upgrade,
 } from './http/server.ts';
 import { type Observed, readinessOf } from './operations/readiness.ts';
-import { handshakeHeaders } from './stream/handshake.ts';
-import type { Streams } from './stream/streams.ts';
+import { handshakeHeaders } from './intake/stream/handshake.ts';
+import type { Streams } from './intake/stream/streams.ts';
 import type { PassportVerifier } from './verify/verifier.ts';
 
 export interface SidecarAppDeps {

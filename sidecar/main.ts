@@ -7,7 +7,7 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
 import type { SidecarSettings } from '../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
-import { errorReply } from './enforce/replies.ts';
+import { errorReply } from './decide/replies.ts';
 import { chooseServer } from './http/choose-server.ts';
 import type { ServerPort } from './http/server.ts';
 import { startFromSettings } from './startup/from-settings.ts';

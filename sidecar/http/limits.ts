@@ -15,7 +15,7 @@ export const httpLimits = {
   streamMessageBytesMax: 128 * 1024,
   /**
    * Bodies of over `limits.bodyBytesMax` of which a part has come, of all requests of a listener: as much as
-   * those that came whole and wait may be (enforceLimits.keptBytesMax).
+   * those that came whole and wait may be (intakeLimits.keptBytesMax).
    */
   largeBodiesBytesMax: 64 * 1024 * 1024,
   /** Addresses of gates that are remembered, about 0.3 MB. */

@@ -2,7 +2,7 @@ import { readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import { streamLimits } from '../../sidecar/stream/limits.ts';
+import { streamLimits } from '../../sidecar/intake/stream/limits.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { answer } from '../support/raw-handshake.ts';
 import { turns } from '../support/raw-http.ts';

@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { fateOf } from '../../sidecar/enforce/settlement-outcome.ts';
+import { fateOf } from '../../sidecar/settle/settlement-outcome.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';

@@ -6,8 +6,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { errorReply } from '../../sidecar/enforce/replies.ts';
-import { Turns } from '../../sidecar/enforce/turns.ts';
+import { errorReply } from '../../sidecar/decide/replies.ts';
+import { Turns } from '../../sidecar/intake/turns.ts';
 import { httpLimits } from '../../sidecar/http/limits.ts';
 import type {
   RequestHead,
@@ -16,9 +16,9 @@ import type {
   StreamSocket,
   Upgrade,
 } from '../../sidecar/http/server.ts';
-import { handshakeHeaders } from '../../sidecar/stream/handshake.ts';
-import { streamLimits } from '../../sidecar/stream/limits.ts';
-import { Streams, type StreamsDeps } from '../../sidecar/stream/streams.ts';
+import { handshakeHeaders } from '../../sidecar/intake/stream/handshake.ts';
+import { streamLimits } from '../../sidecar/intake/stream/limits.ts';
+import { Streams, type StreamsDeps } from '../../sidecar/intake/stream/streams.ts';
 import { turns } from '../support/raw-http.ts';
 import { adapters, request, type ServerUnderTest, start, stopAll } from '../support/server-under-test.ts';
 import { until } from '../support/until.ts';

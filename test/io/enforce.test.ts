@@ -17,9 +17,9 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import { noConstraints } from '../../shared/wire/constraints.ts';
 import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
 import type { RecordOwner } from '../../sidecar/attest/spool.ts';
-import { type Enforcer, enforcer } from '../../sidecar/enforce/enforce.ts';
-import { enforceLimits } from '../../sidecar/enforce/limits.ts';
-import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/enforce/settlements.ts';
+import { type Enforcer, enforcer } from '../../sidecar/settle/asking.ts';
+import { settleLimits } from '../../sidecar/settle/limits.ts';
+import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/settlements.ts';
 import type { Reply, RequestHead } from '../../sidecar/http/server.ts';
 import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
@@ -590,7 +590,7 @@ describe('the enforcer', () => {
         for (const sent of world.settling.slice(from)) sent.onOutcome(waiting);
       };
       world.world.outcome = crowd ?? null;
-      const many = Array.from({ length: enforceLimits.retries.waitingMax }, ask);
+      const many = Array.from({ length: settleLimits.retries.waitingMax }, ask);
       passing(0);
       world.world.outcome = other ?? null;
       const one = ask();
@@ -602,7 +602,7 @@ describe('the enforcer', () => {
       await until(() => isAsked() || bodies(one).length > 0, { what: 'the other asks again' });
       expect(bodies(one)).toEqual([]);
       expect(many.filter((each) => bodies(each).length === 0)).toHaveLength(
-        enforceLimits.retries.waitingPerOwnerMax,
+        settleLimits.retries.waitingPerOwnerMax,
       );
       passing(sentBefore + 1);
     });

@@ -14,13 +14,13 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
-import { authenticator, type Caller } from '../../sidecar/enforce/callers.ts';
-import { decideRequest, recordDecision, type SectionDeps } from '../../sidecar/enforce/decide-request.ts';
-import { enforceLimits } from '../../sidecar/enforce/limits.ts';
-import { OpenRequest } from '../../sidecar/enforce/open-request.ts';
-import { PlainPermits } from '../../sidecar/enforce/plain-permits.ts';
-import { DecisionReply } from '../../sidecar/enforce/replies.ts';
-import { ScanBudget } from '../../sidecar/enforce/scan-budget.ts';
+import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
+import { decideRequest, recordDecision, type SectionDeps } from '../../sidecar/decide/section.ts';
+import { decideLimits } from '../../sidecar/decide/limits.ts';
+import { OpenRequest } from '../../sidecar/decide/check.ts';
+import { PlainPermits } from '../../sidecar/decide/plain-permits.ts';
+import { DecisionReply } from '../../sidecar/decide/replies.ts';
+import { ScanBudget } from '../../sidecar/decide/scan-budget.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { runs } from '../support/runs.ts';
@@ -317,21 +317,21 @@ it('gives the answers and the records of the general way, and takes every reques
 it('remembers a bounded number of permissions of a gate, and records those it has forgotten as well', async () => {
   const short = new World();
   const general = new World();
-  const { outcomesPerGateMax } = enforceLimits;
+  const { outcomesMax } = decideLimits;
   const keyed = (place: number): Extract<Step, { kind: 'request' }> => ({
     kind: 'request',
     passport: passports.findIndex(({ permissions }) => permissions.has('orders:*')),
     gate: 1,
     members: { permission_key: `orders:made_up_${place}`, amount: 30, domain: 'api.example.com' },
   });
-  const places = [...Array(outcomesPerGateMax).keys(), 0, outcomesPerGateMax, 0];
+  const places = [...Array(outcomesMax).keys(), 0, outcomesMax, 0];
   for (const place of places) {
     const { opened, request: facts, passport } = short.open(keyed(place));
     expect(short.permits.permit(opened, facts, passport, short.deps.clock.monotonic())).toBe(true);
     expect(general.decide(general.open(keyed(place)).opened)).toMatchObject({ isPlainPermit: true });
   }
   expect(short.records).toEqual(general.records);
-  const [first, again, later] = [0, outcomesPerGateMax, outcomesPerGateMax + 2].map(
+  const [first, again, later] = [0, outcomesMax, outcomesMax + 2].map(
     (at) => short.outcomes[at],
   );
   expect(again, 'while there is room').toBe(first);

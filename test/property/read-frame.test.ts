@@ -5,8 +5,8 @@ import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import type { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { isCheckCall } from '../../shared/wire/check.ts';
-import { asciiOf } from '../../sidecar/enforce/parse-body.ts';
-import { nameFrame, readAnyFrame, readFrame } from '../../sidecar/stream/read-frame.ts';
+import { asciiOf } from '../../sidecar/intake/read-check.ts';
+import { nameFrame, readAnyFrame, readFrame } from '../../sidecar/intake/stream/read-frame.ts';
 import { runs } from '../support/runs.ts';
 
 const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));

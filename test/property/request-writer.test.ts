@@ -7,8 +7,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseCheckBody, parseRequestFacts } from '../../shared/wire/check.ts';
 import { assertSafeJson, parseJsonText } from '../../shared/wire/json.ts';
-import { plainRequest } from '../../sidecar/embedded/plain-request.ts';
-import { readCheck } from '../../sidecar/enforce/parse-body.ts';
+import { plainRequest } from '../../sidecar/intake/in-process/plain-request.ts';
+import { readCheck } from '../../sidecar/intake/read-check.ts';
 import { runs } from '../support/runs.ts';
 import { aPassport } from '../unit/decision/samples.ts';
 

@@ -1,4 +1,4 @@
-import type { TurnBudget, Turns, Worker } from '../../sidecar/enforce/turns.ts';
+import type { TurnBudget, Turns, Worker } from '../../sidecar/intake/turns.ts';
 
 /** Has all the time of the turns that there are, until it is over. */
 export function keepBusy(turns: Turns): { isOver: boolean } {

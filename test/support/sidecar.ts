@@ -14,7 +14,7 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import { teardown } from '../../shared/runtime/teardown.ts';
 import { embed } from '../../sidecar/embedded/embed.ts';
 import type { EmbeddedAgentTrust } from '../../sidecar/embedded/start-embedded.ts';
-import type { ForwardAuthSettings } from '../../sidecar/forward-auth/forward-auth.ts';
+import type { ForwardAuthSettings } from '../../sidecar/intake/forward-auth/forward-auth.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import type { ServerPort } from '../../sidecar/http/server.ts';
 import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';

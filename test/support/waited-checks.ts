@@ -8,11 +8,11 @@ import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
-import { ChecksInOrder, type InOrderDeps } from '../../sidecar/enforce/checks-in-order.ts';
-import { KeptBodies } from '../../sidecar/enforce/kept-bodies.ts';
-import type { OpenRequest, OpenRequestHead } from '../../sidecar/enforce/open-request.ts';
-import { errorReply } from '../../sidecar/enforce/replies.ts';
-import { Turns } from '../../sidecar/enforce/turns.ts';
+import { ChecksInOrder, type InOrderDeps } from '../../sidecar/intake/several-checks.ts';
+import { KeptBodies } from '../../sidecar/intake/kept-bodies.ts';
+import type { OpenRequest, OpenRequestHead } from '../../sidecar/decide/check.ts';
+import { errorReply } from '../../sidecar/decide/replies.ts';
+import { Turns } from '../../sidecar/intake/turns.ts';
 import { heapBytesWhenOld, heapBytesWithoutYoung } from './heap-bytes.ts';
 import { keepBusy } from './keep-busy.ts';
 

@@ -4,7 +4,7 @@ import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { Scope } from '../../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
-import { authenticator, type Caller } from '../../../sidecar/enforce/callers.ts';
+import { authenticator, type Caller } from '../../../sidecar/decide/callers.ts';
 
 const random = systemRandom();
 const now = Date.UTC(2026, 0, 1) as UnixMillis;

@@ -11,12 +11,12 @@ import {
   ChecksInOrder,
   type InOrderDeps,
   type ReadChecks,
-} from '../../../sidecar/enforce/checks-in-order.ts';
-import { KeptBodies } from '../../../sidecar/enforce/kept-bodies.ts';
-import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
-import type { OpenRequest, OpenRequestHead } from '../../../sidecar/enforce/open-request.ts';
-import { type CheckReply, errorReply } from '../../../sidecar/enforce/replies.ts';
-import { Turns } from '../../../sidecar/enforce/turns.ts';
+} from '../../../sidecar/intake/several-checks.ts';
+import { KeptBodies } from '../../../sidecar/intake/kept-bodies.ts';
+import { intakeLimits } from '../../../sidecar/intake/limits.ts';
+import type { OpenRequest, OpenRequestHead } from '../../../sidecar/decide/check.ts';
+import { type CheckReply, errorReply } from '../../../sidecar/decide/replies.ts';
+import { Turns } from '../../../sidecar/intake/turns.ts';
 import { keepBusy } from '../../support/keep-busy.ts';
 
 const requestId = 'req_01' as RequestId;
@@ -83,7 +83,7 @@ describe('checks that came in one body', () => {
   it('are decided a bounded number in each turn of the event loop', async () => {
     const { asked, begin } = ports();
     begin(many(80));
-    expect(asked).toHaveLength(enforceLimits.checksPerTurnMax);
+    expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
     while (asked.length < 80) await nextTurn();
     expect(asked).toEqual(numbers(80));
   });
@@ -91,7 +91,7 @@ describe('checks that came in one body', () => {
   it('are bounded together with those of other bodies', async () => {
     const { asked, begin } = ports();
     for (let n = 0; n < 10; n++) begin(many(8));
-    expect(asked).toHaveLength(enforceLimits.checksPerTurnMax);
+    expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
     while (asked.length < 80) await nextTurn();
     expect(asked).toEqual(numbers(10).flatMap(() => numbers(8)));
   });
@@ -132,7 +132,7 @@ describe('checks that came in one body', () => {
     const { deps, begin, asked, refusals } = ports();
     const busy = keepBusy(deps.turns);
     const body = Buffer.alloc(limits.batchBodyBytesMax);
-    const fits = enforceLimits.keptBytesMax / body.byteLength;
+    const fits = intakeLimits.keptBytesMax / body.byteLength;
     for (let n = 0; n < fits; n++) begin([check(n)], { body });
     expect(refusals).toEqual([]);
     begin([check('too many')], { body });
@@ -148,7 +148,7 @@ describe('checks that came in one body', () => {
   it('make way for others when their client has gone while they waited', async () => {
     const { deps, begin, asked } = ports();
     const busy = keepBusy(deps.turns);
-    const body = Buffer.alloc(enforceLimits.keptBytesMax);
+    const body = Buffer.alloc(intakeLimits.keptBytesMax);
     const gone = begin(many(3), { body });
     gone.isAborted = true;
     busy.isOver = true;
@@ -165,7 +165,7 @@ describe('checks that came in one body', () => {
     const responder = begin(many(80));
     responder.isAborted = true;
     for (let turn = 0; turn < 5; turn++) await nextTurn();
-    expect(asked).toHaveLength(enforceLimits.checksPerTurnMax);
+    expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
   });
 
   it('wait for the passports of all, and are answered in order whichever answer comes first', async () => {

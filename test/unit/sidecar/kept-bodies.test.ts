@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { KeptBodies, type KeptBody } from '../../../sidecar/enforce/kept-bodies.ts';
-import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
+import { KeptBodies, type KeptBody } from '../../../sidecar/intake/kept-bodies.ts';
+import { intakeLimits } from '../../../sidecar/intake/limits.ts';
 
-const { keptBytesMax, keptPlaceBytes, keptPlacesMax } = enforceLimits;
+const { keptBytesMax, keptPlaceBytes, keptPlacesMax } = intakeLimits;
 
 const textOf = ({ bytes }: KeptBody): string => bytes.toString('latin1');
 const placeOf = ({ bytes: { buffer, byteOffset } }: KeptBody): unknown[] => [buffer, byteOffset];

@@ -4,9 +4,9 @@ import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { DurationHistogram } from '../../../shared/runtime/duration-histogram.ts';
-import type { AnswerableRequest } from '../../../sidecar/enforce/open-requests.ts';
-import { trackOpenRequests } from '../../../sidecar/enforce/open-requests.ts';
-import { answerReply, type CheckReply } from '../../../sidecar/enforce/replies.ts';
+import type { AnswerableRequest } from '../../../sidecar/decide/open-checks.ts';
+import { trackOpenRequests } from '../../../sidecar/decide/open-checks.ts';
+import { answerReply, type CheckReply } from '../../../sidecar/decide/replies.ts';
 
 const permit = answerReply(
   {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
-import { ServiceRate } from '../../../sidecar/enforce/service-rate.ts';
+import { settleLimits } from '../../../sidecar/settle/limits.ts';
+import { ServiceRate } from '../../../sidecar/settle/service-rate.ts';
 
 /** Calls of `count` that take `callMs` each, one after the other. Returns when the last one ends. */
 function serve(
@@ -26,13 +26,13 @@ const busy = { calls: 10, count: 20, callMs: 20, isSaturated: true } as const;
 
 describe('the rate of settlements', () => {
   it('bounds nothing but their number until it was measured', () => {
-    expect(new ServiceRate().openMax(1_000)).toBe(enforceLimits.settlementsMax);
+    expect(new ServiceRate().openMax(1_000)).toBe(settleLimits.settlementsMax);
   });
 
   it('is not measured where nobody waits: what is done at leisure says nothing', () => {
     const rate = new ServiceRate();
     serve(rate, { ...busy, count: 1, calls: 100, fromMs: 0, isSaturated: false });
-    expect(rate.openMax(1_000)).toBe(enforceLimits.settlementsMax);
+    expect(rate.openMax(1_000)).toBe(settleLimits.settlementsMax);
   });
 
   it('lets as many be open as are settled in the time that is left, but for a reserve', () => {
@@ -46,8 +46,8 @@ describe('the rate of settlements', () => {
   it('never closes entirely: something has to be settled to measure', () => {
     const rate = new ServiceRate();
     serve(rate, { ...busy, count: 1, callMs: 1_000, fromMs: 0 });
-    expect(rate.openMax(1_000)).toBe(enforceLimits.settlementsOpenMin);
-    expect(rate.openMax(0)).toBe(enforceLimits.settlementsOpenMin);
+    expect(rate.openMax(1_000)).toBe(settleLimits.settlementsOpenMin);
+    expect(rate.openMax(0)).toBe(settleLimits.settlementsOpenMin);
   });
 
   it('follows a control plane that becomes slower, and faster again', () => {
@@ -64,7 +64,7 @@ describe('the rate of settlements', () => {
   it('is raised by what is settled at leisure, and never lowered', () => {
     const rate = new ServiceRate();
     const slowAtMs = serve(rate, { ...busy, calls: 50, callMs: 2_000, fromMs: 0 });
-    expect(rate.openMax(1_000)).toBe(enforceLimits.settlementsOpenMin);
+    expect(rate.openMax(1_000)).toBe(settleLimits.settlementsOpenMin);
     // A few at a time, with pauses: nobody waits for the next call.
     let nowMs = slowAtMs;
     const atLeisure = { count: 16, calls: 1, callMs: 10, isSaturated: false };

@@ -5,12 +5,12 @@ import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
-import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
+import { settleLimits } from '../../../sidecar/settle/limits.ts';
 import {
   type SettlementOutcome,
   settlements,
   type UnsentSettlement,
-} from '../../../sidecar/enforce/settlements.ts';
+} from '../../../sidecar/settle/settlements.ts';
 import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 
 const committed: SettlementAnswer = { kind: 'committed' };
@@ -299,10 +299,10 @@ describe('settlements', () => {
 
   it('are shed newest first where too many are open', async () => {
     const { send, kinds, made } = setUp();
-    for (let n = 0; n < enforceLimits.settlementsMax; n++) send('old');
+    for (let n = 0; n < settleLimits.settlementsMax; n++) send('old');
     send('new');
     await pass(0);
-    expect([kinds(), made.open]).toEqual([['new shed'], enforceLimits.settlementsMax]);
+    expect([kinds(), made.open]).toEqual([['new shed'], settleLimits.settlementsMax]);
   });
 
   it('are only as many as the control plane settles in their time, once that is known', async () => {

@@ -4,12 +4,12 @@ import type { ApiError } from '../../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { systemClock } from '../../../shared/runtime/clock.ts';
-import type { Caller } from '../../../sidecar/enforce/callers.ts';
-import type { OpenRequest } from '../../../sidecar/enforce/open-request.ts';
-import { errorReply } from '../../../sidecar/enforce/replies.ts';
-import { Turns } from '../../../sidecar/enforce/turns.ts';
-import { streamLimits } from '../../../sidecar/stream/limits.ts';
-import { Stream } from '../../../sidecar/stream/stream.ts';
+import type { Caller } from '../../../sidecar/decide/callers.ts';
+import type { OpenRequest } from '../../../sidecar/decide/check.ts';
+import { errorReply } from '../../../sidecar/decide/replies.ts';
+import { Turns } from '../../../sidecar/intake/turns.ts';
+import { streamLimits } from '../../../sidecar/intake/stream/limits.ts';
+import { Stream } from '../../../sidecar/intake/stream/stream.ts';
 
 const requestId = 'req_1' as RequestId;
 

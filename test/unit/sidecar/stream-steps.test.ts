@@ -4,12 +4,12 @@ import { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { systemClock } from '../../../shared/runtime/clock.ts';
-import type { Caller } from '../../../sidecar/enforce/callers.ts';
-import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
-import type { OpenRequest } from '../../../sidecar/enforce/open-request.ts';
-import { Turns } from '../../../sidecar/enforce/turns.ts';
-import { streamLimits } from '../../../sidecar/stream/limits.ts';
-import { Stream, type StreamDeps } from '../../../sidecar/stream/stream.ts';
+import type { Caller } from '../../../sidecar/decide/callers.ts';
+import { intakeLimits } from '../../../sidecar/intake/limits.ts';
+import type { OpenRequest } from '../../../sidecar/decide/check.ts';
+import { Turns } from '../../../sidecar/intake/turns.ts';
+import { streamLimits } from '../../../sidecar/intake/stream/limits.ts';
+import { Stream, type StreamDeps } from '../../../sidecar/intake/stream/stream.ts';
 
 const keyId = 'key_1' as ApiKeyId;
 const requestId = 'req_1' as RequestId;
@@ -62,7 +62,7 @@ it.each([
       }
     }
     await nextTurn();
-    expect(decided).toHaveLength(enforceLimits.checksPerTurnMax);
+    expect(decided).toHaveLength(intakeLimits.checksPerTurnMax);
     while (decided.length < 3 * (each + 1)) await nextTurn();
     const steps = (of: string, count: number) => Array.from({ length: count }, () => of);
     expect(decided).toEqual([

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../../shared/model/limits.ts';
-import { enforceLimits } from '../../../sidecar/enforce/limits.ts';
-import { type TurnBudget, Turns, type Worker } from '../../../sidecar/enforce/turns.ts';
+import { intakeLimits } from '../../../sidecar/intake/limits.ts';
+import { type TurnBudget, Turns, type Worker } from '../../../sidecar/intake/turns.ts';
 
-const whole = enforceLimits.checksPerTurnMax;
+const whole = intakeLimits.checksPerTurnMax;
 
 /** Takes so many checks a step until it has done all; says what it was given. */
 class Takes implements Worker {

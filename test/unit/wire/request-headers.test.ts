@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { isKnownTo, readIfMatch } from '../../../control-plane/http/entity-tag.ts';
 import { readCookie } from '../../../control-plane/sessions/cookies.ts';
 import { isIdentity, trimBlanks } from '../../../shared/wire/request-headers.ts';
-import { shownPassport } from '../../../sidecar/forward-auth/show-passport.ts';
-import { assertHandshake } from '../../../sidecar/stream/handshake.ts';
+import { shownPassport } from '../../../sidecar/intake/forward-auth/show-passport.ts';
+import { assertHandshake } from '../../../sidecar/intake/stream/handshake.ts';
 
 /** What JavaScript trims and HTTP does not, as bytes of a header. */
 const strange = ['\u00a0', '\u000b', '\u000c', '\ufeff', '\u2003'];

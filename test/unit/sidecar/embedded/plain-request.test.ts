@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { contentHash } from '../../../../shared/crypto/content-hash.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { assertSafeJson } from '../../../../shared/wire/json.ts';
-import { plainRequest } from '../../../../sidecar/embedded/plain-request.ts';
+import { plainRequest } from '../../../../sidecar/intake/in-process/plain-request.ts';
 
 const throughText = (value: unknown) => JSON.parse(JSON.stringify(value));
 

@@ -1,0 +1,92 @@
+import { isJsonObject, type JsonObject } from '../../../shared/crypto/json-object.ts';
+import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
+import { invalidRequest } from '../../../shared/errors/api-error.ts';
+import { limits } from '../../../shared/model/limits.ts';
+import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
+import { type CanonicalCheck, parseUncheckedBody } from '../read-check.ts';
+import { streamLimits } from './limits.ts';
+
+/** A frame whose id is known, so that whatever else is wrong with it can be answered under that id. */
+export interface NamedFrame {
+  readonly id: string;
+  readonly idJson: string;
+  /** The frame as it came, unread but for its id. */
+  readonly members: JsonObject;
+  readonly text: string;
+  /** See RequestWriter. */
+  readonly isPlain: boolean;
+}
+
+/**
+ * `message`: as it came, or its text where all of its characters are ASCII. Throws `invalid_json`, and
+ * `invalid_request` for a frame without an id of 1 to 64 characters.
+ */
+export function nameFrame(message: Buffer | string): NamedFrame {
+  const { value: members, text, isPlain } = parseUncheckedBody(message);
+  if (!isJsonObject(members)) throw invalidRequest('body', 'A frame must be an object.');
+  const { id } = members;
+  const isId = typeof id === 'string' && id.length >= 1 && id.length <= streamLimits.frameIdCharsMax;
+  if (!isId || !id.isWellFormed()) {
+    throw invalidRequest(
+      'id',
+      `id must be a string of 1 to ${streamLimits.frameIdCharsMax} characters, without lone surrogates.`,
+    );
+  }
+  // What is plain holds no character that JSON escapes.
+  return { id, idJson: isPlain ? `"${id}"` : JSON.stringify(id), members, text, isPlain };
+}
+
+/** What a frame asks, in the words of `POST /v1/gates/:id/check`. */
+export interface FrameCheck {
+  /** As in the URL, unchecked; null: as `/v1/enforce`. */
+  readonly gateId: string | null;
+  /** Null: whether `body` is a check is seen when it is decided. */
+  readonly check: CanonicalCheck | null;
+  /** What the body of `POST check` would be. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Throws `invalid_request` for JSON that no body may hold, and for a `gate_id` that is neither a string nor
+ * null. It may not be left out: a name with a typo must not turn into no gate.
+ */
+export function readFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck {
+  return readUsualFrame(frame, writer) ?? readAnyFrame(frame);
+}
+
+/** A frame that has its four members and is in order, in one walk; null: it may be another one. */
+function readUsualFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck | null {
+  const { members, text, isPlain } = frame;
+  const { gate_id: gateId, passport, request } = members;
+  let count = 0;
+  // Parsed JSON has no inherited members.
+  for (const _name in members) count++;
+  // With its id, which has been looked at, these are all.
+  if (count !== 4 || typeof passport !== 'string' || !isJsonObject(request)) return null;
+  if (gateId !== null && !isGateId(gateId)) return null;
+  if (!isPlain && !(passport.isWellFormed() && (gateId?.isWellFormed() ?? true))) return null;
+  const canonical = writer.write(request, { depth: 1, isPlain });
+  if (canonical === null) return null;
+  // What is plain stands in the text as it is, between quotation marks.
+  const gateChars = gateId === null ? 4 : gateId.length + 2;
+  const chars = usualMembers.length + frame.idJson.length + gateChars + passport.length + 2;
+  if (!writer.isWholeOf(text, { chars, members: count })) return null;
+  const call = { passport, request };
+  return { gateId, check: { call, canonical }, body: call };
+}
+
+const usualMembers = '{"id":,"gate_id":,"passport":,"request":}';
+
+/** The plain version of it. */
+export function readAnyFrame({ members, text }: Pick<NamedFrame, 'members' | 'text'>): FrameCheck {
+  assertSafeJson(members);
+  assertLossless(text, members);
+  const { id: _, gate_id: gateId, ...body } = members;
+  if (gateId !== null && !isGateId(gateId)) {
+    throw invalidRequest('gate_id', 'gate_id must be the id of a gate, or null for a check without one.');
+  }
+  return { gateId, check: null, body };
+}
+
+const isGateId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= limits.pathParamCharsMax;

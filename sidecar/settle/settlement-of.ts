@@ -1,0 +1,73 @@
+import { assert, must } from '../../shared/errors/assert.ts';
+import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
+import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { Attempt } from '../decide/check.ts';
+import type { UnsentSettlement } from './settlements.ts';
+
+export const lookUpOf = (
+  made: Attempt,
+  about: { readonly readerId: AttestationId; readonly short: readonly WindowInNeed[] },
+): UnsentSettlement => ({
+  kind: 'look_up',
+  ...settledRequest(made, about.readerId),
+  approval_id: made.request.approvalId,
+  short: about.short,
+});
+
+export const permitOf = (
+  made: Attempt,
+  { readerId, record }: { readonly readerId: AttestationId; readonly record: SpooledRecord },
+): UnsentSettlement => ({
+  kind: 'permit',
+  ...settledRequest(made, readerId),
+  record,
+  approval_id: made.request.approvalId,
+});
+
+export function suspendOf(
+  made: Attempt,
+  about: {
+    readonly readerId: AttestationId;
+    readonly approvalId: ApprovalId;
+    /** As it may be recorded. */
+    readonly permissionKey: PermissionKey | null;
+    readonly held: readonly LeaseReturn[];
+  },
+): UnsentSettlement {
+  const { decision } = made;
+  return {
+    kind: 'suspend',
+    ...settledRequest(made, about.readerId),
+    gate_id: must(made.gate, 'only a gate suspends').gateId,
+    approval_id: about.approvalId,
+    permission_key: about.permissionKey,
+    amount_micro_usd: decision.amountMicroUsd,
+    constraints_evaluated: decision.evaluated,
+    pii: decision.pii,
+    expires_in_ms: must(
+      decision.approvalExpiresInMs,
+      'a SUSPEND that opens an approval says how long it waits',
+    ),
+    held: about.held,
+  };
+}
+
+function settledRequest(
+  { gate, facts, request }: Attempt,
+  readerId: AttestationId,
+): Omit<SettledRequest, 'wanted_ms'> {
+  // What a refused token asks for is blocked at once.
+  assert(facts.kind === 'verified', 'only what a verified passport asks for is settled');
+  return {
+    passport_id: facts.passport.passportId,
+    token_hash: facts.passport.tokenHash,
+    gate_id: gate?.gateId ?? null,
+    gate_version: gate?.policyVersion ?? 0,
+    request_hash: request.requestHash,
+    idempotency_key: request.idempotencyKey,
+    reader_id: readerId,
+  };
+}

@@ -1,0 +1,404 @@
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
+import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { ControlPlaneError } from '../replica/control-plane-error.ts';
+import { settleLimits } from './limits.ts';
+import { ServiceRate } from './service-rate.ts';
+
+/** A settlement but for the time that is left to answer it, which is known when it is sent. */
+export type UnsentSettlement = {
+  [Kind in Settlement['kind']]: Omit<Extract<Settlement, { kind: Kind }>, 'wanted_ms'>;
+}[Settlement['kind']];
+
+/**
+ * What became of a settlement, besides what the control plane answers:
+ *
+ *   away     the control plane is known to be away, and the settlement never arrived there
+ *   shed     it never arrived: too many are open, or its time was over first
+ *   unknown  it was sent, and its time was over: it may have happened, or happen yet
+ *
+ * Also where the control plane says that it has not begun with a call, the call has arrived, and what is in
+ * between may deliver it once more: that is `unknown` in the end. Of a look-up that finds the control plane
+ * away after an attempt without an answer the outcome is `away` all the same: it settles nothing.
+ */
+export type SettlementOutcome = SettlementAnswer | { readonly kind: 'away' | 'shed' | 'unknown' };
+
+/** `isCertain` false: an attempt without an answer came before, and may still happen. */
+export type OnSettled = (outcome: SettlementOutcome, isCertain: boolean) => void;
+
+interface SettlementCount {
+  readonly kind: Settlement['kind'];
+  readonly outcome: SettlementOutcome['kind'];
+  readonly count: number;
+}
+
+/**
+ * Sends the settlements of this sidecar to the control plane (contract §5, §6 and §8). Those of an
+ * event-loop turn travel in one call; while `settleLimits.settlementCallsAtOnceMax` calls are in flight the
+ * others gather for the next, so that a call grows with the load. While fewer are in flight, but not none, a
+ * call waits until it has its share of what was open when the last one was answered. A call costs the control
+ * plane as much as some fifty settlements, and answered clients come again one by one: without this the
+ * first few of them would leave alone. With one or two clients nothing waits, and nothing waits for a call
+ * that takes much longer than others did. While the others are about to come again, a call takes no more than
+ * its share either: a large call would leave a small one, which is over long before the clients of the large
+ * one are back, and the control plane would have nothing to do until then.
+ *
+ *     queued ──call──> sent ──answer──> notified
+ *       │ ^             └──no answer──> queued again, uncertain
+ *       └─└── its time is over, or the control plane is away ──> notified
+ *
+ * How many are open follows the rate at which the control plane settles: one that could not be settled in
+ * time is shed when it comes, so that under any load those that were taken are answered, and nothing is left
+ * to do when the load ends.
+ *
+ * A look-up of a key waits while a permit with that key is on its way from here: before, it would find
+ * nothing.
+ */
+export interface Settlements {
+  /** Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. */
+  send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void;
+  /** Since the start. */
+  readonly counts: Iterable<SettlementCount>;
+  /** Queued and sent, now. */
+  readonly open: number;
+  /** Tells all that are open, and sends nothing any more. */
+  stop(): void;
+}
+
+export interface SettlementsDeps {
+  /**
+   * One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements.
+   */
+  readonly send: (settlements: readonly Settlement[], holder: string) => Promise<readonly SettlementAnswer[]>;
+  /** Whether the control plane is known to be away. */
+  readonly isAway: () => boolean;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+export function settlements(deps: SettlementsDeps): Settlements {
+  return new BatchedSettlements(deps);
+}
+
+interface Open {
+  readonly settlement: UnsentSettlement;
+  readonly holder: string;
+  /** The idempotency key with what it is scoped to. */
+  readonly key: string | null;
+  readonly untilMs: MonotonicMillis;
+  readonly onSettled: OnSettled;
+  /** An attempt got no answer. */
+  isUncertain: boolean;
+  isUnderWay: boolean;
+  /** An attempt has ended, and not with a connection that nobody accepted. */
+  hasArrived: boolean;
+  /** It is one of `#permits`. */
+  isCounted: boolean;
+}
+
+/** How often deadlines are looked at while anything is open. */
+const sweepMs = 20;
+
+class BatchedSettlements implements Settlements {
+  readonly #deps: SettlementsDeps;
+  readonly #open = new Set<Open>();
+  /** Those of `#open` that wait for a call, first come, first served. */
+  readonly #queue = new Set<Open>();
+  /** Permits that are open, by their key. */
+  readonly #permits = new Map<string, number>();
+  /** Which calls that are in flight are about, with how many they are. */
+  readonly #busyPassports = new Map<string, number>();
+  readonly #rate: ServiceRate;
+  readonly #pause: RetryPause;
+  readonly #counts = new Map<string, { -readonly [Name in keyof SettlementCount]: SettlementCount[Name] }>();
+  #callsInFlight = 0;
+  /** When the last call was answered, its own included. */
+  #openAtLastAnswer = 0;
+  #lastSentAtMs = 0;
+  /** What calls take, the last ones above all. */
+  #usualCallMs = 0;
+  #isScheduled = false;
+  #pauseTimer: NodeJS.Timeout | null = null;
+  #sweep: NodeJS.Timeout | null = null;
+  #isStopped = false;
+
+  constructor(deps: SettlementsDeps) {
+    this.#deps = deps;
+    this.#rate = new ServiceRate();
+    this.#pause = retryPause(deps.random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
+  }
+
+  get open(): number {
+    return this.#open.size;
+  }
+
+  get counts(): Iterable<SettlementCount> {
+    return this.#counts.values();
+  }
+
+  send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void {
+    const open: Open = {
+      settlement,
+      holder,
+      key: keyOf(settlement),
+      untilMs,
+      onSettled,
+      isUncertain: false,
+      isUnderWay: false,
+      hasArrived: false,
+      isCounted: false,
+    };
+    const early = this.#refusal(open);
+    this.#open.add(open);
+    if (early !== null) {
+      setImmediate(() => this.#notify(open, { kind: early }));
+      return;
+    }
+    if (settlement.kind === 'permit' && open.key !== null) {
+      open.isCounted = true;
+      this.#permits.set(open.key, (this.#permits.get(open.key) ?? 0) + 1);
+    }
+    this.#queue.add(open);
+    this.#sweep ??= setInterval(() => this.#endLate(), sweepMs);
+    this.#wake();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);
+    for (const open of [...this.#open]) this.#notify(open, { kind: atTheEnd(open) });
+  }
+
+  #refusal({ untilMs }: Open): 'away' | 'shed' | null {
+    if (this.#deps.isAway()) return 'away';
+    const patienceMs = untilMs - this.#deps.clock.monotonic();
+    const isTooMany = this.#open.size >= this.#rate.openMax(patienceMs);
+    return this.#isStopped || patienceMs <= 0 || isTooMany ? 'shed' : null;
+  }
+
+  /** At the end of this turn, so that all of it travels together. */
+  #wake(): void {
+    if (this.#isScheduled || this.#pauseTimer !== null || this.#isStopped) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      while (this.#mayCall() && this.#callNext());
+    });
+  }
+
+  #mayCall(): boolean {
+    if (this.#callsInFlight === 0) return true;
+    if (this.#callsInFlight >= settleLimits.settlementCallsAtOnceMax) return false;
+    if (this.#queue.size >= this.#share) return true;
+    // One that waits for a lock must not hold up those that do not need it.
+    return this.#deps.clock.monotonic() - this.#lastSentAtMs > 2 * this.#usualCallMs;
+  }
+
+  /** What a call waits for, and takes, of those that were open when the last one was answered. */
+  get #share(): number {
+    const share = Math.ceil(this.#openAtLastAnswer / settleLimits.settlementCallsAtOnceMax);
+    return Math.min(share, limits.settlementsPerCallMax);
+  }
+
+  /** False: nothing waits, or only look-ups whose permit is on its way. */
+  #callNext(): boolean {
+    this.#shedHopeless();
+    const batch = this.#nextBatch();
+    const [first] = batch;
+    if (first === undefined || this.#isStopped) return false;
+    for (const open of batch) {
+      this.#queue.delete(open);
+      open.isUnderWay = true;
+    }
+    void this.#attempt(batch, first.holder);
+    return true;
+  }
+
+  /**
+   * Without those whose passport another call is about, while there are others: two transactions that add to
+   * one chain go one after the other, and the second holds a connection meanwhile for as long as the database
+   * is away.
+   */
+  #nextBatch(): readonly Open[] {
+    const apart = this.#callsInFlight === 0 ? [] : this.#batchOf((open) => !this.#isBusy(open));
+    return apart.length > 0 ? apart : this.#batchOf(() => true);
+  }
+
+  #isBusy({ settlement }: Open): boolean {
+    return this.#busyPassports.has(settlement.passport_id);
+  }
+
+  #batchOf(mayTake: (open: Open) => boolean): readonly Open[] {
+    const batch: Open[] = [];
+    const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
+    const countMax = areOthersComing ? this.#share : limits.settlementsPerCallMax;
+    for (const open of this.#queue) {
+      if (batch.length >= countMax) break;
+      if (open.settlement.kind === 'look_up' && open.key !== null && this.#permits.has(open.key)) continue;
+      // Units are named by their holder: after it has changed, the next call carries those of the other.
+      if (batch[0] !== undefined && batch[0].holder !== open.holder) continue;
+      if (mayTake(open)) batch.push(open);
+    }
+    return batch;
+  }
+
+  /**
+   * What a call takes is longer than what these have left: sent, they would be settled for nobody, and voided
+   * after that. While no call is in flight the one with the most time left is sent nevertheless, so that it
+   * is measured whether calls have become quicker.
+   */
+  #shedHopeless(): void {
+    const leftMin = this.#deps.clock.monotonic() + this.#usualCallMs;
+    const hopeless = [...this.#queue].filter(({ untilMs, hasArrived }) => untilMs < leftMin && !hasArrived);
+    if (this.#callsInFlight === 0 && hopeless.length === this.#queue.size) hopeless.pop();
+    for (const open of hopeless) this.#notify(open, { kind: 'shed' });
+  }
+
+  /** Never rejects. */
+  async #attempt(batch: readonly Open[], holder: string): Promise<void> {
+    const { clock, logger } = this.#deps;
+    const sentAtMs = clock.monotonic();
+    this.#lastSentAtMs = sentAtMs;
+    this.#callsInFlight++;
+    const passports = new Set(batch.map(({ settlement }) => settlement.passport_id));
+    for (const each of passports) this.#busyPassports.set(each, (this.#busyPassports.get(each) ?? 0) + 1);
+    try {
+      const sent = batch.map(({ settlement, untilMs }) => ({
+        ...settlement,
+        wanted_ms: Math.max(0, Math.floor(untilMs - sentAtMs)),
+      }));
+      const answers = await this.#deps.send(sent, holder);
+      if (answers.length !== batch.length)
+        throw new Error('the control plane answered for other settlements than were sent');
+      this.#pause.reset();
+      this.#openAtLastAnswer = this.#open.size;
+      const nowMs = clock.monotonic();
+      const tookMs = nowMs - sentAtMs;
+      this.#usualCallMs = this.#usualCallMs === 0 ? tookMs : (this.#usualCallMs + tookMs) / 2;
+      this.#rate.settled(batch.length, {
+        nowMs,
+        sentAtMs,
+        isSaturated: this.#queue.size > 0,
+      });
+      batch.forEach((open, place) => {
+        this.#answered(open, answers[place]);
+      });
+    } catch (error) {
+      logger.debug({ err: error, count: batch.length }, 'a call with settlements was not answered');
+      this.#failed(batch, error);
+    } finally {
+      this.#callsInFlight--;
+      for (const each of passports) {
+        const others = (this.#busyPassports.get(each) ?? 1) - 1;
+        if (others > 0) this.#busyPassports.set(each, others);
+        else this.#busyPassports.delete(each);
+      }
+      this.#wake();
+    }
+  }
+
+  #answered(open: Open, answer: SettlementAnswer | undefined): void {
+    if (answer === undefined) return;
+    open.isUnderWay = false;
+    open.hasArrived = true;
+    // A permit of its key began here after this look-up was sent: it has to look again when that is known.
+    if (answer.kind === 'none' && open.key !== null && this.#permits.has(open.key) && this.#open.has(open)) {
+      this.#queue.add(open);
+      return;
+    }
+    if (answer.kind === 'refused' && answer.is_passing !== true) {
+      const { kind, gate_id } = open.settlement;
+      this.#deps.logger.warn(
+        { kind, gate_id, message: answer.message },
+        'the control plane refused a settlement',
+      );
+    }
+    this.#notify(open, answer);
+  }
+
+  /** Those with time left are sent again, before the others; where the control plane is away nobody waits. */
+  #failed(batch: readonly Open[], error: unknown): void {
+    const hasArrived = !isRefusedConnection(error);
+    const hasBegun = hasArrived && !isTurnedAway(error);
+    const waiting = [...this.#queue];
+    this.#queue.clear();
+    for (const open of batch) {
+      if (!this.#open.has(open)) continue;
+      open.isUnderWay = false;
+      open.hasArrived ||= hasArrived;
+      open.isUncertain ||= hasBegun;
+      this.#queue.add(open);
+    }
+    for (const open of waiting) this.#queue.add(open);
+    if (this.#deps.isAway()) {
+      for (const open of [...this.#queue]) this.#notify(open, { kind: mayHappen(open) ? 'unknown' : 'away' });
+    }
+    this.#pauseTimer ??= setTimeout(() => {
+      this.#pauseTimer = null;
+      this.#wake();
+    }, this.#pause.nextMs());
+  }
+
+  #endLate(): void {
+    const nowMs = this.#deps.clock.monotonic();
+    for (const open of this.#open) {
+      if (open.untilMs <= nowMs) this.#notify(open, { kind: atTheEnd(open) });
+    }
+    if (this.#queue.size > 0) this.#wake();
+  }
+
+  #notify(open: Open, outcome: SettlementOutcome): void {
+    if (!this.#open.delete(open)) return;
+    const wasQueued = this.#queue.delete(open);
+    const { key, settlement, isCounted } = open;
+    if (isCounted && key !== null) {
+      const others = (this.#permits.get(key) ?? 1) - 1;
+      if (others > 0) this.#permits.set(key, others);
+      else this.#permits.delete(key);
+    }
+    if (this.#open.size === 0 && this.#sweep !== null) {
+      clearInterval(this.#sweep);
+      this.#sweep = null;
+    }
+    // Look-ups may have waited for this permit, and a call for room.
+    if (isCounted || wasQueued) this.#wake();
+    this.#count(settlement.kind, outcome.kind);
+    try {
+      open.onSettled(outcome, !open.isUncertain);
+    } catch (error) {
+      // One request's exception must not reach the others.
+      this.#deps.logger.error({ err: error }, 'the outcome of a settlement could not be put into effect');
+    }
+  }
+
+  #count(kind: Settlement['kind'], outcome: SettlementOutcome['kind']): void {
+    const name = `${kind} ${outcome}`;
+    const counted = this.#counts.get(name);
+    if (counted !== undefined) counted.count++;
+    else this.#counts.set(name, { kind, outcome, count: 1 });
+  }
+}
+
+/** Of one that is over without an answer. */
+const atTheEnd = ({ isUnderWay, hasArrived }: Open): 'unknown' | 'shed' =>
+  isUnderWay || hasArrived ? 'unknown' : 'shed';
+
+/** A look-up settles nothing. What it may have read is voided by its caller (`readingFateOf`). */
+const mayHappen = ({ settlement, hasArrived }: Open): boolean => hasArrived && settlement.kind !== 'look_up';
+
+/** The control plane has answered that it has not begun, or has rolled back. */
+const isTurnedAway = (error: unknown): boolean =>
+  error instanceof ControlPlaneError && (error.isTurnedAway || error.code === 'overloaded');
+
+/** There was nobody to begin. */
+const isRefusedConnection = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+
+/** Scoped to passport and gate (contract §5); without a gate to the account, which is that of the sidecar. */
+const keyOf = ({ passport_id, gate_id, idempotency_key }: UnsentSettlement): string | null =>
+  idempotency_key === null ? null : `${passport_id} ${gate_id} ${idempotency_key}`;
