@@ -9,18 +9,9 @@ import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import { isIdentity } from '../shared/wire/request-headers.ts';
-import { authzenConfiguration } from './intake/authzen/configuration.ts';
-import { echoRequestId } from './intake/authzen/echo-request-id.ts';
-import { evaluate } from './intake/authzen/evaluate.ts';
-import { checkBatch } from './intake/batch.ts';
-import type { Enforcer } from './settle/asking.ts';
-import type { KeptBodies } from './intake/kept-bodies.ts';
-import { refuseWhereDisowned } from './decide/refuse-where-disowned.ts';
-import { type ErrorReply, errorReply, jsonReply, textReply } from './decide/replies.ts';
-import type { Turns } from './intake/turns.ts';
-import { errorAnswer } from './intake/forward-auth/answer.ts';
-import { ForwardAuth, type ForwardAuthSettings } from './intake/forward-auth/forward-auth.ts';
-import { lacksMethod } from './intake/forward-auth/read-context.ts';
+import type { Answers } from './decide/answers.ts';
+import type { CheckHead } from './decide/check.ts';
+import { errorReply, jsonReply, textReply } from './decide/replies.ts';
 import { KnownRoutes } from './http/known-routes.ts';
 import { isAuthzenPath, isForwardAuthPath, type Route, streamPath } from './http/routes.ts';
 import type {
@@ -33,14 +24,24 @@ import type {
   RequestHead,
   Upgrade,
 } from './http/server.ts';
-import { type Observed, readinessOf } from './operations/readiness.ts';
+import { authzenConfiguration } from './intake/authzen/configuration.ts';
+import { echoRequestId } from './intake/authzen/echo-request-id.ts';
+import { evaluate } from './intake/authzen/evaluate.ts';
+import { checkBatch } from './intake/batch.ts';
+import { errorAnswer } from './intake/forward-auth/answer.ts';
+import { ForwardAuth, type ForwardAuthSettings } from './intake/forward-auth/forward-auth.ts';
+import { lacksMethod } from './intake/forward-auth/read-context.ts';
+import { httpCheck } from './intake/http-check.ts';
+import type { Intake } from './intake/intake.ts';
+import type { KeptBodies } from './intake/kept-bodies.ts';
 import { handshakeHeaders } from './intake/stream/handshake.ts';
 import type { Streams } from './intake/stream/streams.ts';
-import type { PassportVerifier } from './verify/verifier.ts';
+import type { Turns } from './intake/turns.ts';
+import { type Observed, readinessOf } from './operations/readiness.ts';
 
 export interface SidecarAppDeps {
-  readonly enforcer: Enforcer;
-  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+  readonly intake: Intake;
+  readonly answers: Answers;
   readonly turns: Turns;
   readonly bodies: KeptBodies;
   readonly writer: RequestWriter;
@@ -75,7 +76,7 @@ export interface SidecarApp
  * as at the control plane; everything else is in the order of contract §5.
  */
 export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
-  const { enforcer, observed, clock, random } = deps;
+  const { intake, answers, observed, clock, random } = deps;
   const startedAtMs = clock.now();
   let isDraining = false;
   const newRequestId = (): RequestId => random.newId('req', clock.now());
@@ -95,23 +96,18 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   ): Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade => {
     switch (route.kind) {
       case 'check':
+        return reading(httpCheck(deps, head, { gateId: route.gateId, requestId, nowMs }), head);
       case 'enforce':
-        refuseWhereDisowned(observed.following.mustNotServe);
-        return reading(
-          enforcer.handle(head, route.kind === 'check' ? route.gateId : null, requestId, nowMs),
-          { head, requestId },
-        );
+        return reading(httpCheck(deps, head, { gateId: null, requestId, nowMs }), head);
       case 'check_batch':
-        refuseWhereDisowned(observed.following.mustNotServe);
-        return reading(checkBatch(deps, enforcer.admit(head, route.gateId, requestId)), { head, requestId });
+        return reading(checkBatch(deps, admitted(head, route.gateId, { requestId, nowMs })), head);
       case 'forward_auth':
-        return admitForwarded(route, head, requestId);
+        return admitForwarded(route, head, { requestId, nowMs });
       case 'stream':
-        refuseWhereDisowned(observed.following.mustNotServe);
-        return deps.streams.upgrade(head, requestId);
+        return deps.streams.upgrade(head, { requestId, nowMs });
       case 'evaluation':
       case 'evaluations':
-        return echoRequestId(head.headers[0] ?? '', admitEvaluation(route.kind, head, requestId));
+        return echoRequestId(head.headers[0] ?? '', admitEvaluation(route.kind, head, { requestId, nowMs }));
       case 'authzen_configuration':
         return jsonReply(200, authzenConfiguration(deps.origin()), requestId);
       case 'livez':
@@ -138,30 +134,34 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
     }
   };
 
+  const admitted = (
+    { authorization }: RequestHead,
+    gateId: string | null,
+    { requestId, nowMs }: Omit<Arrived, 'head'>,
+  ): CheckHead => ({ requestId, caller: intake.admit(authorization, nowMs), authorization, gateId });
+
   const admitForwarded = (
     route: Extract<Route, { kind: 'forward_auth' }>,
     head: RequestHead,
-    requestId: RequestId,
+    arrived: Omit<Arrived, 'head'>,
   ): Reply | IgnoredBody => {
     try {
-      refuseWhereDisowned(observed.following.mustNotServe);
-      return forwardAuth.handle(head, route, requestId);
+      return forwardAuth.handle(head, route, arrived);
     } catch (error) {
-      return errorAnswer(expected(error, requestId));
+      return errorAnswer(answers.failure(error, arrived.requestId));
     }
   };
 
   const admitEvaluation = (
     kind: 'evaluation' | 'evaluations',
     head: RequestHead,
-    requestId: RequestId,
+    arrived: Omit<Arrived, 'head'>,
   ): Reply | LargeBody => {
     try {
-      refuseWhereDisowned(observed.following.mustNotServe);
-      const { gateId: _, ...evaluator } = enforcer.admit(head, null, requestId);
-      return reading(evaluate(deps, evaluator, kind === 'evaluations'), { head, requestId });
+      const { gateId: _, ...evaluator } = admitted(head, null, arrived);
+      return reading(evaluate(deps, evaluator, kind === 'evaluations'), head);
     } catch (error) {
-      return expected(error, requestId);
+      return answers.failure(error, arrived.requestId);
     }
   };
 
@@ -175,7 +175,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
         if (route.kind !== 'forward_auth') refuseRepeated(head);
         return serve(route, { head, requestId, nowMs });
       } catch (error) {
-        return expected(error, requestId);
+        return answers.failure(error, requestId);
       }
     },
     headerNamesOf: (path) =>
@@ -187,7 +187,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
             ? handshakeHeaders
             : noHeaders,
     streamPath,
-    refuse: (refusal, bodyBytesMax) => enforcer.failure(refusals[refusal](bodyBytesMax), newRequestId()),
+    refuse: (refusal, bodyBytesMax) => answers.failure(refusals[refusal](bodyBytesMax), newRequestId()),
     startDraining: () => {
       isDraining = true;
     },
@@ -205,14 +205,14 @@ function refuseRepeated({ repeated }: RequestHead): void {
   if (repeated !== null) throw invalidRequest(repeated, `Send the header ${repeated} once.`);
 }
 
-/** What becomes of a body, whose sender may ask: it is read as it comes, or not at all. */
-const reading = <Outcome extends BodyHandler | LargeBody>(
-  outcome: Outcome | Reply,
-  { head, requestId }: Pick<Arrived, 'head' | 'requestId'>,
-): Outcome | Reply =>
-  isIdentity(head.contentEncoding) || 'status' in outcome
-    ? outcome
-    : errorReply(new ApiError('unsupported_media_type'), requestId);
+/** A body is read as it comes, or not at all. */
+function reading<Outcome extends BodyHandler | LargeBody>(
+  outcome: Outcome,
+  { contentEncoding }: RequestHead,
+): Outcome {
+  if (!isIdentity(contentEncoding)) throw new ApiError('unsupported_media_type');
+  return outcome;
+}
 
 const noHeaders: readonly string[] = [];
 const authzenHeaders: readonly string[] = ['x-request-id'];
@@ -237,9 +237,3 @@ const refusals = {
   internal_error: () => new ApiError('internal_error'),
   overloaded: () => new ApiError('overloaded'),
 } as const satisfies Readonly<Record<Refusal, (bytesMax?: number) => ApiError>>;
-
-/** An error of the catalogue is an answer; any other is a fault of ours, and the server's to answer. */
-function expected(error: unknown, requestId: RequestId): ErrorReply {
-  if (error instanceof ApiError) return errorReply(error, requestId);
-  throw error;
-}

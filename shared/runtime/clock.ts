@@ -17,6 +17,17 @@ export interface Clock {
   monotonic(): MonotonicMillis;
 }
 
+/** One reading of both clocks: everything that one synchronous section does, it does at this moment. */
+export interface Moment {
+  readonly monotonicMs: MonotonicMillis;
+  readonly nowMs: UnixMillis;
+}
+
+export function momentOf(clock: Clock): Moment {
+  const monotonicMs = clock.monotonic();
+  return { monotonicMs, nowMs: clock.now(monotonicMs) };
+}
+
 /**
  * Wall clock and awake time that differ by so much more than before: the machine has slept, or the wall clock
  * was set.

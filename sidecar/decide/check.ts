@@ -1,68 +1,21 @@
-import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
-import type { Decision, PassportFacts, RequestFacts } from '../../shared/decision/facts.ts';
-import type { Run } from '../../shared/decision/run.ts';
-import type { AttestationId, RequestId } from '../../shared/model/ids.ts';
+import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
-import type { Answered } from '../../shared/wire/decision.ts';
 import type { RecordOwner } from '../attest/spool.ts';
-import type { HeldView, Shortage } from '../quota/held-view.ts';
+import type { Shortage } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
 import type { Caller } from './callers.ts';
 import type { AnswerableRequest } from './open-checks.ts';
 import type { CheckResponder, DecisionReply } from './replies.ts';
-import type { SettlementToVoid } from '../settle/settlement-voids.ts';
 
-/** A token that was checked, with its result. */
-export type CheckedToken = Extract<TokenOutcome, { kind: 'refused' | 'verified' }>;
-
-/** What was decided, about what, when, and under which id it is recorded if it is. */
-export interface Attempt extends Answered {
-  readonly decision: Decision;
-  readonly attestationId: AttestationId;
-  readonly gate: CompiledGate | null;
-  readonly facts: PassportFacts;
-  /** The request that was decided on. */
-  readonly request: RequestFacts;
-  /** Good for the synchronous section that decided. Null where no passport verified. */
-  readonly view: HeldView | null;
-  /** See needsRun. */
-  readonly mayBePending: boolean;
-}
-
-/** Answers a request once it is known whether its record was written. */
-export interface Answerer {
-  /** The record is written. */
-  answerDecision(open: OpenRequest): void;
-  /** The record is lost, and the decision with it. */
-  answerLost(open: OpenRequest): void;
-}
-
-/** Of a request that has to ask; most never do. */
-export interface Waiting {
-  readonly run: Run;
-  /** All its waiting ends here, counted from its first question on. */
-  readonly untilMs: MonotonicMillis;
-  /** How often it has waited for what others have begun. */
-  waits: number;
-  /** Windows of which the ledger has less left than the request needs. Null: it has refused none. */
-  shortage: Shortage | null;
-  /** Voids the settlement that was sent last. Null before the first. */
-  voidSettlement: (() => void) | null;
-  /**
-   * What voids each reading with which it may be answered; the last one counts. Empty again when it is
-   * answered.
-   */
-  readonly readings: SettlementToVoid[];
-}
-
-/** What is known of a request before its body. */
-export interface OpenRequestHead {
+/** What is known of a check before it is read. */
+export interface CheckHead {
   /** May be made when it is asked for, where hardly anybody asks. */
   readonly requestId: RequestId;
   readonly caller: Pick<Caller, 'mode'>;
   /**
-   * The header that the caller was found by: it is looked at again when the request is decided. Null: a peer
+   * The header that the caller was found by: it is looked at again when the check is decided. Null: a peer
    * that is trusted without a key (contract §15).
    */
   readonly authorization: string | null;
@@ -70,39 +23,57 @@ export interface OpenRequestHead {
   readonly gateId: string | null;
 }
 
+/** Gets a check back once the fate of its record is known. */
+export interface Answerer {
+  /** The record is written. */
+  answerDecision(check: Check): void;
+  /** The record is lost, and the decision with it. */
+  answerLost(check: Check): void;
+}
+
+/** What a check has learned from the control plane since it was first decided. */
+export interface Learned {
+  /** The request with what is known of its approval. */
+  known(request: RequestFacts): RequestFacts;
+  /** Windows with less left in the ledger than the request needs. Null: the ledger has refused none. */
+  readonly shortage: Shortage | null;
+  /** The check is over. `isReadTold`: its client got what was read from the control plane. */
+  end(isReadTold: boolean): void;
+}
+
 /**
- * A request from its body to its answer. It owns its record itself: two closures for each would be garbage.
+ * A check from its arrival to its answer, however it came. It owns its record itself: two closures for each
+ * would be garbage.
+ *
+ *     opened ──prepared (intake.ts)──> passport known ──section.ts──> recorded ──written──> answered
+ *                                                         └──has to ask (settle/)──┘
  */
-export class OpenRequest implements AnswerableRequest, RecordOwner {
+export class Check implements AnswerableRequest, RecordOwner {
   readonly responder: CheckResponder;
+  /** Its deadline counts from here. */
   readonly openedAtMs: MonotonicMillis;
-  readonly caller: OpenRequestHead['caller'];
-  readonly authorization: OpenRequestHead['authorization'];
+  readonly caller: CheckHead['caller'];
+  readonly authorization: CheckHead['authorization'];
   /** From the address; set once from the request, where the address is `/enforce`. */
   gateId: string | null;
-  /** As its caller wrote it, for scans and redacted copies. Set once, when the body is parsed. */
+  /** As its caller wrote it, for scans and redacted copies. Set once, when it is read. */
   asked: RequestObject | null = null;
   /** What was read of it. Replaced by a fuller one when it is scanned. */
   request: RequestFacts | null = null;
-  /** The types for which it was scanned last: those of the gate's version. */
+  /** The PII types of the last scan: those of the gate's version. */
   scannedFor: readonly string[] | null = null;
   /** Set once, when verification has ended. */
-  token: CheckedToken | null = null;
-  /** By the last pass of `decideRequest`. */
-  attempt: Attempt | null = null;
-  waiting: Waiting | null = null;
-  /** The answer, where it was permitted on the short way (plain-permits.ts). */
-  permit: DecisionReply | null = null;
+  token: TokenOutcome | null = null;
+  /** Throws where the check does not fit its passport. */
+  accept: ((passport: VerifiedPassport) => void) | null = null;
+  learned: Learned | null = null;
+  /** The answer, once its record is written. */
+  decided: DecisionReply | null = null;
   place = -1;
   readonly #answerer: Answerer;
-  readonly #head: OpenRequestHead;
+  readonly #head: CheckHead;
 
-  constructor(
-    answerer: Answerer,
-    head: OpenRequestHead,
-    responder: CheckResponder,
-    openedAtMs: MonotonicMillis,
-  ) {
+  constructor(answerer: Answerer, head: CheckHead, responder: CheckResponder, openedAtMs: MonotonicMillis) {
     this.responder = responder;
     this.openedAtMs = openedAtMs;
     this.caller = head.caller;
@@ -114,6 +85,11 @@ export class OpenRequest implements AnswerableRequest, RecordOwner {
 
   get requestId(): RequestId {
     return this.#head.requestId;
+  }
+
+  /** Not answered yet. */
+  get isOpen(): boolean {
+    return this.place !== -1;
   }
 
   onWritten(): void {

@@ -12,7 +12,7 @@ export interface AnswerableRequest {
   readonly requestId: RequestId;
   readonly responder: CheckResponder;
   readonly openedAtMs: MonotonicMillis;
-  /** Among the open requests; -1: it is none of them. Written by `OpenRequests` alone, once it is opened. */
+  /** Among the open requests; -1: it is none of them. Written by `OpenChecks` alone, once it is opened. */
   place: number;
 }
 
@@ -25,7 +25,7 @@ export interface AnswerableRequest {
  * own would cost more than the rest of its bookkeeping. A late request is therefore noticed up to `sweepMs`
  * late.
  */
-export interface OpenRequests<Opened extends AnswerableRequest> {
+export interface OpenChecks<Opened extends AnswerableRequest> {
   open(open: Opened): void;
   /** Answers the request; false if its deadline has already answered it and the reply was dropped. */
   answer(open: Opened, reply: CheckReply): boolean;
@@ -40,12 +40,12 @@ export interface OpenRequests<Opened extends AnswerableRequest> {
 
 const sweepMs = limits.decisionDeadlineMs / 8;
 
-export function trackOpenRequests<Opened extends AnswerableRequest>(options: {
+export function trackOpenChecks<Opened extends AnswerableRequest>(options: {
   readonly clock: Clock;
   readonly onLate: (open: Opened) => void;
   /** Takes how long each answered decision took: every 200. */
   readonly durations: DurationHistogram;
-}): OpenRequests<Opened> {
+}): OpenChecks<Opened> {
   // Each knows its place, so that one that ends makes way for the last one: a Set hashes each object that it
   // takes in, and is made anew after so many have come and gone.
   const waiting: Opened[] = [];

@@ -1,48 +1,157 @@
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
+import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { DecisionReason } from '../../shared/model/decision.ts';
+import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { leasesOf } from '../quota/held-view.ts';
-import type { Attempt } from './check.ts';
+import type { Answered } from '../../shared/wire/decision.ts';
+import { renderChainPart, renderOutcomePart, renderRowHead } from '../../shared/wire/spooled-record.ts';
+import type { ChainPart, OutcomePart, SpooledRecord } from '../../shared/wire/sync.ts';
+import { type RecordParts, SharedPart } from '../attest/spool-segment.ts';
+import { type HeldView, leasesOf } from '../quota/held-view.ts';
+import { decideLimits } from './limits.ts';
+
+/** What was decided, about what, when, and under which id it is recorded if it is. */
+export interface Attempt extends Answered {
+  readonly decision: Decision;
+  readonly attestationId: AttestationId;
+  readonly gate: CompiledGate | null;
+  readonly facts: PassportFacts;
+  /** The request that was decided on. */
+  readonly request: RequestFacts;
+  /** Good for the synchronous section that decided. Null where no passport verified. */
+  readonly view: HeldView | null;
+  /** See needsRun. */
+  readonly mayBePending: boolean;
+}
+
+/** What a record says besides what was decided. */
+export interface RecordContext {
+  /** As it may be recorded. */
+  readonly permissionKey: PermissionKey | null;
+  readonly callerMode: Mode;
+  readonly accountId: AccountId;
+}
 
 /**
- * The record of a decision, in the chain of the passport if its token verified, else of the gate, else of the
- * account: a made-up token must not write into the chain of the passport it names (contract §9). A key that
- * was found to be compromised after its token was remembered has verified nothing either.
+ * The passport in whose chain a record stands. Null: none verified. A key that was found to be compromised
+ * after its token was remembered has verified nothing either.
  */
-export function recordOf(
-  made: Attempt,
-  about: {
-    readonly requestHash: string;
-    /** As it may be recorded. */
-    readonly permissionKey: PermissionKey | null;
-    readonly callerMode: Mode;
-    readonly accountId: AccountId;
-  },
-): SpooledRecord {
-  const { decision, facts } = made;
-  const passport =
-    facts.kind === 'verified' && decision.reason !== 'passport_unknown_key' ? facts.passport : null;
-  const gateId = made.gate?.gateId ?? null;
-  const took =
-    decision.outcome === 'PERMIT' && decision.charge !== null && made.view !== null
-      ? leasesOf(made.view, decision.charge)
-      : undefined;
+const chainOwnerOf = ({ facts, decision }: Attempt): VerifiedPassport | null =>
+  facts.kind === 'verified' && decision.reason !== 'passport_unknown_key' ? facts.passport : null;
+
+/**
+ * The chain of the passport if its token verified, else of the gate, else of the account: a made-up token
+ * must not write into the chain of the passport it names (contract §9).
+ */
+function chainPartOf(attempt: Attempt, accountId: AccountId): ChainPart {
+  const passport = chainOwnerOf(attempt);
   return {
-    id: made.attestationId,
-    request_hash: about.requestHash,
-    amount_micro_usd: decision.amountMicroUsd,
-    timestamp_ms: made.nowMs,
-    ...(took === undefined ? {} : { took }),
-    chain_id: passport?.passportId ?? gateId ?? about.accountId,
+    chain_id: passport?.passportId ?? attempt.gate?.gateId ?? accountId,
     passport_id: passport?.passportId ?? null,
     token_hash: passport?.tokenHash ?? null,
-    gate_id: gateId,
-    decision: decision.outcome,
-    reason: decision.reason,
-    permission_key: about.permissionKey,
-    constraints_evaluated: decision.evaluated,
-    pii: decision.pii,
-    caller_mode: about.callerMode,
   };
 }
+
+const outcomePartOf = ({ decision, gate }: Attempt, context: RecordContext): OutcomePart => ({
+  gate_id: gate?.gateId ?? null,
+  decision: decision.outcome,
+  reason: decision.reason,
+  permission_key: context.permissionKey,
+  constraints_evaluated: decision.evaluated,
+  pii: decision.pii,
+  caller_mode: context.callerMode,
+});
+
+/** The leases that a PERMIT takes from; in the section that takes them. */
+const tookOf = ({ decision, view }: Attempt): readonly number[] | undefined =>
+  decision.outcome === 'PERMIT' && decision.charge !== null && view !== null
+    ? leasesOf(view, decision.charge)
+    : undefined;
+
+/** The record of a decision, whole: what a settlement carries. */
+export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecord {
+  const took = tookOf(attempt);
+  return {
+    id: attempt.attestationId,
+    request_hash: attempt.request.requestHash,
+    amount_micro_usd: attempt.decision.amountMicroUsd,
+    timestamp_ms: attempt.nowMs,
+    ...(took === undefined ? {} : { took }),
+    ...chainPartOf(attempt, context.accountId),
+    ...outcomePartOf(attempt, context),
+  };
+}
+
+/**
+ * Records in the parts in which the spool writes them. Parts that many records share, of the passport and of
+ * gate, reason and permission, are rendered once and written once in a block.
+ */
+export class RecordRows {
+  readonly #chains = new WeakMap<VerifiedPassport, SharedPart>();
+  readonly #outcomes = new WeakMap<CompiledGate, Outcomes>();
+
+  /** The same record as `recordOf`. */
+  rowOf(attempt: Attempt, context: RecordContext): RecordParts {
+    const { attestationId, request, decision, nowMs } = attempt;
+    return {
+      head: renderRowHead(
+        attestationId,
+        request.requestHash,
+        decision.amountMicroUsd,
+        nowMs,
+        tookOf(attempt),
+      ),
+      chain: this.#chainOf(attempt, context),
+      outcome: this.#outcomeOf(attempt, context),
+    };
+  }
+
+  #chainOf(attempt: Attempt, { accountId }: RecordContext): SharedPart {
+    const passport = chainOwnerOf(attempt);
+    if (passport === null) return new SharedPart(renderChainPart(chainPartOf(attempt, accountId)));
+    let part = this.#chains.get(passport);
+    if (part === undefined) {
+      part = new SharedPart(renderChainPart(chainPartOf(attempt, accountId)));
+      this.#chains.set(passport, part);
+    }
+    return part;
+  }
+
+  #outcomeOf(attempt: Attempt, context: RecordContext): SharedPart {
+    const { gate, decision } = attempt;
+    // What was found in one request, and a permission that was scanned, is hardly ever that of another one.
+    if (gate === null || gate.pii !== null)
+      return new SharedPart(renderOutcomePart(outcomePartOf(attempt, context)));
+    const parts = this.#outcomesOf(gate, decision.reason);
+    const known = parts.get(context.permissionKey);
+    // Lists of checks are shared: the same checks are the same list.
+    if (known !== undefined && known.evaluated === decision.evaluated) return known.part;
+    // An agent that holds `orders:*` makes up as many as it likes.
+    if (parts.size >= decideLimits.outcomesMax) parts.clear();
+    const part = new SharedPart(renderOutcomePart(outcomePartOf(attempt, context)));
+    parts.set(context.permissionKey, { evaluated: decision.evaluated, part });
+    return part;
+  }
+
+  #outcomesOf(gate: CompiledGate, reason: DecisionReason | null): OutcomesOfReason {
+    let ofGate = this.#outcomes.get(gate);
+    if (ofGate === undefined) {
+      ofGate = new Map();
+      this.#outcomes.set(gate, ofGate);
+    }
+    let ofReason = ofGate.get(reason);
+    if (ofReason === undefined) {
+      ofReason = new Map();
+      ofGate.set(reason, ofReason);
+    }
+    return ofReason;
+  }
+}
+
+/** By reason; null: the PERMIT. There are as many as the catalogue has reasons. */
+type Outcomes = Map<DecisionReason | null, OutcomesOfReason>;
+type OutcomesOfReason = Map<
+  PermissionKey | null,
+  { readonly evaluated: Decision['evaluated']; readonly part: SharedPart }
+>;

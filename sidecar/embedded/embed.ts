@@ -1,11 +1,11 @@
 import type { CallOptions } from '../../clients/node/src/call-options.ts';
 import type { CheckInput, Decision } from '../../clients/node/src/sidecar.ts';
 import type { Teardown } from '../../shared/runtime/teardown.ts';
+import { InProcessChecks, namedInRequest } from '../intake/in-process/in-process-checks.ts';
 import { sidecarMetrics } from '../operations/metrics.ts';
 import { coreReadinessOf } from '../operations/readiness.ts';
 import type { Core } from '../startup/core.ts';
 import type { EmbeddedAgentTrust, EmbeddedCheck } from './embedded-agent-trust.ts';
-import { InProcessChecks, namedInRequest } from '../intake/in-process/in-process-checks.ts';
 
 /** What a program gets of a core. What was `started` is stopped with it. */
 export function embed(core: Core, started: Teardown): EmbeddedAgentTrust {

@@ -2,6 +2,7 @@ import { redisBus } from '../../shared/bus/redis.ts';
 import { lockDataDir } from '../../shared/runtime/data-dir-lock.ts';
 import { standardErrorLogger } from '../../shared/runtime/logger.ts';
 import { teardown } from '../../shared/runtime/teardown.ts';
+import { inProcessLimits } from '../intake/in-process/limits.ts';
 import { type Core, startCore } from '../startup/core.ts';
 import { coreFromSettings } from '../startup/from-settings.ts';
 import { shipLeftovers } from '../startup/leftover-spools.ts';
@@ -51,7 +52,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedA
     started.add('shipping for earlier threads', () => leftovers.stop());
     const bus = settings.REDIS_URL === null ? null : redisBus({ url: settings.REDIS_URL, logger });
     if (bus !== null) started.add('bus', () => bus.close());
-    const core = await startCore({ ...coreFromSettings(settings, 0), bus, logger }, started);
+    const { checksPerTurnMax: checksPerTurn } = inProcessLimits;
+    const core = await startCore({ ...coreFromSettings(settings, 0), checksPerTurn, bus, logger }, started);
     const embedded = embed(core, started);
     await readyWithin(core, readyWaitOf(options));
     return embedded;

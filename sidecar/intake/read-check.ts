@@ -6,17 +6,15 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { type CheckCall, isCheckCall, parseCheckBody } from '../../shared/wire/check.ts';
 import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
 
-/** A check that was found to be one. */
-export interface CanonicalCheck {
+/** A check in the words of `POST check`, whatever words it came in. */
+export interface ReadCheck {
   readonly call: CheckCall;
   /** The RFC 8785 form of its request, where reading it has shown that already. */
   readonly canonical: string | null;
-}
-
-/** A check as its caller sent it. */
-interface ReadCheck extends CanonicalCheck {
-  /** Where its token was found to be known already. */
-  readonly passport: VerifiedPassport | null;
+  /** The passport of exactly this token, where reading has found it. */
+  readonly passport?: VerifiedPassport | null;
+  /** Throws where the check does not fit its passport. */
+  readonly accept?: (passport: VerifiedPassport) => void;
 }
 
 interface UsualCheck {
@@ -66,7 +64,7 @@ export function readCheck(
  * The check in a value of parsed JSON. Throws `invalid_request` for JSON that is not accepted, or is not a
  * check: what is wrong is said in the order in which it is looked for. `isPlain`: see RequestWriter.
  */
-export function canonicalCheck(value: unknown, writer: RequestWriter, isPlain: boolean): CanonicalCheck {
+export function canonicalCheck(value: unknown, writer: RequestWriter, isPlain: boolean): ReadCheck {
   const check = soundCheck(value, writer, isPlain);
   if (check !== null) return check;
   assertSafeJson(value);
@@ -74,7 +72,7 @@ export function canonicalCheck(value: unknown, writer: RequestWriter, isPlain: b
 }
 
 /** Null: it may be none, or not be accepted. */
-function soundCheck(value: unknown, writer: RequestWriter, isPlain: boolean): CanonicalCheck | null {
+function soundCheck(value: unknown, writer: RequestWriter, isPlain: boolean): ReadCheck | null {
   if (!isCheckCall(value) || !(isPlain || value.passport.isWellFormed())) return null;
   const canonical = writer.write(value.request, { depth: 1, isPlain });
   return canonical === null ? null : { call: value, canonical };

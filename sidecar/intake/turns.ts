@@ -31,9 +31,15 @@ export class Turns {
    * again, and each old table refers to the next one.
    */
   readonly #ready: Worker[] = [];
-  #budget = newBudget();
+  readonly #checksPerTurn: number;
+  #budget: TurnBudget;
   #isScheduled = false;
   readonly #run = (): void => this.#turn();
+
+  constructor(checksPerTurn: number = intakeLimits.checksPerTurnMax) {
+    this.#checksPerTurn = checksPerTurn;
+    this.#budget = this.#newBudget();
+  }
 
   /** The worker has something to do. */
   wants(worker: Worker): void {
@@ -49,9 +55,21 @@ export class Turns {
     return true;
   }
 
+  /** One check off this turn, for a sender without a step; false: others wait, or the turn is used up. */
+  tryTake(): boolean {
+    if (this.#ready.length > 0 || isSpent(this.#budget)) return false;
+    this.#budget.checks -= 1;
+    this.#schedule();
+    return true;
+  }
+
+  #newBudget(): TurnBudget {
+    return { checks: this.#checksPerTurn, bytes: limits.bodyBytesMax };
+  }
+
   #turn(): void {
     this.#isScheduled = false;
-    this.#budget = newBudget();
+    this.#budget = this.#newBudget();
     let steps = 0;
     for (const worker of this.#ready) {
       if (isSpent(this.#budget)) break;
@@ -77,7 +95,5 @@ export class Turns {
     setImmediate(this.#run);
   }
 }
-
-const newBudget = (): TurnBudget => ({ checks: intakeLimits.checksPerTurnMax, bytes: limits.bodyBytesMax });
 
 const isSpent = ({ checks, bytes }: TurnBudget): boolean => checks <= 0 || bytes <= 0;

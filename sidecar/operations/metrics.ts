@@ -3,18 +3,20 @@ import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { addBuildInfo, addProcessMetrics } from '../../shared/runtime/process-metrics.ts';
 import { type MeasuredSpool, spoolMetrics } from '../attest/spool-metrics.ts';
-import type { Enforcer } from '../settle/asking.ts';
-import type { Settlements } from '../settle/settlements.ts';
+import type { Answers } from '../decide/answers.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { FollowStatus } from '../replica/follow.ts';
 import type { Replica } from '../replica/replica.ts';
+import type { Decider } from '../settle/decider.ts';
+import type { Settlements } from '../settle/settlements.ts';
 import type { PassportVerifier } from '../verify/verifier.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 
 /** What `/metrics` reports. */
 export interface Measured extends MeasuredSpool {
-  readonly enforcer: Enforcer;
+  readonly answers: Answers;
+  readonly decider: Pick<Decider, 'voided'>;
   readonly leases: Pick<LeaseHolder, 'counts'>;
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
@@ -47,7 +49,7 @@ export const countAnswer =
  * agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
-  const { enforcer, leases, settlements, verifier, replica } = measured;
+  const { answers, decider, leases, settlements, verifier, replica } = measured;
   const registry = new Registry();
   if (measuresProcess) addProcessMetrics(registry);
   const registers = [registry];
@@ -82,20 +84,20 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     registers,
     collect() {
       this.reset();
-      for (const { outcome, reason, count } of enforcer.decisions)
+      for (const { outcome, reason, count } of answers.decisions)
         this.inc({ outcome, reason: reason ?? 'none' }, count);
     },
   });
-  counter('shed_total', 'Requests answered 503 overloaded.', () => enforcer.shed);
+  counter('shed_total', 'Requests answered 503 overloaded.', () => answers.shed);
   counter(
     'internal_errors_total',
     'Requests that failed with an internal error.',
-    () => enforcer.internalErrors,
+    () => answers.internalErrors,
   );
   gauge(
     'open_requests',
     'Requests in progress: the body was received, the answer was not sent yet.',
-    () => enforcer.openRequests,
+    () => answers.openRequests,
   );
 
   new Counter({
@@ -116,7 +118,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   counter(
     'settlements_voided_total',
     'Voids of settlements that did not come true, or of which nothing was known in time, and of readings that were not needed.',
-    () => enforcer.voided,
+    () => decider.voided,
   );
   counter('lease_calls_total', 'Lease calls that were answered.', () => leases.counts.calls);
   counter(
@@ -203,10 +205,10 @@ type AddGauge = (name: string, help: string, read: () => number, of?: 'sum' | 'm
 /** Its connection to the control plane, and what it runs on. */
 function serviceMetrics(
   registry: Registry,
-  { enforcer, following, http, ed25519 }: Measured,
+  { answers, following, http, ed25519 }: Measured,
   gauge: AddGauge,
 ): void {
-  enforcer.durations.register(registry, {
+  answers.durations.register(registry, {
     name: 'agent_trust_sidecar_decision_duration_seconds',
     help: 'Time from the whole body of a request to its decision.',
   });

@@ -22,13 +22,3 @@ export function answerTrouble({ status, text, location }: Answer): string | null
     return 'An HTML page: CONTROL_PLANE_URL leads to a web server, a login page or a proxy, and not to agent-trust.';
   return status === 200 ? 'Something that is not agent-trust answers at CONTROL_PLANE_URL.' : null;
 }
-
-/** Of a redirect: the origin and path alone, because a query may hold a secret. Null: there is none. */
-export function shownLocation(header: string | readonly string[] | undefined, origin: string): string | null {
-  const given = typeof header === 'string' ? header : header?.[0];
-  if (given === undefined || !URL.canParse(given, origin)) return null;
-  const { origin: where, pathname } = new URL(given, origin);
-  return `${where}${pathname}`.slice(0, locationCharsMax);
-}
-
-const locationCharsMax = 256;

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { Pool } from 'undici';
-import { shownLocation } from './answer-trouble.ts';
 import { replicaLimits } from './limits.ts';
 
 /** One call to the control plane, as it goes from thread to thread. */
@@ -95,3 +94,13 @@ async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Prom
   }
   return text + decoder.end();
 }
+
+/** Of a redirect: the origin and path alone, because a query may hold a secret. Null: there is none. */
+function shownLocation(header: string | readonly string[] | undefined, origin: string): string | null {
+  const given = typeof header === 'string' ? header : header?.[0];
+  if (given === undefined || !URL.canParse(given, origin)) return null;
+  const { origin: where, pathname } = new URL(given, origin);
+  return `${where}${pathname}`.slice(0, locationCharsMax);
+}
+
+const locationCharsMax = 256;

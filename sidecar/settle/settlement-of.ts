@@ -4,7 +4,7 @@ import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import type { Attempt } from '../decide/check.ts';
+import type { Attempt } from '../decide/record.ts';
 import type { UnsentSettlement } from './settlements.ts';
 
 export const lookUpOf = (

@@ -11,9 +11,11 @@ import type { Teardown } from '../../shared/runtime/teardown.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { type Shipper, startShipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
-import { type Enforcer, enforcer as makeEnforcer } from '../settle/asking.ts';
+import { Answers } from '../decide/answers.ts';
+import { authenticator } from '../decide/callers.ts';
+import { Section } from '../decide/section.ts';
+import { Intake } from '../intake/intake.ts';
 import { KeptBodies } from '../intake/kept-bodies.ts';
-import { settlements as makeSettlements, type Settlements } from '../settle/settlements.ts';
 import { Turns } from '../intake/turns.ts';
 import { decisionTimesOfMinute } from '../operations/decision-times.ts';
 import { type LeaseHolder, leaseHolder } from '../quota/lease-holder.ts';
@@ -24,6 +26,8 @@ import { type Following, startFollowing } from '../replica/follow.ts';
 import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
+import { Decider } from '../settle/decider.ts';
+import { settlements as makeSettlements, type Settlements } from '../settle/settlements.ts';
 import { verifyPool } from '../verify/pool.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
 import { type PassportVerifier, passportVerifier } from '../verify/verifier.ts';
@@ -42,6 +46,8 @@ export interface CoreOptions {
   readonly drainMsMax?: number;
   /** Default: limits.quotaWaitMsMax. Tests on busy machines make it longer. */
   readonly quotaWaitMs?: number;
+  /** Default: intakeLimits.checksPerTurnMax. */
+  readonly checksPerTurn?: number;
   readonly time: ControlPlaneTime;
   readonly random: Random;
   /**
@@ -57,7 +63,9 @@ export interface CoreOptions {
  * can have one in its own process (`sidecar/embedded`).
  */
 export interface Core {
-  readonly enforcer: Enforcer;
+  readonly intake: Intake;
+  readonly answers: Answers;
+  readonly decider: Decider;
   readonly verifier: PassportVerifier;
   readonly leases: LeaseHolder;
   readonly settlements: Settlements;
@@ -167,26 +175,30 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   });
   started.add('settlements', () => settlements.stop());
   const writer = new RequestWriter();
-  const enforcer = makeEnforcer({
-    state: replica,
-    writer,
-    verifier,
-    leases,
-    settlements,
-    mustNotServe: () => following.mustNotServe,
-    catchUp,
-    spool,
-    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
-    clock,
-    random,
-    logger,
+  const authenticate = authenticator(replica);
+  const mustNotServe = () => following.mustNotServe;
+  const answers = new Answers({ clock, logger });
+  const section = new Section({
+    ...{ state: replica, authenticate, leases, spool, mustNotServe, catchUp, clock, random },
   });
-  started.add('deadlines', () => enforcer.stop());
-  decisionTimes = decisionTimesOfMinute(enforcer.durations, time.machine);
+  const decider = new Decider({
+    ...{ section, answers, leases, settlements, catchUp, spool, clock, random, logger },
+    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
+  });
+  const intake = new Intake({
+    ...{ state: replica, authenticate, mustNotServe, verifier, answers, decider, clock },
+  });
+  started.add('deadlines', async () => {
+    answers.stop();
+    decider.stop();
+  });
+  decisionTimes = decisionTimesOfMinute(answers.durations, time.machine);
   await pool.ready();
 
   return {
-    enforcer,
+    intake,
+    answers,
+    decider,
     verifier,
     leases,
     settlements,
@@ -194,7 +206,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     following,
     spool,
     shipper,
-    turns: new Turns(),
+    turns: new Turns(options.checksPerTurn),
     bodies: new KeptBodies(),
     writer,
     ed25519,

@@ -3,11 +3,11 @@ import { collectGarbage } from '../../shared/runtime/collect-garbage.ts';
 import { originOf } from '../../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../../shared/runtime/teardown.ts';
 import { buildSidecar } from '../app.ts';
-import type { ForwardAuthSettings } from '../intake/forward-auth/forward-auth.ts';
 import type { ServerPort } from '../http/server.ts';
+import type { ForwardAuthSettings } from '../intake/forward-auth/forward-auth.ts';
+import { Streams } from '../intake/stream/streams.ts';
 import { type AnswerCounts, countAnswer, sidecarMetrics } from '../operations/metrics.ts';
 import { readOpenApi } from '../operations/read-openapi.ts';
-import { Streams } from '../intake/stream/streams.ts';
 import { type CoreOptions, startCore } from './core.ts';
 import { listen } from './listen.ts';
 
@@ -59,7 +59,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const core = await startCore({ ...options, freeMemory: collectGarbage }, started);
   const { following, replica, logger } = core;
 
-  const streams = new Streams({ ...core, mustNotServe: () => following.mustNotServe });
+  const streams = new Streams(core);
   const answers: AnswerCounts = new Map();
   const metrics = sidecarMetrics({ ...core, http: { answers, streams, server } }, options.measuresProcess);
   let origin = '';

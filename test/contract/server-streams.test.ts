@@ -4,10 +4,9 @@ import { WebSocket } from 'ws';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../shared/model/ids.ts';
-import { systemClock } from '../../shared/runtime/clock.ts';
+import { momentOf, systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { errorReply } from '../../sidecar/decide/replies.ts';
-import { Turns } from '../../sidecar/intake/turns.ts';
 import { httpLimits } from '../../sidecar/http/limits.ts';
 import type {
   RequestHead,
@@ -19,6 +18,7 @@ import type {
 import { handshakeHeaders } from '../../sidecar/intake/stream/handshake.ts';
 import { streamLimits } from '../../sidecar/intake/stream/limits.ts';
 import { Streams, type StreamsDeps } from '../../sidecar/intake/stream/streams.ts';
+import { Turns } from '../../sidecar/intake/turns.ts';
 import { turns } from '../support/raw-http.ts';
 import { adapters, request, type ServerUnderTest, start, stopAll } from '../support/server-under-test.ts';
 import { until } from '../support/until.ts';
@@ -122,16 +122,14 @@ const handshake = [
 ];
 
 /** The streams of a sidecar, for one caller that may ask. */
-async function startOwn(adapter: ServerPort, enforcer: Partial<StreamsDeps['enforcer']> = {}) {
+async function startOwn(adapter: ServerPort, answers: Partial<StreamsDeps['answers']> = {}) {
   const caller = { keyId: 'key_1' as ApiKeyId, mode: 'live', scopes: [] } as const;
-  const admitted = { requestId: 'req_1' as RequestId, caller, gateId: null, authorization: '' };
+  const intake = { admit: () => caller, moment: () => momentOf(systemClock) };
   const streams = new Streams({
-    enforcer: { admit: () => admitted, ...enforcer } as unknown as StreamsDeps['enforcer'],
-    verifier: {} as StreamsDeps['verifier'],
-    mustNotServe: () => null,
+    intake: intake as unknown as StreamsDeps['intake'],
+    answers: answers as StreamsDeps['answers'],
     turns: new Turns(),
     writer: new RequestWriter(),
-    clock: systemClock,
     random: systemRandom(),
   });
   const sockets: StreamSocket[] = [];
@@ -139,7 +137,7 @@ async function startOwn(adapter: ServerPort, enforcer: Partial<StreamsDeps['enfo
     streamPath: '/stream',
     headerNamesOf: () => handshakeHeaders,
     handler: (head) => {
-      const upgrade = streams.upgrade(head, 'req_1' as RequestId);
+      const upgrade = streams.upgrade(head, { requestId: 'req_1' as RequestId, nowMs: systemClock.now() });
       if (!('open' in upgrade)) return upgrade;
       return {
         open: (socket) => {

@@ -8,10 +8,10 @@ import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
-import { ChecksInOrder, type InOrderDeps } from '../../sidecar/intake/several-checks.ts';
-import { KeptBodies } from '../../sidecar/intake/kept-bodies.ts';
-import type { OpenRequest, OpenRequestHead } from '../../sidecar/decide/check.ts';
+import type { Check, CheckHead } from '../../sidecar/decide/check.ts';
 import { errorReply } from '../../sidecar/decide/replies.ts';
+import { KeptBodies } from '../../sidecar/intake/kept-bodies.ts';
+import { SeveralChecks, type SeveralChecksDeps } from '../../sidecar/intake/several-checks.ts';
 import { Turns } from '../../sidecar/intake/turns.ts';
 import { heapBytesWhenOld, heapBytesWithoutYoung } from './heap-bytes.ts';
 import { keepBusy } from './keep-busy.ts';
@@ -23,30 +23,36 @@ const text = (n: unknown): string => Buffer.alloc(textChars, String(n)).toString
 
 const requestId = 'req_01' as RequestId;
 const refused = errorReply(new ApiError('overloaded'), requestId);
-const deps: InOrderDeps = {
-  enforcer: {
-    begin: (_head, responder) => ({ responder }) as OpenRequest,
-    proceedRead: ({ responder }, { call }) => responder.reply({ ...refused, body: text(call.request['n']) }),
-    failure: () => refused,
+const moment = { monotonicMs: 0 as MonotonicMillis, nowMs: 0 as UnixMillis };
+const deps: SeveralChecksDeps = {
+  intake: {
+    open: (_head, responder) => ({ responder, token: null }) as Check,
+    prepare: (check, { call }) => {
+      check.asked = call.request;
+      check.token = { kind: 'verified', passport: {} as VerifiedPassport };
+    },
+    decide: ({ responder, asked }) => responder.reply({ ...refused, body: text(asked?.['n']) }),
+    refuse: (_check, error) => {
+      throw error;
+    },
+    moment: () => moment,
   },
-  verifier: { known: () => ({}) as VerifiedPassport, verify: () => undefined },
+  answers: { failure: () => refused },
   turns: new Turns(),
   bodies: new KeptBodies(),
   writer: new RequestWriter(),
-  clock: { now: () => 0 as UnixMillis, monotonic: () => 0 as MonotonicMillis },
 };
 
 const busy = keepBusy(deps.turns);
 let answeredChars = 0;
 for (let n = 0; n < bodies; n++) {
-  new ChecksInOrder(deps, {
-    read: () => ({
+  new SeveralChecks(deps, {
+    list: () => ({
       items: [
-        {
-          kind: 'check',
-          head: {} as OpenRequestHead,
-          check: { call: { passport: '', request: { n: text(n) } }, canonical: null },
-        },
+        () => ({
+          head: {} as CheckHead,
+          read: { call: { passport: '', request: { n: text(n) } }, canonical: null },
+        }),
       ],
       onEnd: (replies) => {
         for (const { body } of replies) answeredChars += body.length;

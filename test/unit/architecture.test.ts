@@ -65,8 +65,9 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   sidecar: [
     ['attest', 'http', 'quota', 'replica', 'verify'],
-    ['enforce'],
-    ['authzen', 'forward-auth', 'operations', 'stream'],
+    ['decide'],
+    ['settle'],
+    ['intake', 'operations'],
     ['app.ts'],
     ['startup'],
     ['embedded', 'threads'],
@@ -201,8 +202,8 @@ describe('architecture', () => {
     [
       'upwards in a sidecar',
       'sidecar/quota/made-up.ts',
-      '../enforce/call.ts',
-      'enforce (level 1) is not below quota (level 0)',
+      '../decide/check.ts',
+      'decide (level 1) is not below quota (level 0)',
     ],
   ])('finds a made-up import that leads %s, a type import too', (_way, path, specifier, why) => {
     const imports = importsOf(path, `import type { MadeUp } from '${specifier}';`);

@@ -1,64 +1,74 @@
+import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import { invalidRequest } from '../../../shared/errors/api-error.ts';
 import { unreachable } from '../../../shared/errors/assert.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { assertSingleCheck, lossesByIndex } from '../../../shared/wire/check-batch.ts';
 import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
-import { type CheckItem, ChecksInOrder, type InOrderDeps } from '../several-checks.ts';
-import type { OpenRequestHead } from '../../decide/check.ts';
-import { canonicalCheck, parseUncheckedBody } from '../read-check.ts';
+import type { CheckHead } from '../../decide/check.ts';
 import { jsonReply } from '../../decide/replies.ts';
 import type { LargeBody, Reply, Responder } from '../../http/server.ts';
-import type { TokenOutcome } from '../../verify/verifier.ts';
+import { canonicalCheck, parseUncheckedBody } from '../read-check.ts';
+import { type CheckItem, type CheckList, SeveralChecks, type SeveralChecksDeps } from '../several-checks.ts';
 import { readEvaluation, readEvaluations, type Semantic } from './read-evaluation.ts';
 
 /** The caller of an evaluation. The gate is in its body. */
-type Evaluator = Omit<OpenRequestHead, 'gateId'>;
+type Evaluator = Omit<CheckHead, 'gateId'>;
 
 /**
  * `POST /access/v1/evaluation` and `/access/v1/evaluations` (OpenID AuthZEN Authorization API 1.0 §6 and §7;
  * contract §16): `check` in other words. `decision` is true for a PERMIT and for nothing else, and `context`
  * is the answer of `check`. Every evaluation is recorded, charged and limited as a check is.
  */
-export const evaluate = (deps: InOrderDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
+export const evaluate = (deps: SeveralChecksDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
   bytesMax: isBoxcar ? limits.batchBodyBytesMax : limits.bodyBytesMax,
   handle: (body, responder) => {
     const { requestId } = evaluator;
-    const checks = new ChecksInOrder(deps, {
-      read: (bytes) => {
-        const unchecked = parseUncheckedBody(bytes);
-        const { text, value } = unchecked;
-        const itemOf = (body: unknown, assertWhole: () => void) =>
-          readItem(deps, evaluator, { body, batchBytes: bytes.byteLength, assertWhole });
-        const evaluations = isBoxcar ? readEvaluations(value) : null;
-        if (evaluations === null) {
-          const items = [itemOf(value, () => assertLossless(text, value))];
-          return { items, onEnd: ([reply]) => answerOne(reply, responder, requestId) };
-        }
-        const { bodies, semantic } = evaluations;
-        const losses = lossesByIndex(unchecked, 'evaluations');
-        return {
-          items: bodies.map((body, index) =>
-            itemOf(body, () => {
-              const loss = losses.get(index);
-              if (loss !== undefined) throw loss;
-            }),
-          ),
-          ...(semantic !== 'execute_all' && { endsWith: (reply) => ends(semantic, reply) }),
-          onEnd: (replies) => {
-            const answers = replies.map(evaluationJson).join(',');
-            responder.reply(jsonReply(200, `{"evaluations":[${answers}]}`, requestId));
-          },
-        };
-      },
+    const checks = new SeveralChecks(deps, {
+      list: (bytes) => (isBoxcar ? listMany : listOne)(deps, evaluator, bytes, responder),
       requestId,
       responder,
-      onRefused: (error) => responder.reply(deps.enforcer.failure(error, requestId)),
+      onRefused: (error) => responder.reply(deps.answers.failure(error, requestId)),
     });
     if (isBoxcar) checks.begin(body);
     else checks.beginAtOnce(body);
   },
 });
+
+type List = (deps: SeveralChecksDeps, evaluator: Evaluator, bytes: Buffer, responder: Responder) => CheckList;
+
+const listOne: List = (deps, evaluator, bytes, responder) => {
+  const { text, value: body } = parseUncheckedBody(bytes);
+  const item = itemOf(deps, evaluator, {
+    ...{ body, batchBytes: bytes.byteLength },
+    assertWhole: () => assertLossless(text, body),
+  });
+  return { items: [item], onEnd: ([reply]) => answerOne(reply, responder, evaluator.requestId) };
+};
+
+const listMany: List = (deps, evaluator, bytes, responder) => {
+  const unchecked = parseUncheckedBody(bytes);
+  const evaluations = readEvaluations(unchecked.value);
+  if (evaluations === null) return listOne(deps, evaluator, bytes, responder);
+  const { bodies, semantic } = evaluations;
+  const losses = lossesByIndex(unchecked, 'evaluations');
+  return {
+    items: bodies.map((body, index) =>
+      itemOf(deps, evaluator, {
+        ...{ body, batchBytes: bytes.byteLength },
+        assertWhole: () => {
+          const loss = losses.get(index);
+          if (loss !== undefined) throw loss;
+        },
+      }),
+    ),
+    ...(semantic !== 'execute_all' && { endsWith: (reply) => ends(semantic, reply) }),
+    onEnd: (replies) => {
+      const answers = replies.map(evaluationJson).join(',');
+      responder.reply(jsonReply(200, `{"evaluations":[${answers}]}`, evaluator.requestId));
+    },
+  };
+};
 
 /** Where there is no decision, the answer is the error, with its status. */
 function answerOne(reply: Reply | undefined, responder: Responder, requestId: RequestId): void {
@@ -74,28 +84,26 @@ interface UnreadItem {
   readonly assertWhole: () => void;
 }
 
-function readItem({ writer }: InOrderDeps, evaluator: Evaluator, unread: UnreadItem): CheckItem {
-  const { body, batchBytes, assertWhole } = unread;
-  try {
+const itemOf =
+  (
+    { writer }: SeveralChecksDeps,
+    evaluator: Evaluator,
+    { body, batchBytes, assertWhole }: UnreadItem,
+  ): CheckItem =>
+  () => {
     assertSafeJson(body);
     assertSingleCheck(body, batchBytes);
     assertWhole();
     const { subjectId, token, gateId, request } = readEvaluation(body);
+    const read = canonicalCheck({ passport: token, request }, writer, false);
     return {
-      kind: 'check',
       head: { ...evaluator, gateId },
-      check: canonicalCheck({ passport: token, request }, writer, false),
-      accept: (outcome) => assertSubject(outcome, subjectId),
+      read: { ...read, accept: (passport) => assertSubject(passport, subjectId) },
     };
-  } catch (error) {
-    return { kind: 'refused', error };
-  }
-}
+  };
 
 /** A passport that did not verify says nothing about its agent: it is decided on, and blocked. */
-function assertSubject(outcome: TokenOutcome, subjectId: string): void {
-  if (outcome.kind !== 'verified') return;
-  const { agentId, passportId } = outcome.passport;
+function assertSubject({ agentId, passportId }: VerifiedPassport, subjectId: string): void {
   if (subjectId === agentId || subjectId === passportId) return;
   throw invalidRequest(
     'subject.id',

@@ -1,13 +1,15 @@
+import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import type { CompiledRoutes } from '../../../shared/decision/compile-routes.ts';
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { PassportId, RequestId } from '../../../shared/model/ids.ts';
-import type { Enforcer } from '../../settle/asking.ts';
-import type { OpenRequestHead } from '../../decide/check.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import type { Check, CheckHead } from '../../decide/check.ts';
 import { type CheckReply, type CheckResponder, errorReply } from '../../decide/replies.ts';
 import type { IgnoredBody, Reply, RequestHead, Responder } from '../../http/server.ts';
-import type { PassportVerifier, TokenOutcome } from '../../verify/verifier.ts';
+import type { Intake } from '../intake.ts';
+import { canonicalCheck, type ReadCheck } from '../read-check.ts';
 import { decisionAnswer, errorAnswer } from './answer.ts';
-import { ContextReader, type ForwardedContext, headersRead } from './read-context.ts';
+import { ContextReader, headersRead } from './read-context.ts';
 import { shownPassport } from './show-passport.ts';
 
 export interface ForwardAuthSettings {
@@ -20,8 +22,8 @@ export interface ForwardAuthSettings {
 interface ForwardAuthDeps {
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;
-  readonly enforcer: Pick<Enforcer, 'admit' | 'admitPeer' | 'ask'>;
-  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+  readonly intake: Pick<Intake, 'admit' | 'admitPeer' | 'refuseUnknownGate' | 'open' | 'ask' | 'moment'>;
+  readonly writer: RequestWriter;
 }
 
 /**
@@ -42,99 +44,79 @@ export class ForwardAuth {
     this.#reader = new ContextReader(this.headerNames);
   }
 
-  /** `pathBelow`: of the address, behind the id of the gate. Throws ApiError for whom it does not serve. */
+  /** `pathBelow`: of the address, behind the gate's id. Throws ApiError for a caller that is not served. */
   handle(
     head: RequestHead,
     { gateId, pathBelow }: { readonly gateId: string; readonly pathBelow: string },
-    requestId: RequestId,
+    { requestId, nowMs }: { readonly requestId: RequestId; readonly nowMs: UnixMillis },
   ): Reply | IgnoredBody {
+    const { intake, writer, routesOf } = this.#deps;
     const { passport, key } = this.#reader.proofs(head.headers);
-    const admitted = this.#admit(head, key, gateId, requestId);
+    const admitted = { requestId, gateId, ...this.#admit(head, key, gateId, nowMs) };
     const shown = shownPassport(head.authorization, passport);
     if (shown.kind !== 'token') {
-      this.#refuseUnknownGate(gateId, admitted);
-      return errorAnswer(
-        errorReply(new ApiError('unauthorized', { message: sentences[shown.kind] }), requestId),
-        {
-          passport: shown.kind,
-        },
-      );
+      // A gate that is unknown to its caller is told so without a passport, too: a key tries its gate so.
+      intake.refuseUnknownGate(gateId, admitted.caller);
+      const error = new ApiError('unauthorized', { message: sentences[shown.kind] });
+      return errorAnswer(errorReply(error, requestId), { passport: shown.kind });
     }
-    const context = this.#reader.read(head, pathBelow, this.#deps.routesOf(gateId));
-    const { token } = shown;
+    const { request, withoutPermission } = this.#reader.read(head, pathBelow, routesOf(gateId));
+    const read = canonicalCheck({ passport: shown.token, request }, writer, false);
     return {
       ignoresBody: true,
-      handle: (_body, responder) => {
-        new ForwardedCheck(this.#deps, { head: admitted, token, context }, responder).begin();
-      },
+      handle: (_body, responder) =>
+        new ForwardedCheck(responder, withoutPermission).ask(intake, admitted, read),
     };
   }
 
-  /** Whom a gate is unknown to is told so without a passport, too: a key tries its gate out by that. */
-  #refuseUnknownGate(gateId: string, { caller }: OpenRequestHead): void {
-    if (this.#deps.enforcer.admitPeer(gateId).mode !== caller.mode) throw new ApiError('gate_not_found');
-  }
-
-  /** The peer is the one of the connection: whom it asks for says nothing about itself. */
-  #admit(head: RequestHead, key: string, gateId: string, requestId: RequestId): OpenRequestHead {
-    const { enforcer } = this.#deps;
-    if (key !== '') return enforcer.admit({ authorization: `Bearer ${key}` }, gateId, requestId);
-    if (this.#trustsLoopback && isLoopback(head.remoteAddress))
-      return { requestId, caller: enforcer.admitPeer(gateId), gateId, authorization: null };
+  /** The peer is the one of the connection: what it asks for says nothing about itself. */
+  #admit(
+    { remoteAddress }: RequestHead,
+    key: string,
+    gateId: string,
+    nowMs: UnixMillis,
+  ): Pick<CheckHead, 'caller' | 'authorization'> {
+    const { intake } = this.#deps;
+    if (key !== '') {
+      const authorization = `Bearer ${key}`;
+      return { caller: intake.admit(authorization, nowMs), authorization };
+    }
+    if (this.#trustsLoopback && isLoopback(remoteAddress))
+      return { caller: intake.admitPeer(gateId), authorization: null };
     throw new ApiError('unauthorized', {
       message: 'Send an API key with the scope enforcement:check in the header X-Agent-Trust-Key.',
     });
   }
 }
 
-/** What `check` would be asked, and by whom. */
-interface ForwardedQuestion {
-  readonly head: OpenRequestHead;
-  readonly token: string;
-  readonly context: ForwardedContext;
-}
-
-/**
- * One question on its way. Its passport is verified before it is asked, so that also the answer to a request
- * that is refused names it.
- */
+/** One question on its way. Its answer names the passport, as far as that is verified by then. */
 class ForwardedCheck implements CheckResponder {
-  readonly #deps: Pick<ForwardAuthDeps, 'enforcer' | 'verifier'>;
-  readonly #question: ForwardedQuestion;
   readonly #responder: Responder;
-  #passportId: PassportId | null = null;
+  readonly #withoutPermission: string | null;
+  #check: Check | null = null;
 
-  constructor(
-    deps: Pick<ForwardAuthDeps, 'enforcer' | 'verifier'>,
-    question: ForwardedQuestion,
-    responder: Responder,
-  ) {
-    this.#deps = deps;
-    this.#question = question;
+  constructor(responder: Responder, withoutPermission: string | null) {
     this.#responder = responder;
+    this.#withoutPermission = withoutPermission;
   }
 
-  begin(): void {
-    const { verifier } = this.#deps;
-    const { token } = this.#question;
-    const passport = verifier.known(token);
-    if (passport !== null) this.#ask({ kind: 'verified', passport });
-    else verifier.verify(token, (outcome) => this.#ask(outcome));
-  }
-
-  #ask(outcome: TokenOutcome): void {
-    if (this.isAborted) return;
-    if (outcome.kind === 'verified') this.#passportId = outcome.passport.passportId;
-    const { head, token, context } = this.#question;
-    this.#deps.enforcer.ask(head, { passport: token, request: context.request }, this, outcome);
+  ask(intake: ForwardAuthDeps['intake'], head: CheckHead, read: ReadCheck): void {
+    const moment = intake.moment();
+    this.#check = intake.open(head, this, moment.monotonicMs, moment);
+    intake.ask(this.#check, read, moment);
   }
 
   get isAborted(): boolean {
     return this.#responder.isAborted;
   }
 
+  get #passportId(): PassportId | null {
+    const token = this.#check?.token ?? null;
+    return token?.kind === 'verified' ? token.passport.passportId : null;
+  }
+
   reply(reply: CheckReply): void {
-    this.#responder.reply(decisionAnswer(reply, this.#passportId, this.#question.context.withoutPermission));
+    this.#responder.reply(decisionAnswer(reply, this.#passportId, this.#withoutPermission));
   }
 }
 

@@ -11,16 +11,19 @@ import {
 import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest, renderError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
-import { type MonotonicMillis, secondMs } from '../../../shared/model/time.ts';
+import { secondMs } from '../../../shared/model/time.ts';
+import type { Moment } from '../../../shared/runtime/clock.ts';
+import type { Random } from '../../../shared/runtime/random.ts';
 import { parseGateChoice } from '../../../shared/wire/check.ts';
 import { parseCheckBatch } from '../../../shared/wire/check-batch.ts';
-import { type CheckItem, ChecksInOrder } from '../several-checks.ts';
-import type { OpenRequest, OpenRequestHead } from '../../decide/check.ts';
-import { type CanonicalCheck, canonicalCheck } from '../read-check.ts';
-import { refuseWhereDisowned } from '../../decide/refuse-where-disowned.ts';
+import type { Check, CheckHead } from '../../decide/check.ts';
 import type { CheckReply, CheckResponder } from '../../decide/replies.ts';
-import type { Core } from '../../startup/core.ts';
-import { embeddedLimits } from '../../embedded/limits.ts';
+import type { Intake } from '../intake.ts';
+import { Lane, type LaneSource } from '../lane.ts';
+import { canonicalCheck, type ReadCheck } from '../read-check.ts';
+import { SeveralChecks, type SeveralChecksDeps } from '../several-checks.ts';
+import type { TurnBudget } from '../turns.ts';
+import { inProcessLimits } from './limits.ts';
 import { Pending } from './pending.ts';
 import { plainRequest } from './plain-request.ts';
 
@@ -35,46 +38,56 @@ export const namedInRequest = Symbol('the gate that the request names');
 
 type Results = readonly (Decision | AgentTrustError)[];
 
+export interface InProcessDeps extends SeveralChecksDeps {
+  readonly intake: Intake;
+  readonly random: Random;
+}
+
 /** A check that is decided in a later turn of the event loop. */
 interface Waiting {
-  readonly open: OpenRequest;
-  readonly check: CanonicalCheck;
-  readonly pending: PendingCheck;
+  readonly check: Check;
+  readonly read: ReadCheck;
 }
 
 /**
  * The checks of the program around it, decided as a sidecar decides requests. One is decided before the call
  * returns, and answered when its record is written, at the end of this turn of the event loop. Beyond
- * `embeddedLimits.decisionsPerTurnMax` they wait for the next turns, in their order.
+ * `inProcessLimits.checksPerTurnMax` they wait for the next turns, in their order.
  */
-export class InProcessChecks {
-  readonly #core: Core;
-  #waiting: Waiting[] = [];
-  /** In this turn of the event loop. */
-  #decided = 0;
+export class InProcessChecks implements LaneSource {
+  readonly isHeld = false;
+  readonly #deps: InProcessDeps;
+  readonly #lane: Lane;
+  readonly #waiting: Waiting[] = [];
   /** Checks without an answer, those of batches included. */
   #unanswered = 0;
   #isStopped = false;
   #whenIdle: () => void = () => undefined;
   readonly #onAnswered = (): void => this.#noteAnswered(1);
-  readonly #onTurn = (): void => this.#beginTurn();
 
-  constructor(core: Core) {
-    this.#core = core;
+  constructor(deps: InProcessDeps) {
+    this.#deps = deps;
+    this.#lane = new Lane(deps, this);
   }
 
   ask(gate: string | typeof namedInRequest, check: InProcessCheck, options: CallOptions): Promise<Decision> {
     return new Promise((resolve, reject) => {
+      const { intake, writer, turns } = this.#deps;
       // Read once: all until the call returns is one moment.
-      const nowMs = this.#core.clock.monotonic();
+      const moment = intake.moment();
       this.#unanswered++;
-      const pending = new PendingCheck(this.#core, resolve, reject, this.#onAnswered);
+      const pending = new PendingCheck(this.#deps, resolve, reject, this.#onAnswered);
       try {
         pending.watch(options, lateAnswer);
-        const read = readCheck(check, this.#core.writer);
+        const read = readCheck(check, writer);
         const gateId = gate === namedInRequest ? gateNamedIn(check, read) : gateOf(gate);
         const head = this.#admit(gateId, pending);
-        this.#decide(head, read, pending, nowMs);
+        const opened = intake.open(head, pending, moment.monotonicMs, moment);
+        if (turns.tryTake()) intake.ask(opened, read, moment);
+        else {
+          this.#waiting.push({ check: opened, read });
+          this.#lane.wake();
+        }
       } catch (error) {
         if (!(error instanceof ApiError)) return pending.reject(error);
         pending.settle(refusalOf(error, pending.requestId));
@@ -82,10 +95,29 @@ export class InProcessChecks {
     });
   }
 
+  get hasNext(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** Null: it was given up, answered by its deadline, or refused. */
+  next(_moment: Moment, _budget: TurnBudget, whenVerified: () => void): Check | null {
+    const waiting = this.#waiting.shift();
+    if (waiting === undefined) return null;
+    const { check, read } = waiting;
+    if (!check.isOpen || check.responder.isAborted) return null;
+    try {
+      this.#deps.intake.prepare(check, read, whenVerified);
+      return check;
+    } catch (error) {
+      this.#deps.intake.refuse(check, error);
+      return null;
+    }
+  }
+
   /** Each is decided and recorded as if it came alone, in order (contract §16). */
   askBatch(gate: string, checks: readonly InProcessCheck[], options: CallOptions): Promise<Results> {
     return new Promise((resolve, reject) => {
-      const requestId = newRequestId(this.#core);
+      const requestId = newRequestId(this.#deps);
       const size = Array.isArray(checks) ? checks.length : 0;
       this.#unanswered += size;
       const pending = new Pending<Results>(resolve, reject, () => this.#noteAnswered(size));
@@ -101,11 +133,13 @@ export class InProcessChecks {
         pending.watch(options, (): Results => Array.from({ length: size }, lateAnswer));
         parseCheckBatch({ checks });
         const head = this.#admit(gateOf(gate), { requestId });
-        if (this.#unanswered > embeddedLimits.checksWaitingMax) throw new ApiError('overloaded');
-        // Not `map`, which passes over holes.
-        const items = Array.from(checks, (check) => this.#itemOf(check, head));
-        new ChecksInOrder(this.#core, {
-          read: () => ({
+        // Not `map`, which passes over holes. Read now: what the program changes later does not count.
+        const items = Array.from(checks, (check) => {
+          const item = this.#read(check);
+          return () => ({ head, read: item() });
+        });
+        new SeveralChecks(this.#deps, {
+          list: () => ({
             items,
             onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, head))),
           }),
@@ -137,64 +171,36 @@ export class InProcessChecks {
   }
 
   /** The program around it is trusted, as a peer without a key is (contract §15). */
-  #admit(gateId: string | null, asked: Pick<OpenRequestHead, 'requestId'>): OpenRequestHead {
-    const { following, enforcer } = this.#core;
+  #admit(gateId: string | null, asked: Pick<CheckHead, 'requestId'>): CheckHead {
     if (this.#isStopped) throw new ApiError('service_unavailable', { message: 'It was stopped.' });
-    refuseWhereDisowned(following.mustNotServe);
-    return new PeerHead(enforcer.admitPeer(gateId), gateId, asked);
+    const caller = this.#deps.intake.admitPeer(gateId);
+    if (this.#unanswered > inProcessLimits.unansweredMax) throw new ApiError('overloaded');
+    return new PeerHead(caller, gateId, asked);
   }
 
-  #decide(head: OpenRequestHead, check: CanonicalCheck, pending: PendingCheck, nowMs: MonotonicMillis): void {
-    const { enforcer } = this.#core;
-    const mayDecide = this.#decided < embeddedLimits.decisionsPerTurnMax;
-    if (!mayDecide && this.#waiting.length >= embeddedLimits.checksWaitingMax)
-      throw new ApiError('overloaded');
-    const open = enforcer.begin(head, pending, nowMs);
-    if (mayDecide) {
-      this.#countDecision();
-      enforcer.proceedRead(open, check, null, nowMs);
-    } else this.#waiting.push({ open, check, pending });
-  }
-
-  #countDecision(): void {
-    if (this.#decided === 0) setImmediate(this.#onTurn);
-    this.#decided++;
-  }
-
-  #itemOf(check: InProcessCheck, head: OpenRequestHead): CheckItem {
+  /** What is wrong with one check of a batch is answered in its place. */
+  #read(check: InProcessCheck): () => ReadCheck {
     try {
-      return { kind: 'check', head, check: readCheck(check, this.#core.writer) };
+      const read = readCheck(check, this.#deps.writer);
+      return () => read;
     } catch (error) {
       // What the program itself has thrown, in a getter, ends the call as it does for a single check.
       if (!(error instanceof ApiError)) throw error;
-      return { kind: 'refused', error };
-    }
-  }
-
-  /** Those that wait come first: while any do, the turn before has decided as many as it may. */
-  #beginTurn(): void {
-    this.#decided = 0;
-    if (this.#waiting.length === 0) return;
-    for (const { open, check, pending } of this.#waiting.splice(0, embeddedLimits.decisionsPerTurnMax)) {
-      this.#countDecision();
-      // It may have been given up, or its deadline may have answered it.
-      if (!pending.isAborted) this.#core.enforcer.proceedRead(open, check);
+      return () => {
+        throw error;
+      };
     }
   }
 }
 
 /** No decision shows the id of its request, so it is made for errors alone. */
-class PeerHead implements OpenRequestHead {
-  readonly caller: OpenRequestHead['caller'];
+class PeerHead implements CheckHead {
+  readonly caller: CheckHead['caller'];
   readonly gateId: string | null;
   readonly authorization = null;
-  readonly #asked: Pick<OpenRequestHead, 'requestId'>;
+  readonly #asked: Pick<CheckHead, 'requestId'>;
 
-  constructor(
-    caller: OpenRequestHead['caller'],
-    gateId: string | null,
-    asked: Pick<OpenRequestHead, 'requestId'>,
-  ) {
+  constructor(caller: CheckHead['caller'], gateId: string | null, asked: Pick<CheckHead, 'requestId'>) {
     this.caller = caller;
     this.gateId = gateId;
     this.#asked = asked;
@@ -206,21 +212,21 @@ class PeerHead implements OpenRequestHead {
 }
 
 class PendingCheck extends Pending<Decision> implements CheckResponder {
-  readonly #core: Core;
+  readonly #deps: Pick<InProcessDeps, 'intake' | 'random'>;
   #requestId: RequestId | null = null;
 
   constructor(
-    core: Core,
+    deps: Pick<InProcessDeps, 'intake' | 'random'>,
     resolve: (decision: Decision) => void,
     reject: (reason: unknown) => void,
     onSettled: () => void,
   ) {
     super(resolve, reject, onSettled);
-    this.#core = core;
+    this.#deps = deps;
   }
 
   get requestId(): RequestId {
-    this.#requestId ??= newRequestId(this.#core);
+    this.#requestId ??= newRequestId(this.#deps);
     return this.#requestId;
   }
 
@@ -229,7 +235,8 @@ class PendingCheck extends Pending<Decision> implements CheckResponder {
   }
 }
 
-const newRequestId = ({ clock, random }: Core): RequestId => random.newId('req', clock.now());
+const newRequestId = ({ intake, random }: Pick<InProcessDeps, 'intake' | 'random'>): RequestId =>
+  random.newId('req', intake.moment().nowMs);
 
 const lateAnswer = (): Decision => unavailable('timeout', details.timeout);
 
@@ -244,14 +251,14 @@ function gateOf(gate: unknown): string {
   });
 }
 
-function gateNamedIn(check: object, { call }: CanonicalCheck): string | null {
+function gateNamedIn(check: object, { call }: ReadCheck): string | null {
   if ('gate' in check && check.gate !== undefined)
     throw invalidRequest('gate', 'enforce takes the gate from request.gate_id; check takes it as gate.');
   return parseGateChoice(call.request);
 }
 
 /** A request that is JSON already is copied and written in one walk; the rest is the plain version of it. */
-function readCheck(check: InProcessCheck, writer: RequestWriter): CanonicalCheck {
+function readCheck(check: InProcessCheck, writer: RequestWriter): ReadCheck {
   if (typeof check !== 'object' || check === null)
     throw invalidRequest('check', 'A check must be an object.');
   const { passport, request: given, idempotencyKey } = check;
@@ -270,11 +277,8 @@ function readCheck(check: InProcessCheck, writer: RequestWriter): CanonicalCheck
   return canonicalCheck({ passport, request }, writer, false);
 }
 
-/** The enforcer answers with one of the two. */
-const outcomeOf = (
-  reply: CheckReply,
-  asked: Pick<OpenRequestHead, 'requestId'>,
-): Decision | AgentTrustError =>
+/** A check is answered with one of the two. */
+const outcomeOf = (reply: CheckReply, asked: Pick<CheckHead, 'requestId'>): Decision | AgentTrustError =>
   'answer' in reply ? (reply.answer as Decision) : refusalOf(reply.error, asked.requestId);
 
 /** As a client of the sidecar would tell it (docs/integrations/guards.md). */

@@ -3,7 +3,7 @@ import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { invalidRequest } from '../../../shared/errors/api-error.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
-import { type CanonicalCheck, parseUncheckedBody } from '../read-check.ts';
+import { canonicalCheck, parseUncheckedBody, type ReadCheck } from '../read-check.ts';
 import { streamLimits } from './limits.ts';
 
 /** A frame whose id is known, so that whatever else is wrong with it can be answered under that id. */
@@ -36,22 +36,19 @@ export function nameFrame(message: Buffer | string): NamedFrame {
   return { id, idJson: isPlain ? `"${id}"` : JSON.stringify(id), members, text, isPlain };
 }
 
-/** What a frame asks, in the words of `POST /v1/gates/:id/check`. */
+/** What a frame asks. */
 export interface FrameCheck {
   /** As in the URL, unchecked; null: as `/v1/enforce`. */
   readonly gateId: string | null;
-  /** Null: whether `body` is a check is seen when it is decided. */
-  readonly check: CanonicalCheck | null;
-  /** What the body of `POST check` would be. */
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly read: ReadCheck;
 }
 
 /**
- * Throws `invalid_request` for JSON that no body may hold, and for a `gate_id` that is neither a string nor
- * null. It may not be left out: a name with a typo must not turn into no gate.
+ * Throws `invalid_request` for JSON that no body may hold, for a `gate_id` that is neither a string nor null,
+ * and for what is no check. The `gate_id` may not be left out: a name with a typo must not turn into no gate.
  */
 export function readFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck {
-  return readUsualFrame(frame, writer) ?? readAnyFrame(frame);
+  return readUsualFrame(frame, writer) ?? readAnyFrame(frame, writer);
 }
 
 /** A frame that has its four members and is in order, in one walk; null: it may be another one. */
@@ -71,21 +68,23 @@ function readUsualFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck | 
   const gateChars = gateId === null ? 4 : gateId.length + 2;
   const chars = usualMembers.length + frame.idJson.length + gateChars + passport.length + 2;
   if (!writer.isWholeOf(text, { chars, members: count })) return null;
-  const call = { passport, request };
-  return { gateId, check: { call, canonical }, body: call };
+  return { gateId, read: { call: { passport, request }, canonical } };
 }
 
 const usualMembers = '{"id":,"gate_id":,"passport":,"request":}';
 
 /** The plain version of it. */
-export function readAnyFrame({ members, text }: Pick<NamedFrame, 'members' | 'text'>): FrameCheck {
+export function readAnyFrame(
+  { members, text }: Pick<NamedFrame, 'members' | 'text'>,
+  writer: RequestWriter,
+): FrameCheck {
   assertSafeJson(members);
   assertLossless(text, members);
   const { id: _, gate_id: gateId, ...body } = members;
   if (gateId !== null && !isGateId(gateId)) {
     throw invalidRequest('gate_id', 'gate_id must be the id of a gate, or null for a check without one.');
   }
-  return { gateId, check: null, body };
+  return { gateId, read: canonicalCheck(body, writer, false) };
 }
 
 const isGateId = (value: unknown): value is string =>

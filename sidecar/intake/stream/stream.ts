@@ -1,21 +1,20 @@
 import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest } from '../../../shared/errors/api-error.ts';
-import { must } from '../../../shared/errors/assert.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
-import type { Clock } from '../../../shared/runtime/clock.ts';
+import type { Moment } from '../../../shared/runtime/clock.ts';
 import { PassingMap } from '../../../shared/runtime/passing-map.ts';
-import type { Enforcer } from '../../settle/asking.ts';
-import type { OpenRequest } from '../../decide/check.ts';
-import { asciiOf } from '../read-check.ts';
-import { refuseWhereDisowned } from '../../decide/refuse-where-disowned.ts';
+import type { Answers } from '../../decide/answers.ts';
+import type { Check } from '../../decide/check.ts';
 import { DecisionReply } from '../../decide/replies.ts';
-import type { TurnBudget, Turns, Worker } from '../turns.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
-import type { PassportVerifier, TokenOutcome } from '../../verify/verifier.ts';
+import type { Intake } from '../intake.ts';
+import { Lane, type LaneSource } from '../lane.ts';
+import { asciiOf, type ReadCheck } from '../read-check.ts';
+import type { TurnBudget, Turns } from '../turns.ts';
 import { streamLimits } from './limits.ts';
-import { type FrameCheck, type NamedFrame, nameFrame, readFrame } from './read-frame.ts';
+import { type NamedFrame, nameFrame, readFrame } from './read-frame.ts';
 
 /** Why the sidecar closes a stream: code and reason of the close frame (contract §16). */
 const closings = {
@@ -27,15 +26,11 @@ const closings = {
 
 /** What the streams of a sidecar share. */
 export interface StreamDeps {
-  readonly enforcer: Pick<Enforcer, 'admit' | 'begin' | 'proceed' | 'proceedRead' | 'failure' | 'countShed'>;
-  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
-  /** See refuseWhereDisowned. */
-  readonly mustNotServe: () => string | null;
-  readonly clock: Clock;
+  readonly intake: Pick<Intake, 'admit' | 'open' | 'prepare' | 'decide' | 'refuse' | 'moment'>;
+  readonly answers: Pick<Answers, 'failure' | 'countShed'>;
   readonly turns: Turns;
   readonly writer: RequestWriter;
-  /** `nowMs`: of this moment. */
-  readonly newRequestId: (nowMs?: UnixMillis) => RequestId;
+  readonly newRequestId: (nowMs: UnixMillis) => RequestId;
   /** Bytes of the frames without an answer; written by all streams. */
   readonly unanswered: { bytes: number };
   readonly onFrame: () => void;
@@ -52,23 +47,17 @@ interface UnreadFrame {
 
 /**
  * One WebSocket whose frames are checks (contract §16). They are read and decided in the order in which they
- * came; an answer leaves when it is there.
- *
- *     unread ──its turn──> read ──passport known, and those before it decided──> under way ──> answered
- *        └──no frame, or refused──────────────────────────────────────────────────────────────────┘
- *
- * Unread frames wait for their turn (turns.ts), and while the client does not read its answers. Whatever the
- * connection is closed for, its frames are then aborted requests: nothing more is taken for them.
+ * came, in a lane (lane.ts); an answer leaves when it is there. Unread frames also wait while the client does
+ * not read its answers. Whatever the connection is closed for, its frames are then aborted requests: nothing
+ * more is taken for them.
  */
-export class Stream implements StreamListener, Worker {
+export class Stream implements StreamListener, LaneSource {
   readonly keyId: ApiKeyId;
-  isQueued = false;
   readonly #deps: StreamDeps;
   readonly #socket: StreamSocket;
   readonly #authorization: string;
+  readonly #lane: Lane;
   readonly #unread: UnreadFrame[] = [];
-  /** Read, and not decided yet: the passport of the first one is being verified. */
-  readonly #read: Frame[] = [];
   /** Ids of frames that were read and have no answer yet. */
   readonly #unansweredIds = new PassingMap<string, true>();
   /** Bytes of the frames without an answer, unread ones included. */
@@ -85,7 +74,7 @@ export class Stream implements StreamListener, Worker {
   /** An answer says so; the stream is closed behind it. */
   #isKeyEnded = false;
   /** The client waits: see streamLimits.unansweredPause. */
-  #isHeld = false;
+  #isWaiting = false;
   /** Since the last turn of the event loop: see streamLimits.extrasPerTurnMax. */
   #extras = 0;
   /**
@@ -107,6 +96,7 @@ export class Stream implements StreamListener, Worker {
     this.#socket = socket;
     this.keyId = caller.keyId;
     this.#authorization = caller.authorization;
+    this.#lane = new Lane(deps, this, streamLimits.framesPerStep);
   }
 
   get isClosed(): boolean {
@@ -114,7 +104,7 @@ export class Stream implements StreamListener, Worker {
   }
 
   /** A sidecar that stops waits for no client to read: answers may then go up to the second bound. */
-  get #isPaused(): boolean {
+  get isHeld(): boolean {
     return !this.#isStopping && this.#socket.bufferedBytes > streamLimits.bufferedBytesPause;
   }
 
@@ -124,13 +114,12 @@ export class Stream implements StreamListener, Worker {
 
   onMessage(bytes: Buffer, isBinary: boolean): void {
     if (this.#isClosed) return;
-    const { enforcer, turns, clock, newRequestId, onFrame } = this.#deps;
     this.#silentSweeps = 0;
-    onFrame();
+    this.#deps.onFrame();
     const error = this.#faultOf(bytes, isBinary);
     if (error !== null) {
       if (!this.#takeExtra(extrasOfParse(bytes))) return;
-      this.#reply(this.#isStopping ? idJsonOf(bytes) : 'null', enforcer.failure(error, newRequestId()));
+      this.#reply(this.#isStopping ? idJsonOf(bytes) : 'null', this.#failure(error));
       return;
     }
     if (!this.#hasRoom(bytes)) {
@@ -140,10 +129,10 @@ export class Stream implements StreamListener, Worker {
     this.#unread.push({
       message: this.#keep(bytes),
       bytes: bytes.byteLength,
-      arrivedAtMs: clock.monotonic(),
+      arrivedAtMs: this.#deps.intake.moment().monotonicMs,
     });
     this.#count(bytes.byteLength);
-    turns.wants(this);
+    this.#lane.wake();
   }
 
   onPing(): void {
@@ -158,7 +147,7 @@ export class Stream implements StreamListener, Worker {
 
   onDrain(): void {
     this.#holdOrRelease();
-    this.#deps.turns.wants(this);
+    this.#lane.wake();
   }
 
   onClose(): void {
@@ -166,47 +155,25 @@ export class Stream implements StreamListener, Worker {
     this.#isClosed = true;
     this.#count(-this.#unansweredBytes);
     this.#unread.length = 0;
-    this.#read.length = 0;
+    this.#lane.clear();
     this.#deps.onClose(this);
   }
 
-  step(budget: TurnBudget): boolean {
-    // Looked at once: what is answered in a step leaves behind it.
-    if (this.#isPaused) return false;
-    const checksLeftMin = Math.max(0, budget.checks - streamLimits.framesPerStep);
-    while (budget.checks > checksLeftMin && budget.bytes > 0) if (!this.#next(budget)) return false;
-    return true;
-  }
-
-  /** The next frame; false: there is none that could be read or decided now. */
-  #next(budget: TurnBudget): boolean {
-    if (this.#isClosed) return false;
-    const [next] = this.#read;
-    if (next?.isVerified === true || next?.isAnswered === true) {
-      this.#read.shift();
-      budget.checks -= 1;
-      this.#decide(next);
-      return true;
-    }
-    const unread = this.#unread.shift();
-    if (unread === undefined) return false;
-    budget.checks -= 1;
-    budget.bytes -= unread.bytes;
-    this.#begin(unread);
-    return true;
+  get hasNext(): boolean {
+    return this.#unread.length > 0;
   }
 
   /** Closes it if its key has ended; pings a client that is silent, and cuts it off in the end. */
   sweep(): void {
-    const { enforcer, newRequestId } = this.#deps;
+    const { intake } = this.#deps;
     try {
-      enforcer.admit({ authorization: this.#authorization }, null, newRequestId());
+      intake.admit(this.#authorization, intake.moment().nowMs);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (endsKey(error.status)) this.#close(closings.keyEnded);
     }
     // Of a client that waits nothing is read, its pongs included.
-    if (this.#isHeld) return;
+    if (this.#isWaiting) return;
     this.#silentSweeps += 1;
     if (this.#silentSweeps >= streamLimits.silentSweepsMax) this.#socket.terminate();
     else if (this.#silentSweeps >= streamLimits.silentSweepsMax / 2) this.#socket.ping();
@@ -216,7 +183,7 @@ export class Stream implements StreamListener, Worker {
   stop(): void {
     this.#isStopping = true;
     this.#holdOrRelease();
-    this.#deps.turns.wants(this);
+    this.#lane.wake();
     this.#closeWhereStopped();
   }
 
@@ -226,8 +193,7 @@ export class Stream implements StreamListener, Worker {
     this.#unansweredIds.delete(frame.id);
     this.#count(-frame.bytes);
     this.#reply(frame.idJson, reply);
-    // One that its deadline has answered makes way for those behind it.
-    if (this.#read.length > 0) this.#deps.turns.wants(this);
+    this.#lane.noteAnswer();
   }
 
   #faultOf({ byteLength }: Buffer, isBinary: boolean): ApiError | null {
@@ -256,11 +222,8 @@ export class Stream implements StreamListener, Worker {
   #refuse(bytes: Buffer): void {
     const usual = usualIdJsonOf(bytes);
     if (!this.#takeExtra(usual === null ? extrasOfParse(bytes) : 1)) return;
-    const { enforcer, newRequestId } = this.#deps;
-    if (this.#refusal !== '') enforcer.countShed();
-    else {
-      this.#refusal = enforcer.failure(new ApiError('overloaded'), newRequestId()).body.slice(1);
-    }
+    if (this.#refusal !== '') this.#deps.answers.countShed();
+    else this.#refusal = this.#failure(new ApiError('overloaded')).body.slice(1);
     this.#answerWith(usual ?? idJsonOf(bytes), this.#refusal);
   }
 
@@ -276,13 +239,13 @@ export class Stream implements StreamListener, Worker {
 
   /** Lets the client wait while it has too many frames without an answer, and reads the answers that come. */
   #holdOrRelease(): void {
-    const [countMin, bytesMin] = this.#isHeld
+    const [countMin, bytesMin] = this.#isWaiting
       ? [streamLimits.unansweredResume + 1, streamLimits.unansweredBytesResume + 1]
       : [streamLimits.unansweredPause, streamLimits.unansweredBytesPause];
     const isFull = this.#unansweredCount >= countMin || this.#unansweredBytes >= bytesMin;
-    const mustHold = isFull && !this.#isPaused && !this.#isStopping;
-    if (mustHold === this.#isHeld || this.#isClosed) return;
-    this.#isHeld = mustHold;
+    const mustHold = isFull && !this.isHeld && !this.#isStopping;
+    if (mustHold === this.#isWaiting || this.#isClosed) return;
+    this.#isWaiting = mustHold;
     if (mustHold) this.#socket.pause();
     else this.#socket.resume();
   }
@@ -296,60 +259,49 @@ export class Stream implements StreamListener, Worker {
     return (isText ? asciiOf(bytes) : null) ?? Buffer.from(bytes);
   }
 
-  /** Its turn has come: it is decided, or waits for its passport, or is refused. */
-  #begin({ message, bytes, arrivedAtMs }: UnreadFrame): void {
-    const { enforcer, clock, mustNotServe, newRequestId, writer } = this.#deps;
-    // What is decided before this returns is decided at this moment.
-    const momentMs = clock.monotonic();
-    const nowMs = clock.now(momentMs);
-    const requestId = newRequestId(nowMs);
+  next(moment: Moment, budget: TurnBudget, whenVerified: () => void): Check | null {
+    const unread = this.#unread.shift();
+    if (unread === undefined) return null;
+    budget.bytes -= unread.bytes;
+    const requestId = this.#deps.newRequestId(moment.nowMs);
     let idJson = 'null';
     try {
-      const named = nameFrame(message);
+      const named = nameFrame(unread.message);
       if (this.#unansweredIds.has(named.id)) {
         throw invalidRequest('id', 'id is that of another frame that has no answer yet.');
       }
       idJson = named.idJson;
-      // Its client waits no longer, like one whose connection was closed before its request was read.
-      if (momentMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
-      refuseWhereDisowned(mustNotServe());
-      const asked = readFrame(named, writer);
-      const head = enforcer.admit({ authorization: this.#authorization }, asked.gateId, requestId, nowMs);
-      const frame = new Frame(this, asked, named, bytes);
+      const { intake, writer } = this.#deps;
+      const authorization = this.#authorization;
+      const caller = intake.admit(authorization, moment.nowMs);
+      const { gateId, read } = readFrame(named, writer);
+      const frame = new Frame(this, named, unread.bytes);
+      const head = { requestId, caller, authorization, gateId };
+      const check = intake.open(head, frame, unread.arrivedAtMs, moment);
       this.#unansweredIds.set(named.id, true);
-      frame.open = enforcer.begin(head, frame, arrivedAtMs);
-      this.#verify(frame);
-      if (frame.isVerified && this.#read.length === 0) this.#decide(frame, momentMs);
-      else this.#read.push(frame);
+      return this.#prepare(check, read, whenVerified);
     } catch (error) {
-      this.#count(-bytes);
-      this.#reply(idJson, enforcer.failure(error, requestId));
+      this.#count(-unread.bytes);
+      this.#reply(idJson, this.#deps.answers.failure(error, requestId));
+      return null;
     }
   }
 
-  /** Passports that are not known are verified together, while the frames before them are decided. */
-  #verify(frame: Frame): void {
-    const { verifier, turns } = this.#deps;
-    const { passport } = frame.body;
-    const known = typeof passport === 'string' ? verifier.known(passport) : null;
-    if (known !== null) frame.outcome = { kind: 'verified', passport: known };
-    frame.isVerified = typeof passport !== 'string' || known !== null;
-    if (frame.isVerified) return;
-    verifier.verify(passport as string, (outcome) => {
-      frame.outcome = outcome;
-      frame.isVerified = true;
-      turns.wants(this);
-    });
+  /** Null: it was refused. */
+  #prepare(check: Check, read: ReadCheck, whenVerified: () => void): Check | null {
+    const { intake } = this.#deps;
+    try {
+      intake.prepare(check, read, whenVerified);
+      return check;
+    } catch (error) {
+      intake.refuse(check, error);
+      return null;
+    }
   }
 
-  /** `nowMs`: where the clock was read in this very call of the loop. */
-  #decide(frame: Frame, nowMs?: MonotonicMillis): void {
-    // Its deadline may have answered it meanwhile.
-    if (frame.isAnswered) return;
-    const { enforcer } = this.#deps;
-    const open = must(frame.open, 'a frame that was read has a request');
-    if (frame.check === null) enforcer.proceed(open, frame.body, frame.outcome);
-    else enforcer.proceedRead(open, frame.check, frame.outcome, nowMs);
+  #failure(error: ApiError): Reply {
+    const { answers, newRequestId, intake } = this.#deps;
+    return answers.failure(error, newRequestId(intake.moment().nowMs));
   }
 
   #reply(idJson: string, reply: Reply): void {
@@ -373,7 +325,7 @@ export class Stream implements StreamListener, Worker {
     if (this.#isKeyEnded) this.#close(closings.keyEnded);
     else if (this.#socket.bufferedBytes > streamLimits.bufferedBytesMax) this.#close(closings.unread);
     else this.#closeWhereStopped();
-    if (this.#isHeld) this.#holdOrRelease();
+    if (this.#isWaiting) this.#holdOrRelease();
   }
 
   #closeWhereStopped(): void {
@@ -384,7 +336,7 @@ export class Stream implements StreamListener, Worker {
   #close({ code, reason }: (typeof closings)[keyof typeof closings]): void {
     if (this.#isClosed) return;
     // Its answer to the close frame is waited for.
-    if (this.#isHeld) this.#socket.resume();
+    if (this.#isWaiting) this.#socket.resume();
     this.#socket.close(code, reason);
     this.onClose();
   }
@@ -401,34 +353,16 @@ class Frame implements Responder {
   readonly id: string;
   readonly idJson: string;
   readonly bytes: number;
-  /** See FrameCheck. */
-  readonly check: FrameCheck['check'];
-  readonly body: FrameCheck['body'];
-  /** Set once, when its deadline begins to run. */
-  open: OpenRequest | null = null;
-  /** It need not wait for its passport any more, or has none that could be verified. */
-  isVerified = false;
-  /** Of its passport; null until it is known or verified, and where there is none. */
-  outcome: TokenOutcome | null = null;
-  isAnswered = false;
   readonly #stream: Stream;
 
-  constructor(
-    stream: Stream,
-    { check, body }: Pick<FrameCheck, 'check' | 'body'>,
-    { id, idJson }: Pick<NamedFrame, 'id' | 'idJson'>,
-    bytes: number,
-  ) {
+  constructor(stream: Stream, { id, idJson }: Pick<NamedFrame, 'id' | 'idJson'>, bytes: number) {
     this.#stream = stream;
     this.id = id;
     this.idJson = idJson;
     this.bytes = bytes;
-    this.check = check;
-    this.body = body;
   }
 
   reply(reply: Reply): void {
-    this.isAnswered = true;
     this.#stream.answer(this, reply);
   }
 

@@ -1,5 +1,6 @@
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
 import type { Random } from '../../../shared/runtime/random.ts';
 import { errorReply } from '../../decide/replies.ts';
 import type { Reply, RequestHead, Upgrade } from '../../http/server.ts';
@@ -7,8 +8,7 @@ import { assertHandshake } from './handshake.ts';
 import { streamLimits } from './limits.ts';
 import { Stream, type StreamDeps } from './stream.ts';
 
-export interface StreamsDeps
-  extends Pick<StreamDeps, 'enforcer' | 'verifier' | 'mustNotServe' | 'clock' | 'turns' | 'writer'> {
+export interface StreamsDeps extends Pick<StreamDeps, 'intake' | 'answers' | 'turns' | 'writer'> {
   readonly random: Random;
 }
 
@@ -26,7 +26,7 @@ export class Streams {
     this.#deps = {
       ...deps,
       unanswered: { bytes: 0 },
-      newRequestId: (nowMs = deps.clock.now()) => random.newId('req', nowMs),
+      newRequestId: (nowMs) => random.newId('req', nowMs),
       onFrame: () => {
         this.frames++;
       },
@@ -48,12 +48,13 @@ export class Streams {
    * on a WebSocket: a foreign page can open no stream in the name of its visitor, whatever `Origin` it has.
    * Throws ApiError for whom it does not serve.
    */
-  upgrade(head: RequestHead, requestId: RequestId): Upgrade | Reply {
-    const { authorization } = head;
-    const { caller } = this.#deps.enforcer.admit(head, null, requestId);
-    const { keyId } = caller;
+  upgrade(
+    { authorization, headers }: RequestHead,
+    { requestId, nowMs }: { readonly requestId: RequestId; readonly nowMs: UnixMillis },
+  ): Upgrade | Reply {
+    const { keyId } = this.#deps.intake.admit(authorization, nowMs);
     try {
-      assertHandshake(head.headers);
+      assertHandshake(headers);
     } catch (error) {
       return withVersion(error, requestId);
     }

@@ -5,13 +5,13 @@ import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
+import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 import { settleLimits } from '../../../sidecar/settle/limits.ts';
 import {
   type SettlementOutcome,
   settlements,
   type UnsentSettlement,
 } from '../../../sidecar/settle/settlements.ts';
-import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 
 const committed: SettlementAnswer = { kind: 'committed' };
 const none: SettlementAnswer = { kind: 'none', may_change: false };

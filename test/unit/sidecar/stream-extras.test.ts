@@ -3,13 +3,13 @@ import { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import type { ApiError } from '../../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import { systemClock } from '../../../shared/runtime/clock.ts';
+import { momentOf, systemClock } from '../../../shared/runtime/clock.ts';
 import type { Caller } from '../../../sidecar/decide/callers.ts';
-import type { OpenRequest } from '../../../sidecar/decide/check.ts';
+import type { Check } from '../../../sidecar/decide/check.ts';
 import { errorReply } from '../../../sidecar/decide/replies.ts';
-import { Turns } from '../../../sidecar/intake/turns.ts';
 import { streamLimits } from '../../../sidecar/intake/stream/limits.ts';
 import { Stream } from '../../../sidecar/intake/stream/stream.ts';
+import { Turns } from '../../../sidecar/intake/turns.ts';
 
 const requestId = 'req_1' as RequestId;
 
@@ -20,17 +20,15 @@ function openStream(unansweredBytes: number) {
   const answers: string[] = [];
   const stream = new Stream(
     {
-      enforcer: {
-        admit: (_head, gateId) => ({ requestId, caller: {} as Caller, gateId, authorization: '' }),
-        begin: () => ({}) as OpenRequest,
-        proceed: () => undefined,
-        proceedRead: () => undefined,
-        failure,
-        countShed: () => undefined,
+      intake: {
+        admit: () => ({}) as Caller,
+        open: () => ({ token: null, isOpen: true }) as Check,
+        prepare: () => undefined,
+        decide: () => undefined,
+        refuse: () => undefined,
+        moment: () => momentOf(systemClock),
       },
-      verifier: { known: () => null, verify: () => undefined },
-      mustNotServe: () => null,
-      clock: systemClock,
+      answers: { failure, countShed: () => undefined },
       turns: new Turns(),
       writer: new RequestWriter(),
       newRequestId: () => requestId,

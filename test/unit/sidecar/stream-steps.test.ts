@@ -3,13 +3,13 @@ import { expect, it } from 'vitest';
 import { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
-import { systemClock } from '../../../shared/runtime/clock.ts';
+import { momentOf, systemClock } from '../../../shared/runtime/clock.ts';
 import type { Caller } from '../../../sidecar/decide/callers.ts';
+import type { Check } from '../../../sidecar/decide/check.ts';
 import { intakeLimits } from '../../../sidecar/intake/limits.ts';
-import type { OpenRequest } from '../../../sidecar/decide/check.ts';
-import { Turns } from '../../../sidecar/intake/turns.ts';
 import { streamLimits } from '../../../sidecar/intake/stream/limits.ts';
 import { Stream, type StreamDeps } from '../../../sidecar/intake/stream/stream.ts';
+import { Turns } from '../../../sidecar/intake/turns.ts';
 
 const keyId = 'key_1' as ApiKeyId;
 const requestId = 'req_1' as RequestId;
@@ -26,17 +26,18 @@ it.each([
       throw new Error('nothing is refused here');
     };
     const deps: StreamDeps = {
-      enforcer: {
-        admit: (_head, gateId) => ({ requestId, caller: {} as Caller, gateId, authorization: '' }),
-        begin: () => ({}) as OpenRequest,
-        proceed: never,
-        proceedRead: (_open, { call }) => decided.push(call.request['of']),
-        failure: never,
-        countShed: never,
+      intake: {
+        admit: () => ({}) as Caller,
+        open: () => ({ token: null }) as Check,
+        prepare: (check, { call }) => {
+          check.token = { kind: 'verified', passport: {} as VerifiedPassport };
+          check.asked = call.request;
+        },
+        decide: ({ asked }) => decided.push(asked?.['of']),
+        refuse: never,
+        moment: () => momentOf(systemClock),
       },
-      verifier: { known: () => ({}) as VerifiedPassport, verify: never },
-      mustNotServe: () => null,
-      clock: systemClock,
+      answers: { failure: never, countShed: never },
       turns: new Turns(),
       writer: new RequestWriter(),
       newRequestId: () => requestId,

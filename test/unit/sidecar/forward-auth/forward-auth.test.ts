@@ -1,43 +1,43 @@
 import { describe, expect, it } from 'vitest';
+import { RequestWriter } from '../../../../shared/crypto/request-writer.ts';
 import type { VerifiedPassport } from '../../../../shared/decision/facts.ts';
 import { ApiError } from '../../../../shared/errors/api-error.ts';
 import type { ApiKeyId, PassportId, RequestId } from '../../../../shared/model/ids.ts';
-import { type CheckResponder, errorReply } from '../../../../sidecar/decide/replies.ts';
-import { ForwardAuth } from '../../../../sidecar/intake/forward-auth/forward-auth.ts';
+import { momentOf, systemClock } from '../../../../shared/runtime/clock.ts';
+import type { Check } from '../../../../sidecar/decide/check.ts';
+import { type CheckReply, errorReply } from '../../../../sidecar/decide/replies.ts';
 import type { Reply } from '../../../../sidecar/http/server.ts';
-import type { ReportOutcome, TokenOutcome } from '../../../../sidecar/verify/verifier.ts';
+import { ForwardAuth } from '../../../../sidecar/intake/forward-auth/forward-auth.ts';
+import type { TokenOutcome } from '../../../../sidecar/verify/verifier.ts';
 import { refusal } from '../../../support/refusal.ts';
 
+const moment = momentOf(systemClock);
 const requestId = 'req_01m7w8f9hmk9xzhvcz13er4z9h' as RequestId;
 const route = { gateId: 'gate_01m7w8f9hmk9xzhvcz13er4z9h', pathBelow: '/' };
 
 /** How a peer at this address is admitted; it shows no passport, so that nothing is decided. */
 function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''): string {
-  const admitted = {
-    requestId,
-    caller: { keyId: 'key_01m7w8f9hmk9xzhvcz13er4z9h' as ApiKeyId, mode: 'live' as const, scopes: [] },
-    gateId: route.gateId,
-    authorization: null,
-  };
   let how = 'nobody';
   const never = () => {
     throw new Error('nothing is decided here');
   };
   const forwardAuth = new ForwardAuth(
     {
-      enforcer: {
-        admit: ({ authorization }) => {
+      intake: {
+        admit: (authorization) => {
           how = authorization;
-          return admitted;
+          return { keyId: 'key_01m7w8f9hmk9xzhvcz13er4z9h' as ApiKeyId, mode: 'live', scopes: [] };
         },
         admitPeer: () => {
-          // With a key it is asked for the gate alone.
-          if (how === 'nobody') how = 'peer';
-          return admitted.caller;
+          how = 'peer';
+          return { mode: 'live' };
         },
+        refuseUnknownGate: () => undefined,
+        open: never,
         ask: never,
+        moment: () => moment,
       },
-      verifier: { known: never, verify: never },
+      writer: new RequestWriter(),
       routesOf: () => [],
     },
     { trust, headers: [] },
@@ -52,7 +52,7 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
     contentEncoding: '',
     remoteAddress,
   };
-  forwardAuth.handle(head, route, requestId);
+  forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
   return how;
 }
 
@@ -81,28 +81,27 @@ describe('a question', () => {
   const passportId = 'pass_01m7w8f9hmk9xzhvcz13er4z9h' as PassportId;
   const passport = { passportId } as VerifiedPassport;
 
-  /** A question with a passport, and what became of it. */
-  function ask(known: VerifiedPassport | null) {
-    const asked: (readonly [TokenOutcome | null | undefined, CheckResponder])[] = [];
-    const verifying: ReportOutcome[] = [];
+  /** A question with a passport, and its answer. */
+  function ask(token: TokenOutcome | null, reply: CheckReply) {
+    const asked: unknown[] = [];
     const replies: Reply[] = [];
-    const responder = { isAborted: false, reply: (reply: Reply) => void replies.push(reply) };
-    const admitted = {
-      requestId,
-      caller: { mode: 'live' as const },
-      gateId: route.gateId,
-      authorization: null,
-    };
+    const responder = { isAborted: false, reply: (answer: Reply) => void replies.push(answer) };
     const forwardAuth = new ForwardAuth(
       {
-        enforcer: {
+        intake: {
           admit: () => {
             throw new Error('a peer needs no key');
           },
-          admitPeer: () => admitted.caller,
-          ask: (_head, _body, to, outcome) => void asked.push([outcome, to]),
+          admitPeer: () => ({ mode: 'live' }),
+          refuseUnknownGate: () => undefined,
+          open: (_head, to) => ({ responder: to, token }) as Check,
+          ask: (check, { call }) => {
+            asked.push(call);
+            check.responder.reply(reply);
+          },
+          moment: () => moment,
         },
-        verifier: { known: () => known, verify: (_token, report) => void verifying.push(report) },
+        writer: new RequestWriter(),
         routesOf: () => [],
       },
       { trust: 'loopback', headers: [] },
@@ -117,41 +116,31 @@ describe('a question', () => {
       contentEncoding: '',
       remoteAddress: '127.0.0.1',
     };
-    const outcome = forwardAuth.handle(head, route, requestId);
+    const outcome = forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
     if (!('handle' in outcome)) throw new Error('it was refused');
     outcome.handle(Buffer.alloc(0), responder);
-    return { asked, verifying, replies, responder };
+    return { asked, replies };
   }
 
-  it('is asked at once with a passport that is known', () => {
-    const { asked, verifying } = ask(passport);
-    expect(asked.map(([outcome]) => outcome)).toEqual([{ kind: 'verified', passport }]);
-    expect(verifying).toEqual([]);
-  });
+  const refused = errorReply(new ApiError('invalid_request'), requestId);
+  const named = (replies: readonly Reply[]) =>
+    replies.map(({ status, headers }) => [status, new Map(headers).get('x-passport-id')]);
 
-  it.each<TokenOutcome>([
-    { kind: 'verified', passport },
-    { kind: 'refused', reason: 'passport_malformed' },
-    { kind: 'overloaded' },
-    { kind: 'unavailable' },
-  ])('waits for its passport, and is asked with what came of it: $kind', (outcome) => {
-    const { asked, verifying } = ask(null);
-    expect(asked).toEqual([]);
-    verifying[0]?.(outcome);
-    expect(asked.map(([given]) => given)).toEqual([outcome]);
-  });
-
-  it('is not asked for a client that has gone while its passport was verified', () => {
-    const { asked, verifying, responder, replies } = ask(null);
-    responder.isAborted = true;
-    verifying[0]?.({ kind: 'verified', passport });
-    expect([asked, replies]).toEqual([[], []]);
+  it('is asked in the words of a check', () => {
+    const { asked } = ask({ kind: 'verified', passport }, refused);
+    expect(asked).toEqual([{ passport: 'token', request: { method: 'GET', path: '/' } }]);
   });
 
   it('is answered with the id of its passport, also where it is refused', () => {
-    const { asked, replies } = ask(passport);
-    asked[0]?.[1].reply(errorReply(new ApiError('invalid_request'), requestId));
-    const [{ status, headers } = { status: 0, headers: [] }] = replies;
-    expect([status, new Map(headers).get('x-passport-id')]).toEqual([400, passportId]);
+    expect(named(ask({ kind: 'verified', passport }, refused).replies)).toEqual([[400, passportId]]);
+  });
+
+  it.each<TokenOutcome | null>([
+    { kind: 'refused', reason: 'passport_malformed' },
+    { kind: 'overloaded' },
+    { kind: 'unavailable' },
+    null,
+  ])('names no passport that has not verified: %j', (token) => {
+    expect(named(ask(token, refused).replies)).toEqual([[400, '']]);
   });
 });

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { compileRoutes } from '../../../../shared/decision/compile-routes.ts';
 import { parseGateRoutes } from '../../../../shared/wire/gate-routes.ts';
-import { ContextReader, headersRead, lacksMethod } from '../../../../sidecar/intake/forward-auth/read-context.ts';
+import {
+  ContextReader,
+  headersRead,
+  lacksMethod,
+} from '../../../../sidecar/intake/forward-auth/read-context.ts';
 
 const routes = compileRoutes(
   parseGateRoutes([{ path: '/orders/:id', permission_key: 'orders:read', amount_usd: 0.3 }]),

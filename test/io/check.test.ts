@@ -17,12 +17,18 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import { noConstraints } from '../../shared/wire/constraints.ts';
 import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
 import type { RecordOwner } from '../../sidecar/attest/spool.ts';
-import { type Enforcer, enforcer } from '../../sidecar/settle/asking.ts';
-import { settleLimits } from '../../sidecar/settle/limits.ts';
-import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/settlements.ts';
-import type { Reply, RequestHead } from '../../sidecar/http/server.ts';
+import type { RecordParts } from '../../sidecar/attest/spool-segment.ts';
+import { Answers } from '../../sidecar/decide/answers.ts';
+import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
+import { Section } from '../../sidecar/decide/section.ts';
+import type { Reply } from '../../sidecar/http/server.ts';
+import { httpCheck } from '../../sidecar/intake/http-check.ts';
+import { Intake } from '../../sidecar/intake/intake.ts';
 import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { Decider } from '../../sidecar/settle/decider.ts';
+import { settleLimits } from '../../sidecar/settle/limits.ts';
+import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/settlements.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { passportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
@@ -65,7 +71,7 @@ interface Settling {
   readonly onOutcome: (outcome: SettlementOutcome, isCertain?: boolean) => void;
 }
 
-/** An enforcer whose state, verifier and spool stand still until the test moves them. */
+/** A spine whose state, verifier and spool stand still until the test moves them. */
 function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no limit is set here'))) {
   const gate = newGate();
   const gates = new Map([[gate.gateId as string, gate]]);
@@ -80,8 +86,6 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     mayWait: true,
     /** Requests that wait until it may decide again. */
     behind: [] as (() => void)[],
-    /** Records of the short way. */
-    permittedShortly: 0,
     /** What the verifier says at once; null: it holds the question. */
     outcome: null as TokenOutcome | null,
   };
@@ -105,12 +109,11 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     logger: silentLogger,
     inlineWhenAlone: true,
   });
-  const made = enforcer({
-    writer: new RequestWriter(),
+  const deps = {
     mustNotServe: () => world.mustNotServe,
     catchUp: {
       mayDecideAt: () => world.mayDecide,
-      wait: (resume) => {
+      wait: (resume: () => void) => {
         if (!world.mayWait) return false;
         world.behind.push(resume);
         return true;
@@ -127,17 +130,18 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
       get version() {
         return ++versions;
       },
-      caller: (hash) =>
+      caller: (hash: string): Caller | null =>
         world.isKeyValid && hash === hashApiKey(key)
           ? { keyId: random.newId('key', now), mode: 'live', scopes: ['enforcement:check'] }
           : null,
-      gate: (id) => gates.get(id) ?? null,
+      gate: (id: string) => gates.get(id) ?? null,
       standing: () => world.standing,
     },
     verifier: {
       ...real,
       known: () => null,
-      verify: (_token, settle) => (world.outcome === null ? asked.push(settle) : settle(world.outcome)),
+      verify: (_token: string, settle: ReportOutcome) =>
+        world.outcome === null ? asked.push(settle) : settle(world.outcome),
       counts: real.counts,
       close: () => real.close(),
     },
@@ -145,16 +149,13 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
       get isFull() {
         return world.isFull;
       },
-      append: (record, owner) => spooled.push({ record, owner }),
-      appendParts: (parts, owner) => {
-        world.permittedShortly++;
-        spooled.push({ record: recordOfParts(parts), owner });
-      },
-      appendVoid: (entry, owner) => voids.push({ entry, owner }),
+      appendParts: (parts: RecordParts, owner: RecordOwner) =>
+        spooled.push({ record: recordOfParts(parts), owner }),
+      appendVoid: (entry: SettlementVoid, owner: RecordOwner) => voids.push({ entry, owner }),
     },
     leases,
     settlements: {
-      send: (settlement, _holder, _untilMs, onSettled: OnSettled) =>
+      send: (settlement: UnsentSettlement, _holder: string, _untilMs: number, onSettled: OnSettled) =>
         settling.push({
           settlement,
           onOutcome: (outcome, isCertain = true) => onSettled(outcome, isCertain),
@@ -163,39 +164,48 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     clock,
     random,
     logger: silentLogger,
-  });
+  };
+  const authenticate = authenticator(deps.state);
+  const answers = new Answers(deps);
+  const decider = new Decider({ ...deps, answers, section: new Section({ ...deps, authenticate }) });
+  const intake = new Intake({ ...deps, authenticate, answers, decider });
   const outcomeOf = (token: string): Promise<TokenOutcome> =>
     new Promise((resolve) => real.verify(token, resolve));
   const close = async () => {
-    made.stop();
+    answers.stop();
+    decider.stop();
     await leases.stop();
     await real.close();
   };
-  return { enforcer: made, world, gate, gates, asked, spooled, voids, settling, outcomeOf, close };
+  return { intake, answers, decider, world, gate, gates, asked, spooled, voids, settling, outcomeOf, close };
 }
 
+type World = ReturnType<typeof setUp>;
+const writer = new RequestWriter();
+
 /** Sends a body and holds the replies. */
-function send(to: Enforcer, gateId: string | null, body: unknown): { replies: Reply[]; isAborted: boolean } {
-  const head: RequestHead = {
-    method: 'POST',
-    path: '',
-    query: '',
-    authorization: `Bearer ${key}`,
-    headers: [],
-    repeated: null,
-    contentEncoding: '',
-    remoteAddress: '127.0.0.1',
-  };
+function send(
+  to: Pick<World, 'intake' | 'answers'>,
+  gateId: string | null,
+  body: unknown,
+): { replies: Reply[]; isAborted: boolean } {
   const client: { replies: Reply[]; isAborted: boolean } = { replies: [], isAborted: false };
-  const handled = to.handle(head, gateId, requestId);
-  if (typeof handled === 'function') {
-    handled(Buffer.from(JSON.stringify(body)), {
+  try {
+    const authorization = `Bearer ${key}`;
+    const handle = httpCheck(
+      { intake: to.intake, writer },
+      { authorization },
+      { gateId, requestId, nowMs: now },
+    );
+    handle(Buffer.from(JSON.stringify(body)), {
       get isAborted() {
         return client.isAborted;
       },
       reply: (reply) => client.replies.push(reply),
     });
-  } else client.replies.push(handled);
+  } catch (error) {
+    client.replies.push(to.answers.failure(error, requestId));
+  }
   return client;
 }
 
@@ -204,7 +214,7 @@ const permitIdOf = (settlement: UnsentSettlement) =>
   settlement.kind === 'permit' ? settlement.record.id : null;
 const request = { permission_key: 'orders:create' };
 
-describe('the enforcer', () => {
+describe('a check, from its body to its answer,', () => {
   let close: () => Promise<void> = async () => undefined;
   afterEach(() => close());
 
@@ -212,7 +222,7 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect([world.spooled.length, client.replies.length]).toEqual([1, 0]);
     world.spooled[0]?.owner.onWritten();
     expect(client.replies[0]?.status).toBe(200);
@@ -221,38 +231,14 @@ describe('the enforcer', () => {
       attestation_id: world.spooled[0]?.record.id,
     });
     expect(client.replies[0]?.requestId).toBe(requestId);
-    expect([...world.enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
-  });
-
-  it('takes the short way however a check comes, and the general one for what has to ask or is scanned', async () => {
-    const world = setUp();
-    close = world.close;
-    const outcome = await world.outcomeOf(service.token());
-    world.world.outcome = outcome;
-    const replies: Reply[] = [];
-    const responder = { isAborted: false, reply: (reply: Reply) => replies.push(reply) };
-    const { enforcer: asked, gate } = world;
-    const head = asked.admit({ authorization: `Bearer ${key}` }, gate.gateId, requestId);
-    const call = { passport: 'x', request };
-    send(asked, gate.gateId, call);
-    asked.ask(head, call, responder, outcome);
-    asked.proceed(asked.begin(head, responder, clock.monotonic()), call, outcome);
-    asked.proceedRead(asked.begin(head, responder, clock.monotonic()), { call, canonical: null });
-    expect([world.world.permittedShortly, world.spooled.length]).toEqual([4, 4]);
-    for (const { owner } of world.spooled) owner.onWritten();
-    expect(replies.map(({ body }) => JSON.parse(body).decision)).toEqual(['PERMIT', 'PERMIT', 'PERMIT']);
-
-    asked.ask(head, { passport: 'x', request: { permission_key: 'orders:read' } }, responder, outcome);
-    world.gates.set(gate.gateId, { ...gate, pii: { mode: 'block', types: piiTypes } });
-    asked.ask(head, call, responder, outcome);
-    expect([world.world.permittedShortly, world.spooled.length]).toEqual([4, 6]);
+    expect([...world.answers.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
   });
 
   it('answers overloaded, and no decision, when the record could not be written', async () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     world.spooled[0]?.owner.onFailed();
     expect(bodies(client)).toEqual([{ error: expect.objectContaining({ code: 'overloaded', status: 503 }) }]);
     expect(client.replies[0]?.body).not.toContain('PERMIT');
@@ -262,12 +248,12 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
-    const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const ask = () => send(world, world.gate.gateId, { passport: 'x', request });
     const [gone, waiting] = [ask(), ask()];
     gone.isAborted = true;
     for (const { owner } of world.spooled) owner.onFailed();
     expect(bodies(waiting)).toEqual([{ error: expect.objectContaining({ code: 'overloaded' }) }]);
-    expect([world.enforcer.shed, world.enforcer.openRequests]).toEqual([1, 0]);
+    expect([world.answers.shed, world.answers.openRequests]).toEqual([1, 0]);
   });
 
   it('counts as refused only those who still wait at their deadline', async () => {
@@ -277,12 +263,12 @@ describe('the enforcer', () => {
       vi.useRealTimers();
       await world.close();
     };
-    const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const ask = () => send(world, world.gate.gateId, { passport: 'x', request });
     const [gone, waiting] = [ask(), ask()];
     gone.isAborted = true;
     vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
     expect(bodies(waiting)).toEqual([{ error: expect.objectContaining({ code: 'overloaded' }) }]);
-    expect([world.enforcer.shed, world.enforcer.openRequests]).toEqual([1, 0]);
+    expect([world.answers.shed, world.answers.openRequests]).toEqual([1, 0]);
   });
 
   it('decides nothing while the spool is full', async () => {
@@ -290,9 +276,9 @@ describe('the enforcer', () => {
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
     world.world.isFull = true;
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)[0]).toMatchObject({ error: { code: 'overloaded' } });
-    expect([world.spooled.length, [...world.enforcer.decisions].length, world.enforcer.shed]).toEqual([
+    expect([world.spooled.length, [...world.answers.decisions].length, world.answers.shed]).toEqual([
       0, 0, 1,
     ]);
   });
@@ -304,7 +290,7 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = { kind };
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)[0]).toMatchObject({ error: { code, status: 503 } });
     expect(world.spooled).toHaveLength(0);
   });
@@ -313,7 +299,7 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     world.world.accountId = null;
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)[0]).toMatchObject({ error: { code: 'service_unavailable' } });
   });
 
@@ -321,8 +307,8 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     const outcome = await world.outcomeOf(service.token());
-    const deleted = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
-    const suspended = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const deleted = send(world, world.gate.gateId, { passport: 'x', request });
+    const suspended = send(world, world.gate.gateId, { passport: 'x', request });
     world.world.isKeyValid = false;
     world.asked[0]?.(outcome);
     expect(bodies(deleted)[0]).toMatchObject({ error: { code: 'unauthorized', status: 401 } });
@@ -330,7 +316,7 @@ describe('the enforcer', () => {
     world.world.isAccountSuspended = true;
     world.asked[1]?.(outcome);
     expect(bodies(suspended)[0]).toMatchObject({ error: { code: 'account_suspended' } });
-    expect([world.spooled.length, [...world.enforcer.decisions].length]).toEqual([0, 0]);
+    expect([world.spooled.length, [...world.answers.decisions].length]).toEqual([0, 0]);
   });
 
   it('decides nothing while it catches up, and by what it has learned then', async () => {
@@ -338,9 +324,9 @@ describe('the enforcer', () => {
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
     world.world.mayDecide = false;
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     world.world.mayWait = false;
-    const oneTooMany = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const oneTooMany = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(oneTooMany)[0]).toMatchObject({ error: { code: 'overloaded' } });
     expect([world.spooled.length, client.replies.length]).toEqual([0, 0]);
     world.world.mayDecide = true;
@@ -355,24 +341,24 @@ describe('the enforcer', () => {
     const outcome = await world.outcomeOf(service.token());
     world.world.mayDecide = false;
     world.world.outcome = outcome;
-    const behind = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const behind = send(world, world.gate.gateId, { passport: 'x', request });
     world.world.mayDecide = true;
     world.world.outcome = null;
-    const unverified = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const unverified = send(world, world.gate.gateId, { passport: 'x', request });
     world.world.mustNotServe = 'Another process has its id.';
     for (const resume of world.world.behind) resume();
     world.asked[0]?.(outcome);
     const refused = { error: { code: 'service_unavailable', message: 'Another process has its id.' } };
     for (const client of [behind, unverified]) expect(bodies(client)).toMatchObject([refused]);
-    expect([world.spooled.length, world.world.permittedShortly]).toEqual([0, 0]);
+    expect(world.spooled).toEqual([]);
   });
 
   it('decides by what is in force after verification, not before', async () => {
     const world = setUp();
     close = world.close;
     const outcome = await world.outcomeOf(service.token());
-    const revoked = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
-    const homeless = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const revoked = send(world, world.gate.gateId, { passport: 'x', request });
+    const homeless = send(world, world.gate.gateId, { passport: 'x', request });
     world.world.standing = { ...active, status: 'revoked' };
     world.asked[0]?.(outcome);
     world.spooled[0]?.owner.onWritten();
@@ -387,10 +373,10 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     const outcome = await world.outcomeOf(service.token());
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     client.isAborted = true;
     world.asked[0]?.(outcome);
-    expect([world.spooled.length, world.enforcer.openRequests]).toEqual([0, 0]);
+    expect([world.spooled.length, world.answers.openRequests]).toEqual([0, 0]);
   });
 
   it('scans for personal data no longer than a moment in one turn, and decides every request in the end', async () => {
@@ -401,7 +387,7 @@ describe('the enforcer', () => {
     const text = '(202) 555-0143 or '.repeat(900);
     const body = { passport: 'x', request: { ...request, text } };
     const count = 16;
-    for (let n = 0; n < count; n++) send(world.enforcer, world.gate.gateId, body);
+    for (let n = 0; n < count; n++) send(world, world.gate.gateId, body);
     expect(world.spooled.length).toBeGreaterThan(0);
     expect(world.spooled.length).toBeLessThan(count / 2);
     await until(() => world.spooled.length === count, { what: 'every decision' });
@@ -414,8 +400,8 @@ describe('the enforcer', () => {
     world.world.outcome = await world.outcomeOf(service.token());
     const other = newGate('test');
     world.gates.set(other.gateId, other);
-    const byAddress = send(world.enforcer, other.gateId, { passport: 'x', request });
-    const byRequest = send(world.enforcer, null, {
+    const byAddress = send(world, other.gateId, { passport: 'x', request });
+    const byRequest = send(world, null, {
       passport: 'x',
       request: { ...request, gate_id: other.gateId },
     });
@@ -429,11 +415,11 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = { kind: 'nonsense' } as never;
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request });
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)).toEqual([
       { error: expect.objectContaining({ code: 'internal_error', status: 500 }) },
     ]);
-    expect([world.enforcer.internalErrors, world.spooled.length]).toEqual([1, 0]);
+    expect([world.answers.internalErrors, world.spooled.length]).toEqual([1, 0]);
   });
 
   describe('writes the record', () => {
@@ -454,7 +440,7 @@ describe('the enforcer', () => {
       // Without a gate its issuer must be an own one.
       if (!isAtGate && outcome.kind === 'verified') world.world.accountId = outcome.passport.accountId;
       const gateId = isAtGate ? world.gate.gateId : null;
-      send(world.enforcer, gateId, { passport: 'x', request: { ...request, amount: 1.5 } });
+      send(world, gateId, { passport: 'x', request: { ...request, amount: 1.5 } });
       const passportId =
         outcome.kind === 'verified' && token === 'verified' ? outcome.passport.passportId : null;
       const tokenHash =
@@ -477,10 +463,10 @@ describe('the enforcer', () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
-    send(world.enforcer, world.gate.gateId, { passport: 'x', request });
-    send(world.enforcer, world.gate.gateId, { passport: 5 });
+    send(world, world.gate.gateId, { passport: 'x', request });
+    send(world, world.gate.gateId, { passport: 5 });
     world.spooled[0]?.owner.onWritten();
-    await until(() => world.enforcer.openRequests === 0, { what: 'no open request', timeoutMs: 1_000 });
+    await until(() => world.answers.openRequests === 0, { what: 'no open request', timeoutMs: 1_000 });
   });
 
   describe('with an idempotency key', () => {
@@ -495,14 +481,14 @@ describe('the enforcer', () => {
       const world = setUp();
       close = world.close;
       world.world.outcome = await world.outcomeOf(service.token());
-      const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const client = send(world, world.gate.gateId, { passport: 'x', request: keyed });
       const [sent] = world.settling;
       if (sent === undefined) throw new Error('a PERMIT with a key is settled');
       return { ...world, client, sent };
     }
 
     it('answers a PERMIT when it is committed, and spools nothing', async () => {
-      const { sent, client, spooled, enforcer } = await permitted();
+      const { sent, client, spooled, answers } = await permitted();
       expect(client.replies).toHaveLength(0);
       expect(sent.settlement).toMatchObject({
         kind: 'permit',
@@ -518,11 +504,11 @@ describe('the enforcer', () => {
         attestation_id: permitIdOf(settlement),
       });
       expect(spooled).toHaveLength(0);
-      expect([...enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+      expect([...answers.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
     });
 
     it('answers the first PERMIT again, and counts and records no second one', async () => {
-      const { sent, client, spooled, enforcer } = await permitted();
+      const { sent, client, spooled, answers } = await permitted();
       sent.onOutcome({ kind: 'replayed', first });
       expect(bodies(client)).toEqual([
         {
@@ -532,7 +518,7 @@ describe('the enforcer', () => {
           constraints_evaluated: ['passport'],
         },
       ]);
-      expect([spooled.length, [...enforcer.decisions]]).toEqual([0, []]);
+      expect([spooled.length, [...answers.decisions]]).toEqual([0, []]);
     });
 
     it('blocks a first PERMIT that comes back for a passport that was revoked meanwhile', async () => {
@@ -566,7 +552,7 @@ describe('the enforcer', () => {
         ...world.gate,
         rateWindows: compileRateWindows(rateLimits, 'gate'),
       });
-      const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const ask = () => send(world, world.gate.gateId, { passport: 'x', request: keyed });
       const gone = ask();
       const client = ask();
       leave = () => {
@@ -576,7 +562,7 @@ describe('the enforcer', () => {
       expect(world.settling.map(({ settlement }) => settlement.kind)).toEqual(['look_up']);
       world.settling[0]?.onOutcome({ kind: 'replayed', first });
       expect(bodies(client)[0]).toMatchObject({ decision: 'PERMIT', attestation_id: first.attestation_id });
-      expect([bodies(gone), world.enforcer.openRequests]).toEqual([[], 0]);
+      expect([bodies(gone), world.answers.openRequests]).toEqual([[], 0]);
     });
 
     it('lets one passport leave others room to wait for what is about to change', async () => {
@@ -585,7 +571,7 @@ describe('the enforcer', () => {
       const tokens = [service.token(), service.token()];
       const [crowd, other] = await Promise.all(tokens.map(world.outcomeOf));
       const waiting = { kind: 'refused', message: 'changed', is_passing: true, is_closed: true } as const;
-      const ask = () => send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+      const ask = () => send(world, world.gate.gateId, { passport: 'x', request: keyed });
       const passing = (from: number) => {
         for (const sent of world.settling.slice(from)) sent.onOutcome(waiting);
       };
@@ -622,19 +608,19 @@ describe('the enforcer', () => {
     ] as const)(
       'makes no decision, and records nothing, where the settlement was %s',
       async (_kind, outcome, voided) => {
-        const { sent, client, spooled, voids, settling, enforcer } = await permitted();
+        const { sent, client, spooled, voids, settling, answers } = await permitted();
         sent.onOutcome(outcome);
         voids[0]?.owner.onWritten();
         expect(bodies(client)).toEqual([
           { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
         ]);
-        expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, voided, 1, 1]);
-        expect([...enforcer.decisions]).toEqual([]);
+        expect([spooled.length, voids.length, settling.length, answers.shed]).toEqual([0, voided, 1, 1]);
+        expect([...answers.decisions]).toEqual([]);
       },
     );
 
     it('settles anew, in a moment, where an earlier delivery of the settlement was voided', async () => {
-      const { sent, client, settling, spooled, voids, enforcer } = await permitted();
+      const { sent, client, settling, spooled, voids, answers } = await permitted();
       sent.onOutcome({ kind: 'voided' });
       // It is void already; its reading is not.
       expect(voids).toHaveLength(1);
@@ -647,8 +633,8 @@ describe('the enforcer', () => {
       expect(bodies(client)).toEqual([
         expect.objectContaining({ decision: 'PERMIT', attestation_id: second }),
       ]);
-      expect([spooled.length, voids.length, settling.length, enforcer.shed]).toEqual([0, 1, 2, 0]);
-      expect([...enforcer.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
+      expect([spooled.length, voids.length, settling.length, answers.shed]).toEqual([0, 1, 2, 0]);
+      expect([...answers.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
     });
 
     it.each([
@@ -675,14 +661,14 @@ describe('the enforcer', () => {
     );
 
     it('answers that it is overloaded where the spool breaks at the void of what was blocked', async () => {
-      const { sent, client, spooled, voids, world, enforcer } = await permitted();
+      const { sent, client, spooled, voids, world, answers } = await permitted();
       sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
       world.isFull = true;
       voids[0]?.owner.onFailed();
       expect(bodies(client)).toEqual([
         { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
       ]);
-      expect([spooled.length, enforcer.internalErrors]).toEqual([0, 0]);
+      expect([spooled.length, answers.internalErrors]).toEqual([0, 0]);
     });
 
     it('blocks, with a record, while the control plane is away', async () => {
@@ -712,7 +698,7 @@ describe('the enforcer', () => {
     });
 
     it('voids a settlement whose outcome is not known in time, before it answers that it is overloaded', async () => {
-      const { sent, client, spooled, voids, enforcer } = await permitted();
+      const { sent, client, spooled, voids, answers, decider } = await permitted();
       sent.onOutcome({ kind: 'unknown' }, false);
       expect(client.replies).toHaveLength(0);
       const { settlement } = sent;
@@ -727,7 +713,7 @@ describe('the enforcer', () => {
       expect(bodies(client)).toEqual([
         { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
       ]);
-      expect([spooled.length, enforcer.voided, enforcer.openRequests]).toEqual([0, 1, 0]);
+      expect([spooled.length, decider.voided, answers.openRequests]).toEqual([0, 1, 0]);
     });
 
     describe('and the PERMIT of another request', () => {
@@ -784,12 +770,12 @@ describe('the enforcer', () => {
       ['that came to nothing', { kind: 'conflict' }, 1],
       ['that never arrived', { kind: 'shed' }, 0],
     ] as const)('voids for a client that went away a settlement %s', async (_what, outcome, voided) => {
-      const { sent, client, spooled, voids, enforcer } = await permitted();
+      const { sent, client, spooled, voids, answers } = await permitted();
       client.isAborted = true;
       sent.onOutcome(outcome);
       voids[0]?.owner.onWritten();
       expect([client.replies.length, spooled.length, voids.length]).toEqual([0, 0, voided]);
-      expect([enforcer.openRequests, [...enforcer.decisions], enforcer.internalErrors]).toEqual([0, [], 0]);
+      expect([answers.openRequests, [...answers.decisions], answers.internalErrors]).toEqual([0, [], 0]);
     });
   });
 
@@ -798,7 +784,7 @@ describe('the enforcer', () => {
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
     const keyed = { ...request, idempotency_key: 'order-1', approval_id: random.newId('appr', now) };
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: keyed });
+    const client = send(world, world.gate.gateId, { passport: 'x', request: keyed });
     expect(world.settling[0]?.settlement.kind).toBe('look_up');
     world.gates.set(world.gate.gateId, {
       ...world.gate,
@@ -816,7 +802,7 @@ describe('the enforcer', () => {
     world.world.outcome = await world.outcomeOf(service.token());
     const approvalId = random.newId('appr', now);
     const presented = { ...request, approval_id: approvalId };
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
+    const client = send(world, world.gate.gateId, { passport: 'x', request: presented });
     expect(world.settling[0]?.settlement).toMatchObject({
       kind: 'look_up',
       approval_id: approvalId,
@@ -832,7 +818,7 @@ describe('the enforcer', () => {
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
     const presented = { ...request, approval_id: random.newId('appr', now) };
-    const client = send(world.enforcer, world.gate.gateId, { passport: 'x', request: presented });
+    const client = send(world, world.gate.gateId, { passport: 'x', request: presented });
     world.settling[0]?.onOutcome({ kind: 'approval', standing: 'approved', expires_at_ms: now });
     expect(world.settling[1]?.settlement.kind).toBe('permit');
     world.settling[1]?.onOutcome({ kind: 'approval', standing: 'used', expires_at_ms: now });

@@ -1,26 +1,30 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
-import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
+import { mayBePending } from '../../shared/decision/check-approval.ts';
+import { type CompiledGate, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
+import { decide } from '../../shared/decision/decide.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { needsRun } from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type Id, type IdPrefix, idRandomBytes, makeId, type RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import { scanPii } from '../../shared/pii/scan-pii.ts';
 import { windowAt } from '../../shared/quota/window.ts';
+import { momentOf } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
-import { decideRequest, recordDecision, type SectionDeps } from '../../sidecar/decide/section.ts';
+import { Check } from '../../sidecar/decide/check.ts';
 import { decideLimits } from '../../sidecar/decide/limits.ts';
-import { OpenRequest } from '../../sidecar/decide/check.ts';
-import { PlainPermits } from '../../sidecar/decide/plain-permits.ts';
+import { type Attempt, recordOf } from '../../sidecar/decide/record.ts';
 import { DecisionReply } from '../../sidecar/decide/replies.ts';
-import { ScanBudget } from '../../sidecar/decide/scan-budget.ts';
+import { Section, type SectionDeps } from '../../sidecar/decide/section.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { runs } from '../support/runs.ts';
@@ -28,9 +32,9 @@ import { recordOfParts } from '../support/spooled-record.ts';
 import { aGate, aPassport, aStanding, nowMs as startMs } from '../unit/decision/samples.ts';
 
 /*
- * The short way of a PERMIT beside the general one, which is its plain version: two copies of one world get
- * the same requests and the same changes between them, and must give the same answers and the same bytes of
- * record. The short way must also be taken for every request that it is made for, and leave alone any other.
+ * The section beside its plain version: two copies of one world get the same requests and the same changes
+ * between them, and must give the same answers, the same bytes of record, and leave the same units. The plain
+ * version asks each question in a line of its own, and writes each record whole, with nothing shared.
  */
 
 const someBytes = (seed: number) => new Uint8Array(idRandomBytes).fill(seed);
@@ -120,11 +124,11 @@ type Step = (typeof steps extends fc.Arbitrary<infer List> ? List : never) exten
 /** One of the two copies. */
 class World {
   readonly records: string[] = [];
-  /** What the short way shares between records, of each of them. */
+  /** What the section shares between records, of each of them. */
   readonly outcomes: SharedPart[] = [];
   readonly leases;
   readonly deps: SectionDeps;
-  readonly permits: PlainPermits;
+  readonly section: Section;
   readonly state;
   #ids = 0;
   #wallMs: number = startMs + 60_000;
@@ -162,19 +166,19 @@ class World {
       logger: silentLogger,
     });
     this.deps = {
-      ...{ state, clock, random, leases: this.leases, scans: new ScanBudget(clock) },
+      ...{ state, clock, random, leases: this.leases },
       authenticate: authenticator(state),
+      mustNotServe: () => null,
+      catchUp: { mayDecideAt: () => true },
       spool: {
         isFull: false,
-        append: (record) => this.records.push(renderSpooledRecord(record)),
         appendParts: (parts) => {
           this.outcomes.push(parts.outcome);
           this.records.push(renderSpooledRecord(recordOfParts(parts)));
         },
-        appendVoid: () => expect.unreachable(),
       },
     };
-    this.permits = new PlainPermits(this.deps);
+    this.section = new Section(this.deps);
   }
 
   /** All that a decision leaves behind. */
@@ -239,25 +243,55 @@ class World {
       authorization: `Bearer ${key}`,
       gateId,
     };
-    const opened = new OpenRequest(answerer, head, responder, 0 as MonotonicMillis);
-    opened.asked = asked;
-    opened.request = parseRequestFacts(asked);
-    opened.token = { kind: 'verified', passport };
-    return { opened, request: opened.request, passport };
+    const check = new Check(answerer, head, responder, 0 as MonotonicMillis);
+    check.asked = asked;
+    check.request = parseRequestFacts(asked);
+    check.token = { kind: 'verified', passport };
+    return check;
   }
 
-  /** The general way: what is answered at once, or null where the request has to ask. */
-  decide(opened: OpenRequest): { readonly body: string; readonly isPlainPermit: boolean } | null {
-    const attempt = must(
-      decideRequest(this.deps, opened, this.deps.clock.monotonic()),
-      'little is scanned in a turn',
-    );
-    const { decision, request: decided, mayBePending, gate } = attempt;
-    if (needsRun(decision, decided, mayBePending)) return null;
-    recordDecision(this.deps, opened, attempt);
-    const { body } = new DecisionReply(decision, attempt, opened);
-    const isPlainPermit = decision.outcome === 'PERMIT' && gate !== null && gate.pii === null;
-    return { body, isPlainPermit };
+  /** What is answered at once, or null where the request has to ask. */
+  decide(check: Check): string | null {
+    const passed = this.section.decide(check, momentOf(this.deps.clock));
+    if (passed === 'recorded') return must(check.decided, 'it is recorded').body;
+    expect(typeof passed, 'little is scanned in a turn').toBe('object');
+    return null;
+  }
+
+  /** The plain version. */
+  decidePlainly(check: Check): string | null {
+    const { authenticate, state, random, leases, clock } = this.deps;
+    const { monotonicMs, nowMs } = momentOf(clock);
+    authenticate(must(check.authorization, 'a key'), 'enforcement:check', nowMs);
+    const gate = check.gateId === null ? null : state.gate(check.gateId);
+    if (check.gateId !== null && gate?.mode !== check.caller.mode) throw new ApiError('gate_not_found');
+    const accountId = must(state.accountId, 'it is loaded');
+    const policy = gate ?? noGate({ accountId, mode: check.caller.mode });
+    if (check.token?.kind !== 'verified') throw new Error('all of them verified');
+    const { passport } = check.token;
+    const facts = { kind: 'verified', passport, standing: state.standing(passport, monotonicMs) } as const;
+    const asked = must(check.asked, 'read');
+    const read = must(check.request, 'read');
+    const request = policy.pii === null ? read : { ...read, pii: scanPii(asked, policy.pii.types) };
+    const view = leases.view(gate, passport, null);
+    const decision = decide(policy, facts, request, view, nowMs);
+    const attestationId = random.newId('att', nowMs);
+    const pending = mayBePending(policy, passport, request, decision);
+    if (needsRun(decision, request, pending)) return null;
+    expect(decision.isRedacted, 'no gate redacts here').toBe(false);
+    const attempt: Attempt = {
+      ...{ decision, attestationId, approval: null, redacted: null, nowMs },
+      ...{ gate, facts, request, view, mayBePending: pending },
+    };
+    const { permissionKey } = request;
+    const record = recordOf(attempt, {
+      permissionKey: policy.pii === null ? permissionKey : permissionOnRecord(permissionKey, policy.pii),
+      callerMode: check.caller.mode,
+      accountId,
+    });
+    if (decision.charge !== null) leases.take(view, decision.charge);
+    this.records.push(renderSpooledRecord(record));
+    return new DecisionReply(decision, attempt, check).body;
   }
 }
 
@@ -270,71 +304,66 @@ const errorOf = <T>(work: () => T): T | { readonly code: string } => {
   }
 };
 
-it('gives the answers and the records of the general way, and takes every request it is made for', async () => {
+it('gives the answers and the records of its plain version', async () => {
   let requests = 0;
-  let permitted = 0;
+  const outcomes = new Map<string, number>();
   const worlds: World[] = [];
   fc.assert(
     fc.property(steps, (list) => {
-      const short = new World();
-      const general = new World();
-      worlds.push(short, general);
+      const world = new World();
+      const plain = new World();
+      worlds.push(world, plain);
       for (const step of list) {
         if (step.kind !== 'request') {
-          short.apply(step);
-          general.apply(step);
+          world.apply(step);
+          plain.apply(step);
           continue;
         }
         requests++;
-        const expected = errorOf(() => general.decide(general.open(step).opened));
-        general.endChange();
-        const { opened, request: facts, passport } = short.open(step);
-        const before = short.traces;
-        const isTaken = errorOf(() =>
-          short.permits.permit(opened, facts, passport, short.deps.clock.monotonic()),
-        );
-        if (isTaken !== false) short.endChange();
-        if (isTaken === true) {
-          permitted++;
-          expect(expected).toEqual({ body: opened.permit?.body, isPlainPermit: true });
-          continue;
-        }
-        expect(short.traces, 'nothing was taken').toEqual(before);
-        if (isTaken !== false) expect(isTaken).toEqual(expected);
-        else expect(errorOf(() => short.decide(opened))).toEqual(expected);
-        short.endChange();
-        expect(expected).not.toMatchObject({ isPlainPermit: true });
+        const expected = errorOf(() => plain.decidePlainly(plain.open(step)));
+        const answered = errorOf(() => world.decide(world.open(step)));
+        expect(answered).toEqual(expected);
+        const outcome = typeof answered === 'string' ? JSON.parse(answered).decision : 'none';
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        world.endChange();
+        plain.endChange();
       }
-      expect(short.traces).toEqual(general.traces);
-      expect(short.records).toEqual(general.records);
+      expect(world.traces).toEqual(plain.traces);
+      expect(world.records).toEqual(plain.records);
     }),
     { numRuns: runs({ short: 150, long: 5_000 }) },
   );
   await Promise.all(worlds.map(({ leases }) => leases.stop()));
-  expect(permitted / requests, 'requests that took the short way').toBeGreaterThan(0.15);
+  for (const outcome of ['PERMIT', 'BLOCK', 'none'])
+    expect((outcomes.get(outcome) ?? 0) / requests, outcome).toBeGreaterThan(0.1);
 });
 
-it('remembers a bounded number of permissions of a gate, and records those it has forgotten as well', async () => {
-  const short = new World();
-  const general = new World();
-  const { outcomesMax } = decideLimits;
-  const keyed = (place: number): Extract<Step, { kind: 'request' }> => ({
-    kind: 'request',
-    passport: passports.findIndex(({ permissions }) => permissions.has('orders:*')),
-    gate: 1,
-    members: { permission_key: `orders:made_up_${place}`, amount: 30, domain: 'api.example.com' },
-  });
-  const places = [...Array(outcomesMax).keys(), 0, outcomesMax, 0];
-  for (const place of places) {
-    const { opened, request: facts, passport } = short.open(keyed(place));
-    expect(short.permits.permit(opened, facts, passport, short.deps.clock.monotonic())).toBe(true);
-    expect(general.decide(general.open(keyed(place)).opened)).toMatchObject({ isPlainPermit: true });
-  }
-  expect(short.records).toEqual(general.records);
-  const [first, again, later] = [0, outcomesMax, outcomesMax + 2].map(
-    (at) => short.outcomes[at],
-  );
-  expect(again, 'while there is room').toBe(first);
-  expect(later, 'one more made room').not.toBe(first);
-  await Promise.all([short, general].map(({ leases }) => leases.stop()));
-});
+it.each(['PERMIT', 'BLOCK'])(
+  'remembers a bounded number of permissions of a gate for a %s, and records the others as well',
+  async (outcome) => {
+    const world = new World();
+    const plain = new World();
+    const { outcomesMax } = decideLimits;
+    const keyed = (place: number): Extract<Step, { kind: 'request' }> => ({
+      kind: 'request',
+      passport: passports.findIndex(({ permissions }) => permissions.has('orders:*')),
+      gate: 1,
+      members: {
+        permission_key: `${outcome === 'PERMIT' ? 'orders' : 'others'}:made_up_${place}`,
+        amount: 30,
+        domain: 'api.example.com',
+      },
+    });
+    const places = [...Array(outcomesMax).keys(), 0, outcomesMax, 0];
+    for (const place of places) {
+      const body = world.decide(world.open(keyed(place)));
+      expect(JSON.parse(body ?? '')).toMatchObject({ decision: outcome });
+      expect(plain.decidePlainly(plain.open(keyed(place)))).toBe(body);
+    }
+    expect(world.records).toEqual(plain.records);
+    const [first, again, later] = [0, outcomesMax, outcomesMax + 2].map((at) => world.outcomes[at]);
+    expect(again, 'while there is room').toBe(first);
+    expect(later, 'one more made room').not.toBe(first);
+    await Promise.all([world, plain].map(({ leases }) => leases.stop()));
+  },
+);

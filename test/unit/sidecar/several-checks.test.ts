@@ -6,47 +6,53 @@ import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
-import {
-  type CheckItem,
-  ChecksInOrder,
-  type InOrderDeps,
-  type ReadChecks,
-} from '../../../sidecar/intake/several-checks.ts';
+import type { Check, CheckHead } from '../../../sidecar/decide/check.ts';
+import { type CheckReply, errorReply } from '../../../sidecar/decide/replies.ts';
 import { KeptBodies } from '../../../sidecar/intake/kept-bodies.ts';
 import { intakeLimits } from '../../../sidecar/intake/limits.ts';
-import type { OpenRequest, OpenRequestHead } from '../../../sidecar/decide/check.ts';
-import { type CheckReply, errorReply } from '../../../sidecar/decide/replies.ts';
+import {
+  type CheckItem,
+  type CheckList,
+  SeveralChecks,
+  type SeveralChecksDeps,
+} from '../../../sidecar/intake/several-checks.ts';
 import { Turns } from '../../../sidecar/intake/turns.ts';
 import { keepBusy } from '../../support/keep-busy.ts';
 
 const requestId = 'req_01' as RequestId;
-const head = {} as OpenRequestHead;
+const head = {} as CheckHead;
 
-/** What the enforcer and the verifier were given, and when they answer. */
+/** What the intake was given, and when it answers. */
 function ports() {
   const asked: unknown[] = [];
   const answers: (() => void)[] = [];
   const verifications: (() => void)[] = [];
   let aheadMs = 0;
-  const deps: InOrderDeps = {
-    enforcer: {
-      begin: (_head, responder) => ({ responder }) as OpenRequest,
-      proceedRead: ({ responder }, { call }) => {
-        const { n } = call.request;
+  const deps: SeveralChecksDeps = {
+    intake: {
+      open: (_head, responder) => ({ responder, token: null, isOpen: true }) as Check,
+      prepare: (check, { call }, whenVerified) => {
+        check.asked = call.request;
+        if (call.passport === 'known') check.token = { kind: 'verified', passport: {} as VerifiedPassport };
+        else
+          verifications.push(() => {
+            check.token = { kind: 'overloaded' };
+            whenVerified(check);
+          });
+      },
+      decide: ({ responder, asked: request }) => {
+        const n = request?.['n'];
         asked.push(n);
         const error = new ApiError('invalid_request');
         answers.push(() => responder.reply({ status: 200, requestId, body: String(n), error }));
       },
-      failure: (error) => errorReply(error as ApiError, requestId),
+      refuse: ({ responder }, error) => responder.reply(errorReply(error as ApiError, requestId)),
+      moment: () => ({ monotonicMs: aheadMs as MonotonicMillis, nowMs: 0 as UnixMillis }),
     },
-    verifier: {
-      known: (token) => (token === 'known' ? ({} as VerifiedPassport) : null),
-      verify: (_token, settle) => verifications.push(() => settle({ kind: 'overloaded' })),
-    },
+    answers: { failure: (error) => errorReply(error as ApiError, requestId) },
     turns: new Turns(),
     bodies: new KeptBodies(),
     writer: new RequestWriter(),
-    clock: { now: () => 0 as UnixMillis, monotonic: () => aheadMs as MonotonicMillis },
   };
   const pass = (ms: number): void => {
     aheadMs += ms;
@@ -54,14 +60,11 @@ function ports() {
   const ended: (readonly CheckReply[])[] = [];
   const refusals: unknown[] = [];
   /** Begins checks with these items, and answers whoever sent them. */
-  const begin = (
-    items: readonly CheckItem[],
-    rest: Pick<ReadChecks, 'endsWith'> & { body?: Buffer } = {},
-  ) => {
+  const begin = (items: readonly CheckItem[], rest: Pick<CheckList, 'endsWith'> & { body?: Buffer } = {}) => {
     const responder = { isAborted: false };
     const { body, ...others } = rest;
-    new ChecksInOrder(deps, {
-      read: () => ({ items, onEnd: (replies) => ended.push(replies), ...others }),
+    new SeveralChecks(deps, {
+      list: () => ({ items, onEnd: (replies) => ended.push(replies), ...others }),
       requestId,
       responder,
       onRefused: (error) => refusals.push((error as ApiError).code),
@@ -71,11 +74,9 @@ function ports() {
   return { asked, answers, verifications, deps, ended, refusals, begin, pass };
 }
 
-const check = (n: unknown, passport = 'known'): CheckItem => ({
-  kind: 'check',
-  head,
-  check: { call: { passport, request: { n } }, canonical: null },
-});
+const check =
+  (n: unknown, passport = 'known'): CheckItem =>
+  () => ({ head, read: { call: { passport, request: { n } }, canonical: null } });
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 const many = (count: number) => numbers(count).map((n) => check(n));
 
@@ -101,8 +102,8 @@ describe('checks that came in one body', () => {
     const busy = keepBusy(deps.turns);
     const read: string[] = [];
     const body = Buffer.from('checks');
-    new ChecksInOrder(deps, {
-      read: (bytes) => {
+    new SeveralChecks(deps, {
+      list: (bytes) => {
         read.push(String(bytes));
         return { items: [], onEnd: () => undefined };
       },
@@ -168,20 +169,25 @@ describe('checks that came in one body', () => {
     expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
   });
 
-  it('wait for the passports of all, and are answered in order whichever answer comes first', async () => {
+  it('wait for the passports before them, and are answered in order whichever answer comes first', async () => {
     const { asked, answers, verifications, ended, begin } = ports();
-    begin([check('a'), check('b', 'unknown'), check('c', 'unknown')]);
-    expect([asked, verifications.length]).toEqual([[], 1]);
+    begin([check('a'), check('b', 'unknown'), check('c'), check('d', 'unknown')]);
+    expect([asked, verifications.length]).toEqual([['a'], 2]);
+    verifications[1]?.();
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    expect(asked).toEqual(['a']);
     verifications[0]?.();
-    while (asked.length === 0) await nextTurn();
-    expect(asked).toEqual(['a', 'b', 'c']);
+    while (asked.length < 4) await nextTurn();
+    expect(asked).toEqual(['a', 'b', 'c', 'd']);
     for (const answer of answers.toReversed()) answer();
-    expect(ended.map((replies) => replies.map(({ body }) => body))).toEqual([['a', 'b', 'c']]);
+    expect(ended.map((replies) => replies.map(({ body }) => body))).toEqual([['a', 'b', 'c', 'd']]);
   });
 
   it('are decided one after the other where an answer may end them', async () => {
     const { asked, answers, ended, begin } = ports();
-    const refused: CheckItem = { kind: 'refused', error: new ApiError('gate_not_found') };
+    const refused: CheckItem = () => {
+      throw new ApiError('gate_not_found');
+    };
     begin([check('a'), refused, check('b'), check('c')], { endsWith: ({ body }) => body === 'b' });
     for (let turn = 0; turn < 3; turn++) await nextTurn();
     expect(asked).toEqual(['a']);

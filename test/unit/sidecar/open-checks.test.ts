@@ -5,7 +5,7 @@ import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { DurationHistogram } from '../../../shared/runtime/duration-histogram.ts';
 import type { AnswerableRequest } from '../../../sidecar/decide/open-checks.ts';
-import { trackOpenRequests } from '../../../sidecar/decide/open-checks.ts';
+import { trackOpenChecks } from '../../../sidecar/decide/open-checks.ts';
 import { answerReply, type CheckReply } from '../../../sidecar/decide/replies.ts';
 
 const permit = answerReply(
@@ -33,7 +33,7 @@ describe('open calls', () => {
     let late = 0;
     const durations = new DurationHistogram([1]);
     const clock = { now: () => 0 as never, monotonic };
-    const calls = trackOpenRequests({ clock, onLate: () => late++, durations });
+    const calls = trackOpenChecks({ clock, onLate: () => late++, durations });
     return { calls, late: () => late };
   }
 

@@ -1,0 +1,118 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type Answerer, Check, type CheckHead } from './check.ts';
+import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
+import { decideLimits } from './limits.ts';
+import { type OpenChecks, trackOpenChecks } from './open-checks.ts';
+import {
+  type CheckReply,
+  type CheckResponder,
+  type DecisionReply,
+  type ErrorReply,
+  errorReply,
+} from './replies.ts';
+
+/** The checks that are open, and the only way in which one is answered. */
+export class Answers implements Answerer {
+  /**
+   * Requests answered 503 `overloaded`, because the deadline passed or the spool was full, for example. One
+   * whose client has left is not answered.
+   */
+  shed = 0;
+  /** Requests that failed by our own fault. */
+  internalErrors = 0;
+  /** From the arrival of a check to its answer, of decisions. */
+  readonly durations = new DurationHistogram(decideLimits.decisionBucketsMs);
+  readonly #open: OpenChecks<Check>;
+  readonly #decisions = new DecisionCounts();
+  readonly #logger: Logger;
+
+  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#logger = logger;
+    this.#open = trackOpenChecks({
+      clock,
+      onLate: (check) => {
+        if (!check.responder.isAborted) this.shed++;
+        check.learned?.end(false);
+      },
+      durations: this.durations,
+    });
+  }
+
+  /**
+   * Decisions made since the start, one row for each outcome and reason that occurred. A first PERMIT
+   * that is answered again is not counted.
+   */
+  get decisions(): Iterable<DecisionCount> {
+    return this.#decisions.rows();
+  }
+
+  get openRequests(): number {
+    return this.#open.count;
+  }
+
+  /** `arrivedAtMs`: its deadline, `limits.decisionDeadlineMs`, counts from there. */
+  open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis): Check {
+    const check = new Check(this, head, responder, arrivedAtMs);
+    this.#open.open(check);
+    return check;
+  }
+
+  /**
+   * Whether its client still waits. Nothing is taken or recorded for a check without a client.
+   */
+  isWanted(check: Check): boolean {
+    if (this.#open.isWanted(check)) return true;
+    check.learned?.end(false);
+    return false;
+  }
+
+  /** `isRead`: the reply is what the check has read from the control plane. */
+  answer(check: Check, reply: CheckReply, isRead = false): void {
+    const isTold = this.#open.answer(check, reply);
+    check.learned?.end(isRead && isTold);
+  }
+
+  /** A decision that needs no record here: it is committed, or attested later. */
+  answerWith(check: Check, reply: DecisionReply, isRead = false): void {
+    this.#decisions.count(reply.decision);
+    this.answer(check, reply, isRead);
+  }
+
+  answerDecision(check: Check): void {
+    this.answerWith(check, must(check.decided, 'a check with a record was decided'));
+  }
+
+  answerLost(check: Check): void {
+    if (this.isWanted(check)) this.answerError(check, new ApiError('overloaded'));
+  }
+
+  answerError(check: Check, error: unknown): void {
+    this.answer(check, this.failure(error, check.requestId));
+  }
+
+  /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
+  failure(error: unknown, requestId: RequestId): ErrorReply {
+    if (error instanceof ApiError) {
+      if (error.code === 'overloaded') this.shed++;
+      return errorReply(error, requestId);
+    }
+    this.internalErrors++;
+    this.#logger.error({ err: error, request_id: requestId }, 'a request failed with an internal error');
+    return errorReply(new ApiError('internal_error'), requestId);
+  }
+
+  /** One more was answered `overloaded`, with an answer that `failure` has made for another one. */
+  countShed(): void {
+    this.shed++;
+  }
+
+  stop(): void {
+    this.#open.stop();
+  }
+}

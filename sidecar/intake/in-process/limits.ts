@@ -1,0 +1,10 @@
+/** Bounds of this folder alone, each with its reason. */
+export const inProcessLimits = {
+  /**
+   * Checks decided in one turn of the event loop, which is the embedding program's too: some 10 ms at most.
+   * The spool has room for the records of five times as many.
+   */
+  checksPerTurnMax: 1_024,
+  /** Checks without an answer: about 50 ms of work. More are UNAVAILABLE `overloaded`. */
+  unansweredMax: 6_000,
+} as const;

@@ -1,0 +1,152 @@
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { type Clock, type Moment, momentOf } from '../../shared/runtime/clock.ts';
+import { parseGateChoice, parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
+import type { Answers } from '../decide/answers.ts';
+import { type Authenticate, type Caller, refuseSuspended } from '../decide/callers.ts';
+import type { Check, CheckHead } from '../decide/check.ts';
+import { refuseWhereDisowned } from '../decide/refuse-where-disowned.ts';
+import type { CheckResponder } from '../decide/replies.ts';
+import { type EnforcementState, findGate } from '../decide/section.ts';
+import type { Decider } from '../settle/decider.ts';
+import type { PassportVerifier } from '../verify/verifier.ts';
+import type { ReadCheck } from './read-check.ts';
+
+export interface IntakeDeps {
+  readonly state: EnforcementState;
+  readonly authenticate: Authenticate;
+  /** See refuseWhereDisowned. */
+  readonly mustNotServe: () => string | null;
+  readonly verifier: Pick<PassportVerifier, 'known' | 'verify'>;
+  readonly answers: Answers;
+  readonly decider: Pick<Decider, 'decide'>;
+  readonly clock: Clock;
+}
+
+/**
+ * The way of every check, however it comes (contract §5, in that order). What is different about HTTP, a
+ * batch, a stream, AuthZEN, a proxy and a call in this process is words in and words out.
+ *
+ *     admit ──> open ──its words are read──> prepare ──passport known or verified──> decide (settle/decider.ts)
+ *
+ * A sender of several checks has a lane (lane.ts), in which they are read and decided in order, in turn with
+ * other senders.
+ */
+export class Intake {
+  /** The passport of a token that verified here before. */
+  readonly known: (token: string) => VerifiedPassport | null;
+  readonly #deps: IntakeDeps;
+  readonly #decideVerified = (check: Check): void => this.decide(check, this.moment());
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps;
+    this.known = (token) => deps.verifier.known(token);
+  }
+
+  moment(): Moment {
+    return momentOf(this.#deps.clock);
+  }
+
+  /** Who calls. Throws ApiError for a caller that is not served. */
+  admit(authorization: string, nowMs: UnixMillis): Caller {
+    this.#refuseUnready();
+    return this.#deps.authenticate(authorization, 'enforcement:check', nowMs);
+  }
+
+  /**
+   * As `admit`, for a peer that is trusted without a key (contract §15): the gate may be of either mode, and
+   * without a gate the mode is `live`.
+   */
+  admitPeer(gateId: string | null): CheckHead['caller'] {
+    const { state } = this.#deps;
+    this.#refuseUnready();
+    refuseSuspended(state);
+    if (gateId === null) return peers.live;
+    const gate = state.gate(gateId);
+    if (gate === null) throw new ApiError('gate_not_found');
+    return peers[gate.mode];
+  }
+
+  #refuseUnready(): void {
+    const { mustNotServe, state } = this.#deps;
+    refuseWhereDisowned(mustNotServe());
+    if (state.accountId !== null) return;
+    throw new ApiError('service_unavailable', { message: 'This sidecar has not loaded its state yet.' });
+  }
+
+  refuseUnknownGate(gateId: string, caller: CheckHead['caller']): void {
+    findGate(this.#deps.state, gateId, caller);
+  }
+
+  /**
+   * A check was admitted, and came at `arrivedAtMs`: its deadline counts from there. Throws `overloaded`
+   * where that is over.
+   */
+  open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis, moment: Moment): Check {
+    if (moment.monotonicMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
+    return this.#deps.answers.open(head, responder, arrivedAtMs);
+  }
+
+  /**
+   * A check was read. Throws ApiError for what cannot be decided, before any cryptography. Its passport is
+   * settled when this returns, or `whenVerified` is called later, once.
+   */
+  prepare(
+    check: Check,
+    { call, canonical, passport, accept }: ReadCheck,
+    whenVerified: (check: Check) => void,
+  ): void {
+    const { state, verifier } = this.#deps;
+    const { request } = call;
+    const known = passport ?? verifier.known(call.passport);
+    if (known !== null) check.token = { kind: 'verified', passport: known };
+    if (check.gateId === null) check.gateId = parseGateChoice(request);
+    else refuseOtherGate(request, check.gateId);
+    check.asked = request;
+    check.request = parseRequestFacts(request, 'request', canonical);
+    check.accept = accept ?? null;
+    if (check.gateId !== null) findGate(state, check.gateId, check.caller);
+    if (known === null) this.#verify(check, call.passport, whenVerified);
+  }
+
+  #verify(check: Check, token: string, whenVerified: (check: Check) => void): void {
+    let isPreparing = true;
+    this.#deps.verifier.verify(token, (outcome) => {
+      check.token = outcome;
+      if (!isPreparing) whenVerified(check);
+    });
+    isPreparing = false;
+  }
+
+  /** A check whose passport is settled. Does nothing for one without a client. Never throws. */
+  decide(check: Check, moment: Moment): void {
+    const { answers, decider } = this.#deps;
+    if (!answers.isWanted(check)) return;
+    try {
+      if (check.token?.kind === 'verified') check.accept?.(check.token.passport);
+      decider.decide(check, moment);
+    } catch (error) {
+      answers.answerError(check, error);
+    }
+  }
+
+  /** `prepare` and `decide`, for a check that waits for no turn. Never throws. */
+  ask(check: Check, read: ReadCheck, moment: Moment): void {
+    try {
+      this.prepare(check, read, this.#decideVerified);
+    } catch (error) {
+      this.refuse(check, error);
+      return;
+    }
+    if (check.token !== null) this.decide(check, moment);
+  }
+
+  /** The check is answered with an error. */
+  refuse(check: Check, error: unknown): void {
+    this.#deps.answers.answerError(check, error);
+  }
+}
+
+const peers = { live: { mode: 'live' }, test: { mode: 'test' } } as const;

@@ -1,0 +1,92 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import { type Clock, type Moment, momentOf } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { RetryWaits } from '../../shared/runtime/retry-waits.ts';
+import type { Spool } from '../attest/spool.ts';
+import type { Check } from '../decide/check.ts';
+import type { Attempt } from '../decide/record.ts';
+import type { CatchUp } from '../replica/catch-up.ts';
+import { Asking, type AskingDeps } from './asking.ts';
+import { settleLimits } from './limits.ts';
+import { SettlementVoids } from './settlement-voids.ts';
+
+export interface DeciderDeps extends Omit<AskingDeps, 'voids' | 'retryWaits'> {
+  readonly catchUp: Pick<CatchUp, 'wait'>;
+  readonly spool: Pick<Spool, 'appendVoid'>;
+  /** The total that one check waits for leases and settlements. Default: limits.quotaWaitMsMax. */
+  readonly quotaWaitMs?: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Takes checks through the section, and those that have to ask from there to their answer. Nearly all go
+ * straight down, in one turn of the event loop.
+ *
+ *     decide ──> section ──recorded─────────────────────────────> answered when the record is written
+ *       ^           ├──scan_spent, catching_up──> a later turn ──┐
+ *       │           └──has to ask──> Asking ──units, outcomes──┐ │
+ *       └──────────────────────────────────────────────────────┴─┘
+ */
+export class Decider {
+  readonly #deps: DeciderDeps;
+  readonly #asking: AskingDeps;
+  readonly #voids: SettlementVoids;
+  readonly #retryWaits: RetryWaits;
+
+  constructor(deps: DeciderDeps) {
+    this.#deps = deps;
+    this.#voids = new SettlementVoids(deps);
+    this.#retryWaits = new RetryWaits(deps, settleLimits.retries);
+    this.#asking = { ...deps, voids: this.#voids, retryWaits: this.#retryWaits };
+  }
+
+  /** Voids of settlements and readings that were written. */
+  get voided(): number {
+    return this.#voids.count;
+  }
+
+  /** `moment`: of this very call of the event loop. Never throws. */
+  decide(check: Check, moment: Moment): void {
+    this.#pass(check, moment, null);
+  }
+
+  stop(): void {
+    this.#retryWaits.stop();
+    this.#voids.stop();
+  }
+
+  /** `asking`: of a check that was decided before. */
+  #pass(check: Check, moment: Moment, asking: Asking | null): void {
+    const { section, answers, catchUp } = this.#deps;
+    const again = () => this.#again(check, asking);
+    try {
+      const passed = section.decide(check, moment);
+      if (passed === 'recorded') return;
+      if (passed === 'scan_spent') setImmediate(again);
+      else if (passed !== 'catching_up') (asking ?? this.#ask(check, passed)).decided(passed);
+      else if (!catchUp.wait(again)) throw new ApiError('overloaded');
+    } catch (error) {
+      answers.answerError(check, error);
+    }
+  }
+
+  /** After a wait: nothing is taken or recorded for a client that has gone. */
+  #again(check: Check, asking: Asking | null): void {
+    const { answers, clock } = this.#deps;
+    if (answers.isWanted(check)) this.#pass(check, momentOf(clock), asking);
+  }
+
+  #ask(check: Check, attempt: Attempt): Asking {
+    const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
+    const asking: Asking = new Asking(this.#asking, check, {
+      attempt,
+      untilMs: (clock.monotonic() + quotaWaitMs) as MonotonicMillis,
+      decideAgain: () => this.#again(check, asking),
+    });
+    check.learned = asking;
+    return asking;
+  }
+}
