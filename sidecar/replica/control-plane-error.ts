@@ -37,6 +37,14 @@ export class ControlPlaneError extends Error {
   }
 
   /**
+   * Something is there and does not want this sidecar, as with a key that was deleted: what is on disk must
+   * not serve instead.
+   */
+  get forbidsDisk(): boolean {
+    return this.status >= 400 && this.status < 500;
+  }
+
+  /**
    * The control plane itself says that this sidecar's API key is none of its, or may not connect. What is in
    * between says no such code.
    */

@@ -1,0 +1,84 @@
+import type { Bus } from '../../shared/bus/bus.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import type { FeedProgress } from './feed-progress.ts';
+import { pushBudget } from './push-budget.ts';
+
+interface FeedListenerDeps {
+  /** Null: there is no push between these two programs, and nothing to listen to. */
+  readonly bus: Bus | null;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly feed: Pick<FeedProgress, 'takePush' | 'takeHeartbeat'>;
+  /** Something may have been missed. */
+  readonly onDoubt: () => void;
+}
+
+type Hearing =
+  | { readonly kind: 'deaf' }
+  | { readonly kind: 'listening'; readonly accountId: AccountId }
+  | { readonly kind: 'stopped' };
+
+/**
+ * Listens to the two feeds of an account on the bus.
+ *
+ *     deaf ──> listening ──another account──> deaf ──> listening
+ *       └──────────┴──> stopped, for good
+ */
+export class FeedListener {
+  readonly #deps: FeedListenerDeps;
+  readonly #mayLookAtPush: () => boolean;
+  #hearing: Hearing = { kind: 'deaf' };
+  #unsubscribe: (() => Promise<void>)[] = [];
+
+  constructor(deps: FeedListenerDeps) {
+    this.#deps = deps;
+    this.#mayLookAtPush = pushBudget(deps.clock);
+  }
+
+  /** Rejects where the bus cannot be listened to; then it is deaf, and may be asked again. */
+  async listenTo(accountId: AccountId): Promise<void> {
+    const { bus, onDoubt } = this.#deps;
+    if (bus === null || this.#isSettledOn(accountId)) return;
+    this.#hearing = { kind: 'deaf' };
+    await this.#leave();
+    const onMessage = (text: string) => this.#onMessage(text);
+    const stopDoubting = bus.onInterrupted(onDoubt);
+    this.#unsubscribe.push(async () => stopDoubting());
+    for (const channel of [feedChannel(accountId), feedChannel(globalFeed)]) {
+      this.#unsubscribe.push(await bus.subscribe(channel, onMessage));
+    }
+    if (this.#isStopped()) await this.#leave();
+    else this.#hearing = { kind: 'listening', accountId };
+  }
+
+  async stop(): Promise<void> {
+    this.#hearing = { kind: 'stopped' };
+    await this.#leave();
+  }
+
+  #isSettledOn(accountId: AccountId): boolean {
+    const hearing = this.#hearing;
+    return this.#isStopped() || (hearing.kind === 'listening' && hearing.accountId === accountId);
+  }
+
+  /** Asked anew after each wait. */
+  #isStopped(): boolean {
+    return this.#hearing.kind === 'stopped';
+  }
+
+  async #leave(): Promise<void> {
+    await Promise.all(this.#unsubscribe.splice(0).map((unsubscribe) => unsubscribe()));
+  }
+
+  #onMessage(text: string): void {
+    if (this.#isStopped()) return;
+    const { feed, onDoubt } = this.#deps;
+    const message = this.#mayLookAtPush() ? parseFeedMessage(text) : null;
+    const isInOrder =
+      message !== null &&
+      (message.kind === 'heartbeat' ? feed.takeHeartbeat(message) : feed.takePush(message));
+    if (!isInOrder) onDoubt();
+  }
+}

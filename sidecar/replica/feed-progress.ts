@@ -1,0 +1,167 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import { globalFeed } from '../../shared/wire/sync.ts';
+import type { ChangeEntry, Heartbeat, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
+import type { ControlPlaneClient } from './control-plane-client.ts';
+import type { ControlPlaneTime } from './control-plane-time.ts';
+import { replicaLimits } from './limits.ts';
+import type { ApplyOutcome, Replica } from './replica.ts';
+import type { SnapshotFile } from './snapshot-file.ts';
+import { isLarge, type SnapshotKeeper } from './snapshot-keeper.ts';
+
+interface FeedProgressDeps {
+  readonly replica: Replica;
+  readonly keeper: SnapshotKeeper;
+  readonly client: Pick<ControlPlaneClient, 'ack'>;
+  readonly file: Pick<SnapshotFile, 'load'>;
+  readonly time: ControlPlaneTime;
+  readonly freeMemory: () => void;
+}
+
+type Progress =
+  | { readonly kind: 'needs snapshot' }
+  /** `pushed`: what came meanwhile; the snapshot may be older. */
+  | { readonly kind: 'loading'; readonly pushed: ChangeEntry[] }
+  | { readonly kind: 'in order' };
+
+/** Whether the state here is that of the control plane. `proven`: it has been once in this process. */
+type Evidence = 'unproven' | 'contradicted' | 'proven';
+
+/**
+ * Puts what comes of the two feeds into the replica.
+ *
+ *     needs snapshot ──> loading ──installed, or refused──> in order ──a change does not fit──┐
+ *        ^   ^              │                                                                 │
+ *        │   └──call fails──┘                                                                 │
+ *        └────────────────────────────────────────────────────────────────────────────────────┘
+ *
+ * A snapshot for the disk alone is loaded from `in order`, and goes back there where its call fails.
+ *
+ *     unproven ──a snapshot is refused──> contradicted
+ *        └───────────────┬─────────────────────┘
+ *                        v as current as the control plane
+ *                     proven, for good
+ */
+export class FeedProgress {
+  readonly #deps: FeedProgressDeps;
+  readonly #acknowledger: Acknowledger;
+  #progress: Progress = { kind: 'needs snapshot' };
+  #evidence: Evidence = 'unproven';
+
+  constructor(deps: FeedProgressDeps) {
+    this.#deps = deps;
+    this.#acknowledger = makeAcknowledger(() => deps.client.ack(deps.replica.position));
+  }
+
+  get needsSnapshot(): boolean {
+    return this.#progress.kind === 'needs snapshot';
+  }
+
+  get evidence(): Evidence {
+    return this.#evidence;
+  }
+
+  /** What came does not fit what is here. */
+  loseTrack(): void {
+    this.#progress = { kind: 'needs snapshot' };
+  }
+
+  /** The state is as current as the control plane. */
+  prove(): void {
+    this.#evidence = 'proven';
+  }
+
+  /**
+   * Installs what `fetch` resolves to; false where that is null, because it came too late. Throws where the
+   * snapshot is refused.
+   */
+  async load(
+    fetch: () => Promise<SignedSnapshot | null>,
+    known: { readonly asOfMs: MonotonicMillis; readonly accountId: AccountId },
+  ): Promise<boolean> {
+    const { replica, keeper } = this.#deps;
+    const pushed: ChangeEntry[] = [];
+    let next = this.#progress;
+    this.#progress = { kind: 'loading', pushed };
+    try {
+      const signed = await fetch();
+      if (signed === null) return false;
+      if (replica.install(signed, known) === 'refused') {
+        // Perhaps by a sync key of which the changes before it tell: the next round asks for those first.
+        next = { kind: 'in order' };
+        if (this.#evidence === 'unproven') this.#evidence = 'contradicted';
+        throw new Error(replica.lastRefusal ?? 'the snapshot was refused');
+      }
+      keeper.begin(signed);
+      for (const entry of pushed) this.#apply(entry);
+      next = { kind: 'in order' };
+      return true;
+    } finally {
+      this.#progress = next;
+    }
+  }
+
+  /** Installs what is on disk, of unknown age. False: there is nothing, or it is refused. */
+  async resume(accountId: AccountId | null): Promise<boolean> {
+    const { file, replica, keeper, freeMemory } = this.#deps;
+    const kept = await file.load();
+    if (kept === null) return false;
+    const { signed, entries } = kept;
+    if (isLarge(signed)) setImmediate(freeMemory);
+    if (replica.install(signed, { asOfMs: null, accountId }) === 'refused') return false;
+    const damagedAt = entries.findIndex((entry) => !['applied', 'repeat'].includes(replica.apply(entry)));
+    keeper.resume(entries.length);
+    // Entries on disk that do not apply are a damage that only a snapshot repairs.
+    this.#progress = { kind: damagedAt === -1 ? 'in order' : 'needs snapshot' };
+    return true;
+  }
+
+  /**
+   * In turns of their own, so that requests come in between. False: something came that cannot be applied,
+   * and only a snapshot helps.
+   */
+  async applyAll(entries: readonly SealedEntry[], stopped: AbortSignal): Promise<boolean> {
+    // What a message asks for by setImmediate still runs in the turn of that message: this waits for its end.
+    if (entries.length > 0) await nextTurn();
+    for (const [index, entry] of entries.entries()) {
+      if (index % replicaLimits.changesPerTurnMax === 0) await nextTurn();
+      if (stopped.aborted) return true;
+      const outcome = this.#apply(entry);
+      if (outcome === 'gap' || outcome === 'refused') return false;
+    }
+    return true;
+  }
+
+  /** False: it is not the next of its feed. */
+  takePush(entry: ChangeEntry): boolean {
+    const progress = this.#progress;
+    if (progress.kind === 'loading' && progress.pushed.length < limits.changesPerPullMax)
+      progress.pushed.push(entry);
+    return this.#apply(entry) === 'applied';
+  }
+
+  /** False: it tells of changes that are not here. */
+  takeHeartbeat(beat: Heartbeat): boolean {
+    const { replica, time } = this.#deps;
+    if (!replica.isAuthentic(beat)) return false;
+    // One that says nothing about the age may still announce a newer head.
+    const readAtMs = time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
+    return replica.confirm(beat.feed_id, beat.head, readAtMs);
+  }
+
+  #apply(entry: SealedEntry): ApplyOutcome {
+    const { replica, keeper, time } = this.#deps;
+    const outcome = replica.apply(entry);
+    if (outcome === 'applied') {
+      // It was applied, so it is one.
+      keeper.add(entry as ChangeEntry);
+      this.#acknowledger.soon();
+      const nowMs = entry.feed_id === globalFeed ? time.agreedNowMs : null;
+      if (nowMs !== null) replica.forgetExpired(nowMs);
+    }
+    return outcome;
+  }
+}
