@@ -1,5 +1,5 @@
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { type CommitOutcome, type GroupCommit, groupCommit } from './group-commit.ts';
+import { type CommitOutcome, GroupCommit } from './group-commit.ts';
 import { attestLimits } from './limits.ts';
 import { type FileIdentity, isSameFile, type SpoolFiles } from './spool-files.ts';
 import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.ts';
@@ -42,7 +42,7 @@ export class EpochWriter {
     this.#files = files;
     this.#segmentBytesMax = options.segmentBytesMax;
     this.#folder = files.look(epoch.folder);
-    this.#commit = groupCommit({ ...options, folder: epoch.folder, onFailed: onSyncFailed });
+    this.#commit = new GroupCommit({ ...options, folder: epoch.folder, onFailed: onSyncFailed });
   }
 
   /** An fsync has been running for longer than any caller waits. */

@@ -4,33 +4,7 @@ import type { SpoolFiles } from './spool-files.ts';
 
 export type CommitOutcome = 'durable' | 'unknown';
 
-/**
- * Makes written records durable in the background, many with one fsync: what is written while one runs is
- * covered by the next. After a failure it never tries again; see the contract of the spool.
- */
-export interface GroupCommit {
-  /** An fsync has been running for longer than any caller waits for its answer. */
-  readonly isHanging: boolean;
-  /**
-   * A file was created in the folder: its name has to be durable too, before any record in it is reported
-   * to be durable.
-   */
-  createdFile(): void;
-  /**
-   * Something was written to the file. `onSettled` is called after the first fsync that began after this
-   * call.
-   */
-  wrote(file: number, onSettled: ((outcome: CommitOutcome) => void) | null): void;
-  /**
-   * Nothing more is written to the file, nor read from it: it is closed as soon as what was written is
-   * durable.
-   */
-  closeAfterSync(file: number): void;
-  /** Syncs and closes what is left. Resolves when nothing waits any more, whatever the outcome. */
-  finish(): Promise<void>;
-}
-
-export function groupCommit(options: {
+interface GroupCommitDeps {
   readonly files: SpoolFiles;
   readonly folder: string;
   readonly fsyncMs: number;
@@ -38,101 +12,150 @@ export function groupCommit(options: {
   readonly onFailed: (error: unknown) => void;
   /** How long each commit that succeeded took. */
   readonly onSynced: (seconds: number) => void;
-}): GroupCommit {
-  const { files, folder, logger, onFailed, onSynced } = options;
-  // Begun at half the time that is allowed: the other half is for the disk.
-  const delayMs = options.fsyncMs / 2;
-  const dirtyFiles = new Set<number>();
-  let isFolderDirty = false;
-  let waiting: ((outcome: CommitOutcome) => void)[] = [];
-  let closing: number[] = [];
-  let timer: NodeJS.Timeout | null = null;
-  let running: Promise<void> | null = null;
+}
+
+type State =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'due'; readonly timer: NodeJS.Timeout }
+  | { readonly kind: 'syncing' | 'hanging'; readonly done: Promise<void> };
+
+/** What one commit covers. */
+interface Batch {
+  readonly dirtyFiles: Set<number>;
+  folder: 'dirty' | 'clean';
+  readonly waiting: ((outcome: CommitOutcome) => void)[];
+  readonly closing: number[];
+}
+
+const emptyBatch = (): Batch => ({ dirtyFiles: new Set(), folder: 'clean', waiting: [], closing: [] });
+
+const isEmpty = ({ dirtyFiles, folder, closing }: Batch): boolean =>
+  dirtyFiles.size === 0 && closing.length === 0 && folder === 'clean';
+
+/**
+ * Makes written records durable in the background, many with one fsync.
+ *
+ *     idle ──something is written──> due ──half of fsyncMs──> syncing ──> idle, or due for what came meanwhile
+ *                                                                │ over the deadline  ^
+ *                                                                v                    │
+ *                                                             hanging ────────────────┘
+ *
+ * What is written while it syncs goes with the next commit. After a failed fsync the disk is never trusted
+ * again: every later commit is `unknown` without another attempt (see the contract of the spool).
+ */
+export class GroupCommit {
+  readonly #deps: GroupCommitDeps;
+  /** Begun at half the time that is allowed: the other half is for the disk. */
+  readonly #delayMs: number;
+  #state: State = { kind: 'idle' };
+  #disk: 'trusted' | 'failed' = 'trusted';
+  #next = emptyBatch();
   /** All that were to be closed are. No commit waits for that. */
-  let closed: Promise<void> = Promise.resolve();
-  let hasFailed = false;
-  let isHanging = false;
+  #closed: Promise<void> = Promise.resolve();
 
-  const isIdle = () => dirtyFiles.size === 0 && closing.length === 0 && !isFolderDirty;
-
-  function schedule(): void {
-    if (running !== null || timer !== null || isIdle()) return;
-    if (delayMs === 0) start();
-    else timer = setTimeout(start, delayMs);
+  constructor(deps: GroupCommitDeps) {
+    this.#deps = deps;
+    this.#delayMs = deps.fsyncMs / 2;
   }
 
-  function start(): void {
-    if (timer !== null) clearTimeout(timer);
-    timer = null;
-    const hangTimer = setTimeout(() => {
-      isHanging = true;
-      logger.error({ folder }, 'an fsync of the spool has not finished in time');
-    }, limits.decisionDeadlineMs).unref();
-    running = commit().finally(() => {
-      clearTimeout(hangTimer);
-      isHanging = false;
-      running = null;
-      schedule();
-    });
+  /** An fsync has been running for longer than any caller waits for its answer. */
+  get isHanging(): boolean {
+    return this.#state.kind === 'hanging';
   }
 
-  async function commit(): Promise<void> {
-    const toSync = [...dirtyFiles];
-    const toTell = waiting;
-    const toClose = closing;
-    const syncFolder = isFolderDirty;
-    dirtyFiles.clear();
-    waiting = [];
-    closing = [];
-    isFolderDirty = false;
-    let outcome: CommitOutcome = hasFailed ? 'unknown' : 'durable';
-    try {
-      if (!hasFailed) {
-        const beganAtMs = performance.now();
-        await Promise.all(toSync.map((file) => files.syncData(file)));
-        if (syncFolder) await files.syncFolder(folder);
-        onSynced((performance.now() - beganAtMs) / 1_000);
-      }
-    } catch (error) {
-      hasFailed = true;
-      outcome = 'unknown';
-      onFailed(error);
+  /**
+   * A file was created in the folder: its name has to be durable too, before any record in it is reported
+   * to be durable.
+   */
+  createdFile(): void {
+    this.#next.folder = 'dirty';
+  }
+
+  /**
+   * Something was written to the file. `onSettled` is called after the first fsync that began after this
+   * call.
+   */
+  wrote(file: number, onSettled: ((outcome: CommitOutcome) => void) | null): void {
+    this.#next.dirtyFiles.add(file);
+    if (onSettled !== null) this.#next.waiting.push(onSettled);
+    this.#schedule();
+  }
+
+  /**
+   * Nothing more is written to the file, nor read from it: it is closed as soon as what was written is
+   * durable.
+   */
+  closeAfterSync(file: number): void {
+    this.#next.closing.push(file);
+    this.#schedule();
+  }
+
+  /** Syncs and closes what is left. Resolves when nothing waits any more, whatever the outcome. */
+  async finish(): Promise<void> {
+    for (;;) {
+      if ('done' in this.#state) await this.#state.done;
+      else if (isEmpty(this.#next)) break;
+      else this.#start();
     }
-    for (const tell of toTell) tell(outcome);
-    if (toClose.length > 0) closed = Promise.all([closed, ...toClose.map(closeFile)]).then(() => undefined);
+    await this.#closed;
   }
 
-  async function closeFile(file: number): Promise<void> {
+  #schedule(): void {
+    if (this.#state.kind !== 'idle' || isEmpty(this.#next)) return;
+    if (this.#delayMs === 0) this.#start();
+    else this.#state = { kind: 'due', timer: setTimeout(() => this.#start(), this.#delayMs) };
+  }
+
+  #start(): void {
+    if (this.#state.kind === 'due') clearTimeout(this.#state.timer);
+    const batch = this.#next;
+    this.#next = emptyBatch();
+    const hangTimer = setTimeout(() => this.#hang(done), limits.decisionDeadlineMs).unref();
+    const done = this.#sync(batch)
+      .then((outcome) => this.#settle(batch, outcome))
+      .finally(() => {
+        clearTimeout(hangTimer);
+        this.#state = { kind: 'idle' };
+        this.#schedule();
+      });
+    this.#state = { kind: 'syncing', done };
+  }
+
+  #hang(done: Promise<void>): void {
+    this.#state = { kind: 'hanging', done };
+    this.#deps.logger.error({ folder: this.#deps.folder }, 'an fsync of the spool has not finished in time');
+  }
+
+  async #sync({ dirtyFiles, folder }: Batch): Promise<CommitOutcome> {
+    if (this.#disk === 'failed') return 'unknown';
+    const { files, onSynced, onFailed } = this.#deps;
     try {
-      await files.close(file);
+      const beganAtMs = performance.now();
+      await Promise.all([...dirtyFiles].map((file) => files.syncData(file)));
+      if (folder === 'dirty') await files.syncFolder(this.#deps.folder);
+      onSynced((performance.now() - beganAtMs) / 1_000);
+      return 'durable';
+    } catch (error) {
+      this.#disk = 'failed';
+      onFailed(error);
+      return 'unknown';
+    }
+  }
+
+  #settle({ waiting, closing }: Batch, outcome: CommitOutcome): void {
+    for (const tell of waiting) tell(outcome);
+    if (closing.length === 0) return;
+    this.#closed = Promise.all([this.#closed, ...closing.map((file) => this.#closeFile(file))]).then(
+      () => undefined,
+    );
+  }
+
+  async #closeFile(file: number): Promise<void> {
+    try {
+      await this.#deps.files.close(file);
     } catch (error) {
       // Its content was synced before: what is lost is a descriptor.
-      logger.warn({ err: error }, 'a full segment of the spool could not be closed');
+      this.#deps.logger.warn({ err: error }, 'a full segment of the spool could not be closed');
     }
   }
-
-  return {
-    get isHanging() {
-      return isHanging;
-    },
-    createdFile() {
-      isFolderDirty = true;
-    },
-    wrote(file, onSettled) {
-      dirtyFiles.add(file);
-      if (onSettled !== null) waiting.push(onSettled);
-      schedule();
-    },
-    closeAfterSync(file) {
-      closing.push(file);
-      schedule();
-    },
-    async finish() {
-      while (running !== null || !isIdle()) {
-        if (running === null) start();
-        await running;
-      }
-      await closed;
-    },
-  };
 }

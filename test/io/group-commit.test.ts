@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { type CommitOutcome, type GroupCommit, groupCommit } from '../../sidecar/attest/group-commit.ts';
+import { type CommitOutcome, GroupCommit } from '../../sidecar/attest/group-commit.ts';
 import { nodeFiles } from '../../sidecar/attest/spool-files.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -27,7 +27,7 @@ function slowCloser() {
     await freed;
     await nodeFiles.close(file);
   };
-  const commit = groupCommit({
+  const commit = new GroupCommit({
     files: { ...nodeFiles, close },
     folder: folder.path,
     fsyncMs: 0,
