@@ -25,21 +25,6 @@ export type CountedAttempt =
   | { readonly isAllowed: true; readonly units: readonly CountedUnit[] }
   | { readonly isAllowed: false; readonly waitMs: number };
 
-/**
- * Counts of attempts that all control planes share, in PostgreSQL. Whatever comes while one statement is
- * under way is counted by the next one, so that a flood costs one statement after the other and not one for
- * each attempt. A count that is full is not asked again for `peopleLimits.fullKeptMs`.
- */
-export interface AttemptCounts {
-  /**
-   * Counts an attempt in all of these, or in none where one of them is full. Throws `overloaded` where more
-   * than `peopleLimits.attemptsWaitingMax` of the lane wait already.
-   */
-  take(counts: readonly CountLimit[], lane: CountLane): Promise<CountedAttempt>;
-  /** Takes back what was counted. Never rejects: what PostgreSQL did not take back ends with its window. */
-  giveBack(units: readonly CountedUnit[]): Promise<void>;
-}
-
 interface Taking {
   readonly counts: readonly CountLimit[];
   readonly lane: CountLane;
@@ -52,40 +37,83 @@ interface Return {
   done(): void;
 }
 
-export function attemptCounts({
-  sql,
-  clock,
-  logger,
-}: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): AttemptCounts {
-  let takings: Taking[] = [];
-  let returns: Return[] = [];
-  let isRunning = false;
-  let countedSinceForgetting = 0;
-  const full = new LRUCache<string, UnixMillis>({
-    max: peopleLimits.fullKeysMax,
-    ttl: peopleLimits.fullKeptMs,
-    ttlResolution: 0,
-    perf: { now: () => clock.monotonic() },
-  });
-  const refusal = (endsAtMs: readonly UnixMillis[]): CountedAttempt => ({
-    isAllowed: false,
-    waitMs: Math.max(1, Math.max(...endsAtMs) - clock.now()),
-  });
+/** What one round counts and gives back. */
+interface Batch {
+  readonly takings: Taking[];
+  readonly returns: Return[];
+}
+
+/** `next`: what has come since the round under way began. */
+type State = { readonly kind: 'idle' } | { readonly kind: 'counting'; readonly next: Batch };
+
+/**
+ * Counts of attempts that all control planes share, in PostgreSQL. Whatever comes while one statement is
+ * under way is counted by the next one, so that a flood costs one statement after the other and not one for
+ * each attempt. A count that is full is not asked again for `peopleLimits.fullKeptMs`.
+ *
+ *     idle ──something comes──> counting ──something came meanwhile──> counting
+ *                                   └──nothing did──> idle
+ */
+export class AttemptCounts {
+  readonly #deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>;
+  readonly #full: LRUCache<string, UnixMillis>;
+  #state: State = { kind: 'idle' };
+  #countedSinceForgetting = 0;
+
+  constructor(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>) {
+    this.#deps = deps;
+    this.#full = new LRUCache<string, UnixMillis>({
+      max: peopleLimits.fullKeysMax,
+      ttl: peopleLimits.fullKeptMs,
+      ttlResolution: 0,
+      perf: { now: () => deps.clock.monotonic() },
+    });
+  }
+
+  /**
+   * Counts an attempt in all of these, or in none where one of them is full. Throws `overloaded` where more
+   * than `peopleLimits.attemptsWaitingMax` of the lane wait already.
+   */
+  async take(counts: readonly CountLimit[], lane: CountLane): Promise<CountedAttempt> {
+    const ends = counts.flatMap(({ key }) => this.#full.get(key) ?? []);
+    if (ends.length > 0) return this.#refusal(ends);
+    const takings = this.#state.kind === 'counting' ? this.#state.next.takings : [];
+    const waiting = takings.filter((each) => each.lane === lane).length;
+    if (waiting >= peopleLimits.attemptsWaitingMax) throw new ApiError('overloaded');
+    return new Promise((resolve, reject) => {
+      this.#add({ takings: [{ counts, lane, resolve, reject }], returns: [] });
+    });
+  }
+
+  /** Takes back what was counted. Never rejects: what PostgreSQL did not take back ends with its window. */
+  giveBack(units: readonly CountedUnit[]): Promise<void> {
+    for (const { key } of units) this.#full.delete(key);
+    return new Promise((done) => this.#add({ takings: [], returns: [{ units, done }] }));
+  }
+
+  #add(batch: Batch): void {
+    if (this.#state.kind === 'idle') {
+      void this.#count(batch);
+      return;
+    }
+    this.#state.next.takings.push(...batch.takings);
+    this.#state.next.returns.push(...batch.returns);
+  }
 
   /** Never throws. What a program that ends has not given back stays counted until its window ends. */
-  const run = async () => {
-    if (isRunning) return;
-    isRunning = true;
-    while (takings.length + returns.length > 0) {
-      const [taken, returned] = [takings, returns];
-      [takings, returns] = [[], []];
-      await giveBackAll(returned);
-      if (taken.length > 0) await countAll(taken);
+  async #count(first: Batch): Promise<void> {
+    for (let batch = first; batch.takings.length + batch.returns.length > 0; ) {
+      const next: Batch = { takings: [], returns: [] };
+      this.#state = { kind: 'counting', next };
+      await this.#giveBackAll(batch.returns);
+      if (batch.takings.length > 0) next.returns.push(...(await this.#countAll(batch.takings)));
+      batch = next;
     }
-    isRunning = false;
-  };
+    this.#state = { kind: 'idle' };
+  }
 
-  const giveBackAll = async (returned: readonly Return[]) => {
+  async #giveBackAll(returned: readonly Return[]): Promise<void> {
+    const { sql, logger } = this.#deps;
     const units = returned.flatMap((each) => each.units);
     try {
       if (units.length > 0) await removeAttempts(sql, units);
@@ -93,10 +121,13 @@ export function attemptCounts({
       logger.warn({ err: error }, 'logins that succeeded stay counted until their window ends');
     }
     for (const { done } of returned) done();
-  };
+  }
 
-  const countAll = async (taken: readonly Taking[]) => {
+  /** Answers what was counted too much: what one count refuses is no attempt, and must not use up others. */
+  async #countAll(taken: readonly Taking[]): Promise<readonly Return[]> {
+    const { sql, clock } = this.#deps;
     const units = unitsOf(taken);
+    const returns: Return[] = [];
     try {
       const counts = new Map((await addAttempts(sql, units, clock.now())).map((each) => [each.key, each]));
       const countOf = ({ key }: CountLimit) => must(counts.get(key), 'each key was counted');
@@ -110,50 +141,36 @@ export function attemptCounts({
           for (const each of wanted) room.set(each.key, roomOf(each) - 1);
           resolve({ isAllowed: true, units: own });
         } else {
-          // What one count refuses is no attempt: it must not use up the other ones.
           returns.push({ units: own, done: () => undefined });
-          for (const { key, endsAtMs } of ends) full.set(key, endsAtMs);
-          resolve(refusal(ends.map(({ endsAtMs }) => endsAtMs)));
+          for (const { key, endsAtMs } of ends) this.#full.set(key, endsAtMs);
+          resolve(this.#refusal(ends.map(({ endsAtMs }) => endsAtMs)));
         }
       }
     } catch (error) {
       for (const { reject } of taken) reject(error);
-      return;
+      return returns;
     }
-    await trim(units.size);
-  };
+    await this.#trim(units.size);
+    return returns;
+  }
+
+  #refusal(endsAtMs: readonly UnixMillis[]): CountedAttempt {
+    return { isAllowed: false, waitMs: Math.max(1, Math.max(...endsAtMs) - this.#deps.clock.now()) };
+  }
 
   /** Old counts go faster than new ones come. */
-  const trim = async (counted: number) => {
+  async #trim(counted: number): Promise<void> {
+    const { sql, clock, logger } = this.#deps;
     try {
       await trimAttempts(sql, clock.now(), 2 * counted);
-      countedSinceForgetting += counted;
-      if (countedSinceForgetting < peopleLimits.attemptsPerForgetting) return;
-      countedSinceForgetting = 0;
+      this.#countedSinceForgetting += counted;
+      if (this.#countedSinceForgetting < peopleLimits.attemptsPerForgetting) return;
+      this.#countedSinceForgetting = 0;
       await forgetOldestAttempts(sql);
     } catch (error) {
       logger.warn({ err: error }, 'old counts of logins could not be removed');
     }
-  };
-
-  return {
-    take: async (counts, lane) => {
-      const ends = counts.flatMap(({ key }) => full.get(key) ?? []);
-      if (ends.length > 0) return refusal(ends);
-      const waiting = takings.filter((each) => each.lane === lane).length;
-      if (waiting >= peopleLimits.attemptsWaitingMax) throw new ApiError('overloaded');
-      return new Promise((resolve, reject) => {
-        takings.push({ counts, lane, resolve, reject });
-        void run();
-      });
-    },
-    giveBack: (units) =>
-      new Promise((done) => {
-        for (const { key } of units) full.delete(key);
-        returns.push({ units, done });
-        void run();
-      }),
-  };
+  }
 }
 
 /** How many of them want each key. */

@@ -8,7 +8,7 @@ import type { BaseDeps } from '../base/deps.ts';
 import { neighbourhoodOf, networkOf } from '../http/address-limit.ts';
 import { textSeal } from '../http/answer-secrets.ts';
 import { deviceCookie, readCookie } from '../sessions/cookies.ts';
-import { attemptCounts, type CountLimit } from './attempt-counts.ts';
+import { AttemptCounts, type CountLimit } from './attempt-counts.ts';
 import type { CountedUnit } from './attempt-store.ts';
 import { peopleLimits } from './limits.ts';
 import type { HashLane } from './passwords.ts';
@@ -74,7 +74,7 @@ export const laneOf = ({ device, address }: Pick<LoginOrigin, 'device' | 'addres
     : { name: 'vouched', owner: device };
 
 export function loginAttempts(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): LoginAttempts {
-  const counts = attemptCounts(deps);
+  const counts = new AttemptCounts(deps);
   return {
     begin: async ({ email, address, device }) => {
       const lane = device === null ? 'anybody' : 'known';
