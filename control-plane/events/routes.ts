@@ -3,7 +3,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
-import { eventStreams } from './event-streams.ts';
+import { EventStreams } from './event-streams.ts';
 import { hintScopes } from './note-hints.ts';
 
 const oneOfScopes: readonly Scope[] = [...new Set(Object.values(hintScopes))];
@@ -13,7 +13,7 @@ export function eventRoutes(
   deps: Pick<BaseDeps, 'bus' | 'clock' | 'logger' | 'metrics'>,
 ): FastifyPluginAsync {
   return async (app) => {
-    const streams = eventStreams(deps);
+    const streams = new EventStreams(deps);
     // Before requests in flight are waited for: a stream never ends by itself.
     app.addHook('preClose', async () => streams.close());
 

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { busyIntervalOf, EventStream, readableTypes } from '../../control-plane/events/event-stream.ts';
-import { eventStreams } from '../../control-plane/events/event-streams.ts';
+import { EventStreams } from '../../control-plane/events/event-streams.ts';
 import { eventsLimits } from '../../control-plane/events/limits.ts';
 import { noteHints } from '../../control-plane/events/note-hints.ts';
 import { hintChannel } from '../../control-plane/events/publish-hints.ts';
@@ -263,7 +263,7 @@ describe('the streams of a process', () => {
     mode: 'live',
     scopes: ['admin:*'],
     planLimits: { requestsPerMinute: null, requestsPerDay: null },
-  } as unknown as Parameters<ReturnType<typeof eventStreams>['open']>[0]['caller'];
+  } as unknown as Parameters<EventStreams['open']>[0]['caller'];
   const reading = (stream: EventStream) => {
     let text = '';
     stream.on('data', (bytes) => {
@@ -274,7 +274,7 @@ describe('the streams of a process', () => {
 
   it('beat, go on while the database is away, and are reset when it is back', async () => {
     const deps = { ...api.deps, metrics: new Registry() };
-    const streams = eventStreams(deps, 20);
+    const streams = new EventStreams(deps, 20);
     let answer = async () => caller;
     const stream = await streams.open({ caller, again: () => answer(), isBack: false });
     const seen = reading(stream);
@@ -296,7 +296,7 @@ describe('the streams of a process', () => {
   });
 
   it('end where a scope is lost', async () => {
-    const streams = eventStreams({ ...api.deps, metrics: new Registry() }, 20);
+    const streams = new EventStreams({ ...api.deps, metrics: new Registry() }, 20);
     const again = async () => ({ ...caller, scopes: ['gates:read'] as const });
     const stream = await streams.open({ caller, again, isBack: false });
     const seen = reading(stream);
@@ -313,7 +313,7 @@ describe('the streams of a process', () => {
         return () => undefined;
       },
     };
-    const streams = eventStreams({ ...api.deps, bus, metrics: new Registry() });
+    const streams = new EventStreams({ ...api.deps, bus, metrics: new Registry() });
     const stream = await streams.open({ caller, again: async () => caller, isBack: false });
     const seen = reading(stream);
     for (const interrupt of interruptions) interrupt();

@@ -1,0 +1,66 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Caller } from '../http/caller.ts';
+import { busyIntervalOf, EventStream, readableTypes } from './event-stream.ts';
+import type { TravellingHint } from './publish-hints.ts';
+
+/** Who opens a stream. */
+export interface Watcher {
+  readonly caller: Caller;
+  /** The caller as its key or session is now. Throws as authentication does. */
+  readonly again: () => Promise<Caller>;
+  /** Whether it has read events before: it has missed some. */
+  readonly isBack: boolean;
+}
+
+/**
+ * One stream, and whether its caller still has what the stream gives.
+ *
+ *     sure ──the database is away──> unsure ──the look-up works again, and the stream is reset──> sure
+ *       └──────────────┬────────────────┘
+ *                      v the caller has lost something
+ *                 the stream is ended
+ */
+export class Watch {
+  readonly stream: EventStream;
+  readonly #again: Watcher['again'];
+  #access: 'sure' | 'unsure' = 'sure';
+
+  constructor(clock: Clock, { caller, again }: Watcher) {
+    const { mode, scopes, planLimits } = caller;
+    this.#again = again;
+    this.stream = new EventStream(clock, {
+      mode,
+      types: readableTypes(scopes),
+      busyIntervalMs: busyIntervalOf(planLimits),
+    });
+  }
+
+  offer(hint: TravellingHint): void {
+    if (hint.type === 'access') void this.check();
+    else this.stream.offer(hint);
+  }
+
+  /** Never rejects. */
+  async check(): Promise<void> {
+    const { stream } = this;
+    if (stream.isEnded) return;
+    try {
+      const now = readableTypes((await this.#again()).scopes);
+      if ([...stream.types].some((type) => !now.has(type))) return stream.finish('access_changed');
+      if (this.#access === 'unsure') stream.reset();
+      this.#access = 'sure';
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) stream.finish('access_ended');
+      else this.#access = 'unsure';
+    }
+  }
+
+  /** What happened before may have been missed by a caller that is back. */
+  begin({ isBack }: Watcher): void {
+    // What was revoked since the caller was looked up was published to nobody.
+    void this.check();
+    if (isBack) this.stream.reset();
+    else this.stream.beat();
+  }
+}
