@@ -75,3 +75,25 @@ describe('a group commit whose disk is slow to close a file', () => {
     expect(() => fstatSync(file)).toThrow('EBADF');
   });
 });
+
+describe('a group commit whose disk has failed', () => {
+  it('answers a later record when the call that wrote it has returned', async () => {
+    const commit = new GroupCommit({
+      files: { ...nodeFiles, syncData: () => Promise.reject(new Error('EIO')) },
+      folder: folder.path,
+      fsyncMs: 0,
+      logger: silentLogger,
+      onFailed: () => undefined,
+      onSynced: () => undefined,
+    });
+    const file = nodeFiles.create(join(folder.path, 'records'));
+    expect(await written(commit, file)).toBe('unknown');
+    await commit.finish();
+    const outcomes: CommitOutcome[] = [];
+    commit.wrote(file, (outcome) => outcomes.push(outcome));
+    expect(outcomes).toEqual([]);
+    await commit.finish();
+    expect(outcomes).toEqual(['unknown']);
+    await nodeFiles.close(file);
+  });
+});
