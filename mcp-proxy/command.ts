@@ -1,49 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Logger } from '../shared/runtime/logger.ts';
 import { parseWebUrl } from '../shared/wire/domain.ts';
-import type { HttpProxy } from './http-proxy.ts';
-
-/** What the composition root lends to the command. */
-export interface GuardMcpHost {
-  readonly env: NodeJS.ProcessEnv;
-  setExitCode(code: 0 | 1): void;
-  stopSignal(): AbortSignal;
-  /** The service as the settings and these addresses name it, and the log. */
-  service(options: {
-    readonly sidecar: string | null;
-    readonly controlPlane: string | null;
-  }): Promise<Service>;
-  /** Runs what listens until a signal ends it; answers the exit code. */
-  runUntilSignal(start: (stopping: AbortSignal) => Promise<HttpProxy>, logger: Logger): Promise<number>;
-  /** For the end of `--help`. */
-  readonly help: () => string;
-}
-
-export interface Service {
-  readonly sidecarUrl: string;
-  readonly controlPlaneUrl: string;
-  readonly apiKey: string;
-  readonly logger: Logger;
-}
-
-export interface GuardMcpOptions {
-  readonly gate: string;
-  readonly upstream?: URL;
-  readonly upstreamCommand?: readonly string[];
-  readonly host: string;
-  readonly port: number;
-  readonly allowHost?: readonly string[];
-  readonly allowOrigin?: readonly string[];
-  readonly amounts?: string;
-  readonly passportFile?: string;
-  readonly timeout: number;
-  readonly sidecar?: string;
-  readonly controlPlane?: string;
-  readonly showAllTools?: true;
-  readonly forwardPassport?: true;
-  readonly acceptIdempotencyKeys?: true;
-  readonly dangerouslyServeWithoutDecision?: true;
-}
+import type { GuardMcpHost, GuardMcpOptions } from './guard-mcp.ts';
 
 const examples = `
 An MCP server over HTTP:

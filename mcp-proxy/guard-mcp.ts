@@ -4,13 +4,54 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import { SettingsError } from '../shared/runtime/settings.ts';
 import { type Amounts, AmountsError, readAmounts } from './amounts.ts';
 import { checkGate, checkUpstream } from './check-start.ts';
-import type { GuardMcpHost, GuardMcpOptions } from './command.ts';
 import { callGuard, passportsOf, type Shown } from './guard-calls.ts';
-import { startHttpProxy } from './http-proxy.ts';
+import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
 import { proxyLimits } from './limits.ts';
 import { passportInFile } from './passport-file.ts';
 import { PermittedTools, type ShownTools } from './permitted-tools.ts';
 import { runStdioProxy } from './stdio-proxy.ts';
+
+/** What the composition root lends to the command. */
+export interface GuardMcpHost {
+  readonly env: NodeJS.ProcessEnv;
+  setExitCode(code: 0 | 1): void;
+  stopSignal(): AbortSignal;
+  /** The service as the settings and these addresses name it, and the log. */
+  service(options: {
+    readonly sidecar: string | null;
+    readonly controlPlane: string | null;
+  }): Promise<Service>;
+  /** Runs what listens until a signal ends it; answers the exit code. */
+  runUntilSignal(start: (stopping: AbortSignal) => Promise<HttpProxy>, logger: Logger): Promise<number>;
+  /** For the end of `--help`. */
+  readonly help: () => string;
+}
+
+export interface Service {
+  readonly sidecarUrl: string;
+  readonly controlPlaneUrl: string;
+  readonly apiKey: string;
+  readonly logger: Logger;
+}
+
+export interface GuardMcpOptions {
+  readonly gate: string;
+  readonly upstream?: URL;
+  readonly upstreamCommand?: readonly string[];
+  readonly host: string;
+  readonly port: number;
+  readonly allowHost?: readonly string[];
+  readonly allowOrigin?: readonly string[];
+  readonly amounts?: string;
+  readonly passportFile?: string;
+  readonly timeout: number;
+  readonly sidecar?: string;
+  readonly controlPlane?: string;
+  readonly showAllTools?: true;
+  readonly forwardPassport?: true;
+  readonly acceptIdempotencyKeys?: true;
+  readonly dangerouslyServeWithoutDecision?: true;
+}
 
 /** `agent-trust guard-mcp`. Answers the exit code when it has ended. Throws SettingsError and StartError. */
 export async function guardMcp(run: {

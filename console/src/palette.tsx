@@ -1,7 +1,7 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'react';
+import { useGo } from './api/address.ts';
 import { useSession } from './api/session.tsx';
 import { navigation, placeOfId } from './navigation.ts';
-import { useGo } from './shell.tsx';
 
 interface Choice {
   readonly to: string;

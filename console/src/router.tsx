@@ -7,13 +7,11 @@ import {
   Outlet,
 } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import type { Search } from './api/address.ts';
 import { WithSession } from './api/session.tsx';
 import { LogIn } from './pages/log-in.tsx';
 import { Shell } from './shell.tsx';
 import { PageHead, Problem, Waiting } from './ui/page.tsx';
-
-/** What a page reads of its address: every filter, tab and selection is there. */
-export type Search = Readonly<Record<string, string | undefined>>;
 
 const validateSearch = (search: Record<string, unknown>): Search =>
   Object.fromEntries(

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
+import { Link, useRouterState } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { api } from './api/client.ts';
 import { pollMs, useConnection } from './api/live.ts';
@@ -177,12 +177,3 @@ function Offline(): ReactNode {
     </div>
   );
 }
-
-/** Goes to another address of the console, from an event. */
-export const useGo = (): ((to: string) => void) => {
-  const navigate = useNavigate();
-  return (address) => {
-    const [to = '/', query = ''] = address.split('?');
-    void navigate({ to, search: Object.fromEntries(new URLSearchParams(query)) });
-  };
-};

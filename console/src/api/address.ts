@@ -1,5 +1,7 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { Search } from '../router.tsx';
+
+/** What a page reads of its address: every filter, tab and selection is there. */
+export type Search = Readonly<Record<string, string | undefined>>;
 
 /** What the address says after `?`, and how to change it without a step in the history. */
 export function useAddress(): {
@@ -16,3 +18,12 @@ export function useAddress(): {
 
 /** The `$id` of the address. */
 export const useId = (): string => String((useParams({ strict: false }) as { id?: string }).id ?? '');
+
+/** Goes to another address of the console, from an event. */
+export const useGo = (): ((to: string) => void) => {
+  const navigate = useNavigate();
+  return (address) => {
+    const [to = '/', query = ''] = address.split('?');
+    void navigate({ to, search: Object.fromEntries(new URLSearchParams(query)) });
+  };
+};

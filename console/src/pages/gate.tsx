@@ -1,10 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { useAddress, useId } from '../api/address.ts';
+import { useAddress, useGo, useId } from '../api/address.ts';
 import { api, type GateWithStats, tagOf } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
-import { useGo } from '../shell.tsx';
 import { useAction } from '../ui/action.ts';
 import { Tier } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';

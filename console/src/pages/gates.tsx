@@ -1,10 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { useAddress } from '../api/address.ts';
+import { useAddress, useGo } from '../api/address.ts';
 import { api, type GateListItem } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
-import { useGo } from '../shell.tsx';
 import { useAction } from '../ui/action.ts';
 import { Tier } from '../ui/badge.tsx';
 import { type Column, DataTable } from '../ui/data-table.tsx';

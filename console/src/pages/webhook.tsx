@@ -1,11 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { useAddress, useId } from '../api/address.ts';
+import { useAddress, useGo, useId } from '../api/address.ts';
 import { api, type Delivery, type NewWebhook, type Webhook } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { pollMs } from '../api/live.ts';
-import { useGo } from '../shell.tsx';
 import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
