@@ -1,8 +1,8 @@
 import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { appendRecords } from '../attestations/append-records.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import { freeUnits } from '../quota/hold.ts';
-import type { DecisionDeps } from './deps.ts';
 import type { SettlementId } from './settlement-store.ts';
 import { voidSettlements } from './void-settlements.ts';
 
@@ -14,7 +14,7 @@ export interface OwnVoids {
   stop(): Promise<void>;
 }
 
-type VoidDeps = Pick<DecisionDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
+type VoidDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
 /**
  * Each is tried every `limits.voidRetryMs` until it is voided. They are as many as transactions can be cut

@@ -4,12 +4,12 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { unuseApprovals } from '../approvals/approval-store.ts';
 import { withdrawApprovals } from '../approvals/withdraw-approvals.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { releaseLeases, type UnusedTake } from '../quota/release-leases.ts';
-import type { DecisionDeps } from './deps.ts';
 import {
   type SettlementId,
   type SettlementSource,
@@ -48,7 +48,7 @@ export interface VoidedWork {
  */
 export async function voidSettlements(
   tx: Transaction,
-  deps: Pick<DecisionDeps, 'random'>,
+  deps: Pick<AppendingDeps, 'random'>,
   unknown: readonly UnknownSettlement[],
   by: {
     readonly source: SettlementSource;
@@ -94,7 +94,7 @@ export async function voidSettlements(
 
 /** As ingest hands them over. */
 export const voidShipped =
-  (deps: Pick<DecisionDeps, 'random'>): VoidSettlements =>
+  (deps: Pick<AppendingDeps, 'random'>): VoidSettlements =>
   (tx, voids, by, alsoLock) =>
     voidSettlements(
       tx,
@@ -119,7 +119,7 @@ const heldOf = ({ id, held }: VoidedSettlement): readonly HeldUnits[] => (isId('
 
 /** It repeats the decision, under its own id and time. */
 function voidingRecord(
-  { random }: Pick<DecisionDeps, 'random'>,
+  { random }: Pick<AppendingDeps, 'random'>,
   { record, passportOwner, gateOwner }: NewRecord,
   { source, sourceAccount, nowMs }: Parameters<typeof voidSettlements>[3],
 ): NewRecord {
