@@ -118,6 +118,20 @@ const upwardImports = (all: readonly Arrow[]): string[] =>
     return `${from} imports ${to}, but ${below} (level ${levelBelow}) is not below ${above} (level ${levelAbove})`;
   });
 
+/** Rooms whose files still import each other in circles. */
+const withCircles = ['sidecar/', 'control-plane/decisions/', 'bench/'];
+
+/**
+ * Arrows that are left when a file without an arrow in or out is taken away, again and again: those of
+ * circles, and those that lead from one circle to another. Type imports count.
+ */
+function circlesAmong(all: readonly Arrow[]): readonly Arrow[] {
+  const sources = new Set(all.map(({ from }) => from));
+  const targets = new Set(all.map(({ to }) => to));
+  const left = all.filter(({ from, to }) => targets.has(from) && sources.has(to));
+  return left.length === all.length ? left : circlesAmong(left);
+}
+
 const isPure = (path: string) => path.startsWith('shared/') && pureRooms.includes(roomOf(path));
 
 describe('architecture', () => {
@@ -208,6 +222,25 @@ describe('architecture', () => {
   ])('finds a made-up import that leads %s, a type import too', (_way, path, specifier, why) => {
     const imports = importsOf(path, `import type { MadeUp } from '${specifier}';`);
     expect(upwardImports(arrowsOf({ path, imports }))).toEqual([`${path} imports ${imports[0]}, but ${why}`]);
+  });
+
+  it('lets no files import each other in a circle', () => {
+    const inCircle = (path: string) => withCircles.some((room) => path.startsWith(room));
+    const all = [...arrows, ...['console/src', 'clients/node/src'].flatMap(sourcesBelow).flatMap(arrowsOf)];
+    expect(show(circlesAmong(all.filter(({ from, to }) => !inCircle(from) && !inCircle(to))))).toEqual([]);
+  });
+
+  it('finds a circle of three files, and not what leads to it or from it', () => {
+    const circle = [
+      { from: 'a.ts', to: 'b.ts' },
+      { from: 'b.ts', to: 'c.ts' },
+      { from: 'c.ts', to: 'a.ts' },
+    ];
+    const around = [
+      { from: 'main.ts', to: 'a.ts' },
+      { from: 'c.ts', to: 'leaf.ts' },
+    ];
+    expect(circlesAmong([...around, ...circle])).toEqual(circle);
   });
 
   it('names the advisory locks of the database in one place, each with a number of its own', () => {
