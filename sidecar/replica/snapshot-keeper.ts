@@ -7,11 +7,21 @@ import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /**
+ * What is on disk, as the next start will find it: `unbelievable` is signed by a key that it will not trust,
+ * `behind` lacks changes.
+ */
+type Disk = 'in step' | 'unbelievable' | 'behind';
+
+/**
  * Keeps the disk near the replica without holding it up: what is applied is noted at once and written every
  * `replicaLimits.snapshotFileIntervalMs`. A disk that fails costs the next cold start its news and nothing
  * else.
  *
- *     in step ──write fails──> behind ──a fresh snapshot is written──> in step
+ *     in step ──a sync key is declared compromised──> unbelievable
+ *        │                                              │
+ *        └──────────────a write fails───────────────────┴──> behind
+ *
+ *     any of them ──a fresh snapshot comes──> in step
  */
 export class SnapshotKeeper {
   readonly #deps: SnapshotKeeperDeps;
@@ -19,12 +29,7 @@ export class SnapshotKeeper {
   #snapshot: SignedSnapshot | null = null;
   #changesOnDisk = 0;
   #trustedKeys = '';
-  /** Writing failed: what is on disk lacks changes until a snapshot replaces it. */
-  #isBehind = false;
-  /**
-   * A sync key was declared compromised: what it has signed on disk will not be trusted at the next start.
-   */
-  #isUnbelievable = false;
+  #disk: Disk = 'in step';
   /** A large snapshot was loaded, and its text is still here or was until now. */
   #hasGarbage = false;
   #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
@@ -36,13 +41,9 @@ export class SnapshotKeeper {
     this.#writtenAtMs = deps.clock.monotonic();
   }
 
-  /**
-   * Whether a fresh snapshot would help: what is on disk has too many changes behind it, or lacks some, or is
-   * signed by a bad key.
-   */
+  /** A fresh snapshot would help the disk, which is out of step or has too many changes. */
   get wantsSnapshot(): boolean {
-    const isWanted =
-      this.#isBehind || this.#isUnbelievable || this.#changesOnDisk > replicaLimits.snapshotFileChangesMax;
+    const isWanted = this.#disk !== 'in step' || this.#changesOnDisk > replicaLimits.snapshotFileChangesMax;
     return isWanted && this.#deps.clock.monotonic() > this.#snapshotWantedAfterMs;
   }
 
@@ -52,8 +53,7 @@ export class SnapshotKeeper {
     this.#snapshot = signed;
     this.#hasGarbage ||= isLarge(signed);
     this.#changesOnDisk = 0;
-    this.#isBehind = false;
-    this.#isUnbelievable = false;
+    this.#disk = 'in step';
     this.#startWriting();
   }
 
@@ -69,9 +69,10 @@ export class SnapshotKeeper {
 
   /** The replica has applied this entry. */
   add(entry: ChangeEntry): void {
-    if (!this.#isBehind) this.#unwritten.push(entry);
+    if (this.#disk === 'behind') return;
+    this.#unwritten.push(entry);
     if (entry.kind === 'signing_key.put' && entry.body.purpose === 'sync' && entry.body.compromised) {
-      this.#isUnbelievable = true;
+      this.#disk = 'unbelievable';
     }
   }
 
@@ -102,7 +103,7 @@ export class SnapshotKeeper {
       while (this.#snapshot !== null);
     } catch (error) {
       this.#deps.logger.error({ err: error }, 'the last known state cannot be written to disk');
-      this.#isBehind = true;
+      this.#disk = 'behind';
       this.#unwritten = [];
       this.#snapshot = null;
       this.postpone();
