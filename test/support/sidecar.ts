@@ -47,7 +47,10 @@ export interface TestSidecar {
   stopMachineClockAt(nowMs: number): void;
   /** Between sidecar and control plane; a push by a bus goes another way. */
   readonly link: { cut(): void; restore(): void };
-  /** Cuts the link, and makes its monotonic clock stand where its state is exactly so old, until `resume`. */
+  /**
+   * Cuts the link, and makes its monotonic clock stand, until `resume`, where its state is so old, or younger
+   * by less than a millisecond.
+   */
   ageStateTo(ageMs: number): Promise<void>;
   /**
    * Its monotonic clock stands still until `resume`: however slow the machine is, nothing has waited too
@@ -242,7 +245,8 @@ async function startWith<Sidecar extends Started>(
       clock.stopMonotonic();
       const { age_ms: nowMs } = (await call({ path: '/readyz', key: null })).body.state;
       assert(nowMs <= ageMs, 'a state does not get younger without its control plane');
-      clock.letPass(ageMs - nowMs);
+      // Readiness rounds the age, whose fraction comes from the clock of the control plane.
+      clock.letPass(ageMs - nowMs - 0.5);
     },
     stopTime: () => clock.stopMonotonic(),
     resume: () => {
