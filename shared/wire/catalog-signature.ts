@@ -1,6 +1,4 @@
-import { decodeBase64url } from '../crypto/base64url.ts';
 import { contentHash } from '../crypto/content-hash.ts';
-import type { KeysetEntry } from '../crypto/keyset.ts';
 import type { Catalog, CatalogContent } from '../model/catalog.ts';
 import { renderCatalogContent } from './catalog.ts';
 
@@ -8,7 +6,7 @@ import { renderCatalogContent } from './catalog.ts';
  * `sha256:` + hex over the RFC 8785 form of all that is signed (contract §10): gate and version too, so that
  * no price can move.
  */
-export const catalogHash = (content: CatalogContent): string => contentHash(renderCatalogContent(content));
+const catalogHash = (content: CatalogContent): string => contentHash(renderCatalogContent(content));
 
 /** The prefix keeps a catalog's signature from passing for one of another kind. */
 const catalogMessage = (hash: string): string => `agent-trust.catalog.v1:${hash}`;
@@ -21,15 +19,4 @@ export function signCatalog(
   const complete: CatalogContent = { ...content, signingKeyId: key.kid };
   const hash = catalogHash(complete);
   return { ...complete, contentHash: hash, signature: key.sign(catalogMessage(hash)) };
-}
-
-/** Whether this key signed this hash. Never throws. */
-export function catalogSignatureVerifies(
-  signed: { readonly contentHash: string; readonly signature: string },
-  key: KeysetEntry,
-): boolean {
-  const signature = decodeBase64url(signed.signature);
-  return (
-    signature !== null && key.verify(Buffer.from(catalogMessage(signed.contentHash), 'latin1'), signature)
-  );
 }

@@ -11,13 +11,11 @@ import {
   type PricingModel,
   pricingModels,
 } from '../model/catalog.ts';
-import { isId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { parseMicroUsd } from '../model/money.ts';
 import { isRequestablePermission, type PermissionKey, permissionCharsMax } from '../model/permission.ts';
 import { plainTextWithoutColonPattern } from '../model/plain-text.ts';
 import { renderTime } from '../model/time.ts';
-import { parseExactTime } from './attestation.ts';
 import { boundFreeForm, closed, Description, FreeForm, nullable, plainText, Timestamp } from './fields.ts';
 import { shapeReader } from './shape.ts';
 
@@ -237,37 +235,6 @@ export const renderCatalog = (catalog: Catalog): CatalogAnswer => ({
   content_hash: catalog.contentHash,
   signature: catalog.signature,
 });
-
-const catalogShape = Compile(CatalogAnswer);
-
-/**
- * Reads exactly what `renderCatalog` writes: `renderCatalog(parseCatalog(x))` equals x. Null for anything
- * else. Verifies neither hash nor signature.
- */
-export function parseCatalog(value: unknown): Catalog | null {
-  if (!catalogShape.Check(value)) return null;
-  const publishedAtMs = parseExactTime(value.published_at);
-  if (!isId('gate', value.gate_id) || publishedAtMs === null) return null;
-  const permissions: CatalogEntry[] = [];
-  const known = new Set<string>();
-  for (const each of value.permissions) {
-    const entry = toEntry(each);
-    if (entry === null || known.has(entry.key)) return null;
-    known.add(entry.key);
-    permissions.push(entry);
-  }
-  const more = Object.entries(value).filter(([name]) => !Object.hasOwn(catalogFields, name));
-  return {
-    gateId: value.gate_id,
-    version: value.version,
-    permissions,
-    more: Object.fromEntries(more),
-    publishedAtMs,
-    contentHash: value.content_hash,
-    signature: value.signature,
-    signingKeyId: value.signing_key_id,
-  };
-}
 
 const entryShape = Compile(EntryAnswer);
 const writtenPricingShape = Compile(PricingAnswer);

@@ -86,7 +86,7 @@ export const renderOffer = ({ gateId, gateName, trustLevel, entry, catalog }: Of
 });
 
 /** What a discovery result repeats of the catalog's entry. */
-export function renderOffered(entry: CatalogEntry) {
+function renderOffered(entry: CatalogEntry) {
   const { display_name, description, category, risk_level, sla, platform_fee } = renderCatalogEntry(entry);
   return {
     permission_key: entry.key,

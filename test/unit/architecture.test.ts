@@ -86,7 +86,7 @@ const roots = [
   /worker\.ts$/,
 ];
 /** What programs of others import. */
-const published = /^(?:shared\/client\/.*|sidecar\/embedded\/start-embedded)\.ts$/;
+const published = /^sidecar\/embedded\/start-embedded\.ts$/;
 const pureBuiltins = /^node:(?:crypto|url|zlib|buffer|module)$/;
 
 interface Arrow {
