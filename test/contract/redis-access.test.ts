@@ -144,7 +144,7 @@ describe('a Redis with TLS', () => {
     await sharedService('openssl');
     ca = testCa(folder.path);
     other = testCa(folder.path, 'other');
-    const server = ca.issue('redis', ['DNS:localhost', 'IP:::1']);
+    const server = ca.issue('DNS:localhost', 'IP:::1');
     tlsPort = await freePort();
     redis = await testRedisWith([
       ...['--tls-port', String(tlsPort), '--tls-auth-clients', 'no', '--bind', '127.0.0.1', '::1'],

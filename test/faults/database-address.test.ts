@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DebianPostgres } from '../../bench/debian-postgres.ts';
@@ -7,15 +7,15 @@ import { databaseFailure } from '../../control-plane/storage/database-away.ts';
 import { waitForDatabase } from '../../control-plane/storage/wait-for-database.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import { type Authority, authority } from '../support/authority.ts';
+import { type TestCa, testCa } from '../support/certificates.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-/** Debian's PostgreSQL with the certificates of an authority of our own. */
+/** Debian's PostgreSQL with certificates of a CA of its own. */
 const folder = temporaryFolder();
-let trusted: Authority;
-let stranger: Authority;
+let trusted: TestCa;
+let stranger: TestCa;
 /** Its certificate is for the IP addresses, that of the other one for the name. */
 let byAddress: DebianPostgres;
 let byName: DebianPostgres;
@@ -23,12 +23,13 @@ let plain: DebianPostgres;
 
 beforeAll(async () => {
   await sharedService('openssl');
-  trusted = authority(folder.path, 'trusted');
-  stranger = authority(folder.path, 'stranger');
+  trusted = testCa(folder.path, 'trusted');
+  stranger = testCa(folder.path, 'stranger');
   const startWith = (...names: readonly string[]) => {
     const { cert, key } = trusted.issue(...names);
+    const files = { 'server.crt': readFileSync(cert, 'utf8'), 'server.key': readFileSync(key, 'utf8') };
     const configuration = { ssl: 'on', listen_addresses: 'localhost,::1' };
-    return testDebianPostgres({ configuration, files: { 'server.crt': cert, 'server.key': key } });
+    return testDebianPostgres({ configuration, files });
   };
   [byAddress, byName, plain] = await Promise.all([
     startWith('IP:127.0.0.1', 'IP:::1'),

@@ -121,7 +121,7 @@ describe('the certificate of a control plane', () => {
 
   it('by an unknown CA is named with the setting that names one', async () => {
     await sharedService('openssl');
-    const { cert, key } = testCa(folder.path).issue('control-plane', ['IP:127.0.0.1']);
+    const { cert, key } = testCa(folder.path).issue('IP:127.0.0.1');
     const options = { cert: readFileSync(cert), key: readFileSync(key) };
     const port = await portOf(createTlsServer(options, send(200, '{}')));
     expect(await problemAt(`https://127.0.0.1:${port}`)).toMatch(

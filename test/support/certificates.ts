@@ -2,66 +2,39 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A certificate and its key, as files. */
-export interface CertificateFiles {
-  readonly cert: string;
-  readonly key: string;
-}
-
 /** A CA of a test's own, in a folder, by openssl. */
 export interface TestCa {
-  /** Its certificate. */
+  /** Its certificate, as PEM. */
   readonly file: string;
-  /** `names`: as in subjectAltName, such as `DNS:localhost` or `IP:127.0.0.1`. */
-  issue(name: string, names: readonly string[]): CertificateFiles;
+  /**
+   * A certificate for these names, as in subjectAltName (`DNS:localhost`, `IP:127.0.0.1`), and its key: the
+   * paths of both.
+   */
+  issue(...names: readonly string[]): { readonly cert: string; readonly key: string };
 }
 
-const openssl = (...args: readonly string[]): void => {
-  execFileSync('openssl', args, { stdio: 'ignore' });
-};
-
 export function testCa(folder: string, name = 'ca'): TestCa {
-  const at = (file: string) => join(folder, file);
+  const path = (ending: string) => join(folder, `${name}${ending}`);
+  const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: 'pipe' });
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const ca = { cert: at(`${name}.crt`), key: at(`${name}.key`) };
+  const subject = ['-subj', `/CN=${name}`];
   openssl(
-    'req',
-    '-x509',
-    ...newKey,
-    '-days',
-    '2',
-    '-subj',
-    `/CN=${name}`,
-    '-keyout',
-    ca.key,
-    '-out',
-    ca.cert,
+    ...['req', '-x509', ...newKey, ...subject, '-days', '2'],
+    ...['-keyout', path('.key'), '-out', path('.crt')],
   );
+  let issued = 0;
   return {
-    file: ca.cert,
-    issue: (subject, names) => {
-      const issued = { cert: at(`${subject}.crt`), key: at(`${subject}.key`) };
-      const request = at(`${subject}.csr`);
-      const extensions = at(`${subject}.ext`);
-      writeFileSync(extensions, `subjectAltName=${names.join(',')}\n`);
-      openssl('req', ...newKey, '-subj', `/CN=${subject}`, '-keyout', issued.key, '-out', request);
+    file: path('.crt'),
+    issue: (...names) => {
+      const number = ++issued;
+      const own = (ending: string) => path(`-${number}${ending}`);
+      openssl('req', ...newKey, '-subj', '/CN=server', '-keyout', own('.key'), '-out', own('.csr'));
+      writeFileSync(own('.ext'), `subjectAltName=${names.join(',')}\n`);
       openssl(
-        ...[
-          'x509',
-          '-req',
-          '-in',
-          request,
-          '-CA',
-          ca.cert,
-          '-CAkey',
-          ca.key,
-          '-CAcreateserial',
-          '-days',
-          '2',
-        ],
-        ...['-extfile', extensions, '-out', issued.cert],
+        ...['x509', '-req', '-in', own('.csr'), '-CA', path('.crt'), '-CAkey', path('.key')],
+        ...['-CAcreateserial', '-days', '2', '-extfile', own('.ext'), '-out', own('.crt')],
       );
-      return issued;
+      return { cert: own('.crt'), key: own('.key') };
     },
   };
 }
