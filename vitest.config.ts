@@ -1,44 +1,18 @@
 import { defineConfig } from 'vitest/config';
+import { askedLanes, type Lane, lanes } from './test/lanes.ts';
+import { DurationsReporter, LongestFirst } from './test/support/durations.ts';
 
-/** The folders below `test` of each lane. CONTRIBUTING.md says what the tests of a lane may use. */
-export const lanes = {
-  pure: ['unit', 'property', 'pii'],
-  service: ['api', 'database'],
-  process: ['clients', 'console', 'contract', 'e2e', 'faults', 'io', 'upgrade'],
-} as const;
+const asked = askedLanes(process.env['LANES']);
+const filesOf = (names: readonly Lane[]) =>
+  names.flatMap((lane) => lanes[lane]).map((folder) => `test/${folder}/**/*.test.ts`);
 
-const filesIn = (folders: readonly string[]) => folders.map((folder) => `test/${folder}/**/*.test.ts`);
+const project = <Name extends string, Options>(name: Name, of: readonly Lane[], options: Options) => {
+  const include = filesOf(of.filter((lane) => asked.includes(lane)));
+  // A worker imports the programs once for all of its files, and not for a second or two in each.
+  const test = { name, include, isolate: false, ...options };
+  return include.length === 0 ? [] : [{ extends: true as const, test }];
+};
 
-const pure = {
-  extends: true as const,
-  test: {
-    name: 'pure',
-    include: filesIn(lanes.pure),
-    pool: 'threads' as const,
-    isolate: false,
-    sequence: { groupOrder: 1 },
-  },
-};
-const service = {
-  extends: true as const,
-  test: {
-    name: 'service',
-    include: filesIn(lanes.service),
-    // A worker imports the programs once for all of its files, and not for a second or two in each. The other
-    // lanes do the same.
-    isolate: false,
-    sequence: { groupOrder: 2 },
-  },
-};
-const processes = {
-  extends: true as const,
-  test: {
-    name: 'process',
-    include: filesIn(lanes.process),
-    isolate: false,
-    sequence: { groupOrder: 3 },
-  },
-};
 /** What the other lanes play in a short form, in full: set `LONG` (`npm run test:long`). */
 const long = {
   extends: true as const,
@@ -51,8 +25,17 @@ const long = {
 
 export default defineConfig({
   test: {
-    projects: process.env['LONG'] === '1' ? [long] : [pure, service, processes],
+    projects:
+      process.env['LONG'] === '1'
+        ? [long]
+        : [
+            ...project('pure', ['pure'], { pool: 'threads' as const }),
+            // One project, so that a worker goes from a file of one lane to a file of another.
+            ...project('programs', ['service', 'process', 'extra'], {}),
+          ],
     globalSetup: ['test/support/global-setup.ts'],
+    sequence: { sequencer: LongestFirst },
+    reporters: process.env['DURATIONS'] === '1' ? ['default', new DurationsReporter()] : ['default'],
     // Forks, not threads: what ends a process, as a native server may, must not end vitest with it.
     pool: 'forks',
     maxWorkers: 2,

@@ -1,7 +1,7 @@
 -- Asks an agent-trust gate about a request of HAProxy: `http-request lua.agent-trust /<gate_id>`.
 -- Sets txn.agent_trust to PERMIT where the gate permits. What else the gate says is answered here. In every
 -- other case nothing is set, and haproxy.cfg answers 503.
--- Tried with HAProxy 2.6.12 and its Lua 5.3 (Debian 12) by test/e2e/proxies.test.ts. Nothing else is needed.
+-- Tried with HAProxy 2.6.12 and its Lua 5.3 (Debian 12) by test/proxies/proxies.test.ts. Nothing else is needed.
 
 -- The section `sidecar` of haproxy.cfg, which has its own, shorter deadline and always answers.
 local way = "abns@agent-trust"

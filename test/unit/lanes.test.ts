@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { lanes } from '../../vitest.config.ts';
+import { askedLanes, laneOf, lanes } from '../lanes.ts';
 import { filesEnding, type Source, sourcesBelow } from '../support/sources.ts';
 
 /** What listens, starts a process or thread, or speaks to a database, by the module that does it. */
@@ -14,9 +15,6 @@ const sources = new Map(
     .flatMap(sourcesBelow)
     .map((source): [string, Source] => [source.path, source]),
 );
-const folders: readonly string[] = Object.values(lanes).flat();
-const folderOf = (path: string) => path.split('/')[1] ?? '';
-
 /** How the file comes to import a starter, as a chain of files; null: it does not. */
 function wayToStarter(from: string): string | null {
   const ways = new Map([[from, from]]);
@@ -31,15 +29,21 @@ function wayToStarter(from: string): string | null {
 
 describe('the lanes of the tests', () => {
   it('hold every test once', () => {
+    const folders: readonly string[] = Object.values(lanes).flat();
     expect(new Set(folders).size).toBe(folders.length);
-    const outside = filesEnding('.test.ts').filter((path) => !folders.includes(folderOf(path)));
-    expect(outside).toEqual([]);
+    expect(filesEnding('.test.ts').filter((path) => laneOf(path) === null)).toEqual([]);
+  });
+
+  it('are run by `npm test` or by `npm run test:extra`, each by one of them, and CI runs both', () => {
+    const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+    const lanesOf = (script: string) => askedLanes(/LANES=(\S+) vitest run$/.exec(script)?.[1] ?? 'none');
+    const run = [...lanesOf(scripts.test), ...lanesOf(scripts['test:extra'])];
+    expect(run.toSorted()).toEqual(Object.keys(lanes).toSorted());
+    expect(readFileSync('.ci/run', 'utf8')).toMatch(/^npm test\nnpm run test:extra$/m);
   });
 
   it('let a test of lane pure start no process, thread, server or database', () => {
-    const pure = [...sources.keys()].filter(
-      (path) => path.endsWith('.test.ts') && lanes.pure.some((folder) => folder === folderOf(path)),
-    );
+    const pure = [...sources.keys()].filter((path) => path.endsWith('.test.ts') && laneOf(path) === 'pure');
     expect(pure.length).toBeGreaterThan(80);
     const ways = pure.map(wayToStarter).filter((way) => way !== null);
     expect(ways, 'move these tests to test/io, test/database or test/api').toEqual([]);
