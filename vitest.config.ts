@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { askedLanes, type Lane, lanes } from './test/lanes.ts';
 import { DurationsReporter, LongestFirst } from './test/support/durations.ts';
@@ -23,6 +24,9 @@ const long = {
   },
 };
 
+/** One more than cores, because files wait; not more than PostgreSQL has connections for, 100 in all. */
+const workersMax = Math.min(availableParallelism() + 1, 8);
+
 export default defineConfig({
   test: {
     projects:
@@ -38,7 +42,7 @@ export default defineConfig({
     reporters: process.env['DURATIONS'] === '1' ? ['default', new DurationsReporter()] : ['default'],
     // Forks, not threads: what ends a process, as a native server may, must not end vitest with it.
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: workersMax,
     // Bounds for what hangs, not for what is slow: a busy machine may take ten times as long as usual.
     testTimeout: 180_000,
     hookTimeout: 300_000,

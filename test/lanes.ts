@@ -3,7 +3,7 @@ export const lanes = {
   pure: ['unit', 'property', 'pii'],
   service: ['api', 'database'],
   process: ['contract', 'e2e', 'faults', 'io'],
-  extra: ['bench', 'clients', 'console', 'docs', 'programs', 'proxies', 'upgrade'],
+  extra: ['bench', 'clients', 'console', 'docs', 'postgres', 'programs', 'proxies', 'upgrade'],
 } as const;
 
 export type Lane = keyof typeof lanes;
