@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';
 import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /** The database goes away while everything serves, and comes back. */
@@ -65,23 +64,5 @@ describe('a database that goes away', () => {
     }
     // The first check waited for the gate; it has a record too.
     expect(await world.verifyExport()).toContain(`${ids.length + 1} records`);
-  });
-});
-
-describe('a database that is not there at the start', () => {
-  it('is waited for with a clear message, then given up with exit code 1', async () => {
-    const programs = await bundledPrograms();
-    const folder = temporaryFolder();
-    onTestFinished(() => folder.remove());
-    const program = programs.start(['control-plane'], {
-      DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:1/nothing',
-      MASTER_KEY: Buffer.alloc(32, 1).toString('base64url'),
-      DATA_DIR: folder.path,
-      PORT: '0',
-    });
-    await program.waitFor(/127\.0\.0\.1:1/);
-    expect(await program.exited).toBe(1);
-    expect(program.output()).toMatch(/DATABASE_URL/);
-    expect(program.output()).not.toContain('hunter2');
   });
 });
