@@ -9,16 +9,8 @@ import { isMode, type Mode } from '../model/mode.ts';
 import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
 import { isUnixMillis } from '../model/time.ts';
-import { shortRecordOf } from './spooled-record.ts';
-import type {
-  ChainPart,
-  OutcomePart,
-  RecordRow,
-  RequestPart,
-  ShortRecord,
-  SpooledRecord,
-  VoidRun,
-} from './sync.ts';
+import { requestOf } from './spooled-record.ts';
+import type { ChainPart, OutcomePart, RecordRow, RequestPart, SpooledRecord, VoidRun } from './sync.ts';
 
 /** Which sidecar sent a record, and the account of the key that it sent it with. */
 export interface RecordSource {
@@ -133,9 +125,6 @@ export function parseBatchItem(
   if (!isObject(value)) return malformed('a record must be an object or a row');
   if ('void' in value) return parseVoidRun(value);
   if ('voids' in value) return parseSettlementVoid(value);
-  if ('chain' in value) {
-    return hasOthers(value, shortMembers) ? unknownField() : parseShort(value, source, shared);
-  }
   if (hasOthers(value, members)) return unknownField();
   return recordOf(readRequest(value), readChain(value), readOutcome(value), source);
 }
@@ -146,23 +135,17 @@ const rowMembersMax = 7;
 function parseRow(
   row: readonly unknown[],
   source: RecordSource,
-  shared: ReadParts,
+  { chains, outcomes }: ReadParts,
 ): ShippedRecord | Malformed {
   if (row.length !== rowMembersMax) return malformed('a row has seven members');
-  return parseShort(shortRecordOf(row as RecordRow), source, shared);
-}
-
-const parseShort = (
-  value: { readonly [Name in keyof ShortRecord]?: unknown },
-  source: RecordSource,
-  { chains, outcomes }: ReadParts,
-): ShippedRecord | Malformed =>
-  recordOf(
-    readRequest(value),
-    partAt(chains, value.chain, 'chain'),
-    partAt(outcomes, value.outcome, 'outcome'),
+  const [, , , , , chain, outcome] = row;
+  return recordOf(
+    readRequest(requestOf(row as RecordRow)),
+    partAt(chains, chain, 'chain'),
+    partAt(outcomes, outcome, 'outcome'),
     source,
   );
+}
 
 /** The first of them that is wrong is what is wrong with the record. */
 function recordOf(
@@ -192,8 +175,7 @@ export const isSharedParts = (value: unknown): value is object =>
 /** When the first record of a batch was decided, in whatever form it came; null: it has none. */
 export function firstTimeMs(items: readonly unknown[]): number | null {
   for (const item of items) {
-    const record: unknown = Array.isArray(item) ? shortRecordOf(item as unknown as RecordRow) : item;
-    const timeMs = isObject(record) ? record['timestamp_ms'] : null;
+    const timeMs = Array.isArray(item) ? item[3] : isObject(item) ? item['timestamp_ms'] : null;
     if (isUnixMillis(timeMs)) return timeMs;
   }
   return null;
@@ -292,11 +274,6 @@ const outcomeMembers: ReadonlySet<string> = new Set([
   'caller_mode',
 ] satisfies (keyof OutcomePart)[]);
 const members: ReadonlySet<string> = new Set([...requestMembers, ...chainMembers, ...outcomeMembers]);
-const shortMembers: ReadonlySet<string> = new Set([
-  ...requestMembers,
-  'chain',
-  'outcome',
-] satisfies (keyof ShortRecord)[]);
 
 function hasOthers(value: Fields, known: ReadonlySet<string>): boolean {
   // Parsed JSON has no inherited members.

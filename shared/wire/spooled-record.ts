@@ -1,14 +1,6 @@
 import { must } from '../errors/assert.ts';
 import { checksJson } from './checks-json.ts';
-import type {
-  ChainPart,
-  OutcomePart,
-  RecordRow,
-  RequestPart,
-  SharedParts,
-  ShortRecord,
-  SpooledRecord,
-} from './sync.ts';
+import type { ChainPart, OutcomePart, RecordRow, RequestPart, SharedParts, SpooledRecord } from './sync.ts';
 
 /**
  * The JSON text of a record, the same that JSON.stringify gives of the members in this order, in a third of
@@ -59,26 +51,27 @@ const membersOfOutcome = (part: OutcomePart): string =>
 
 const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
-/** The members of a row, with their names. Total: what the row does not have is undefined. */
-export function shortRecordOf(row: RecordRow): ShortRecord {
-  const [id, request_hash, amount_micro_usd, timestamp_ms, took, chain, outcome] = row;
+/** What differs with each request, of a row. Total: what the row does not have is undefined. */
+export function requestOf(row: RecordRow): RequestPart {
+  const [id, request_hash, amount_micro_usd, timestamp_ms, took] = row;
   // Without a spread, after which each record would have a hidden class of its own.
   return took === null
-    ? { id, request_hash, amount_micro_usd, timestamp_ms, chain, outcome }
-    : { id, request_hash, amount_micro_usd, timestamp_ms, took, chain, outcome };
+    ? { id, request_hash, amount_micro_usd, timestamp_ms }
+    : { id, request_hash, amount_micro_usd, timestamp_ms, took };
 }
 
-/** The record that a short one stands for. */
-export function wholeRecord(
-  short: ShortRecord | RecordRow,
-  { chains, outcomes }: SharedParts,
-): SpooledRecord {
-  const { chain, outcome, ...request } = isRecordRow(short) ? shortRecordOf(short) : short;
+/** The record that a row stands for. */
+export function wholeRecord(row: RecordRow, { chains, outcomes }: SharedParts): SpooledRecord {
+  const [, , , , , chain, outcome] = row;
   return {
-    ...(request satisfies RequestPart),
-    ...must(chains[chain], 'a short record names a chain'),
-    ...must(outcomes[outcome], 'a short record names an outcome'),
+    ...requestOf(row),
+    ...must(chains[chain], 'a row names a chain'),
+    ...must(outcomes[outcome], 'a row names an outcome'),
   };
 }
 
 export const isRecordRow = (item: object): item is RecordRow => Array.isArray(item);
+
+/** When a record was decided, or a void written. */
+export const timeOf = (item: RecordRow | Pick<SpooledRecord, 'timestamp_ms'>): number =>
+  isRecordRow(item) ? item[3] : item.timestamp_ms;

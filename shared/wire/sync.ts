@@ -126,25 +126,19 @@ export interface SharedParts {
 }
 
 /**
- * A SpooledRecord whose other members are those of one ChainPart and one OutcomePart. Spools of builds of
- * 2026-11-24 hold it like this; builds since then write it as a RecordRow.
+ * A SpooledRecord as its RequestPart, without the names of its members, and the places of its other parts in
+ * the SharedParts before it. `took` null: absent.
  */
-export interface ShortRecord extends RequestPart {
-  /** Index in `chains` of the SharedParts before it. */
-  readonly chain: number;
-  /** Index in `outcomes`. */
-  readonly outcome: number;
-}
-
-/** The members of a ShortRecord without their names, which were a third of it. `took` null: absent. */
 export type RecordRow = readonly [
-  id: ShortRecord['id'],
-  request_hash: ShortRecord['request_hash'],
-  amount_micro_usd: ShortRecord['amount_micro_usd'],
-  timestamp_ms: ShortRecord['timestamp_ms'],
+  id: RequestPart['id'],
+  request_hash: RequestPart['request_hash'],
+  amount_micro_usd: RequestPart['amount_micro_usd'],
+  timestamp_ms: RequestPart['timestamp_ms'],
   took: readonly number[] | null,
-  chain: ShortRecord['chain'],
-  outcome: ShortRecord['outcome'],
+  /** Index in `chains`. */
+  chain: number,
+  /** Index in `outcomes`. */
+  outcome: number,
 ];
 
 /**
@@ -180,7 +174,7 @@ export interface VoidRun {
   readonly count: number;
 }
 
-export type BatchItem = SpooledRecord | RecordRow | ShortRecord | SharedParts | SettlementVoid | VoidRun;
+export type BatchItem = SpooledRecord | RecordRow | SharedParts | SettlementVoid | VoidRun;
 
 /** `POST /v1/sync/attestations`. Taken as a whole or not at all; what comes back is at `ShipAnswer`. */
 export interface AttestationBatch {

@@ -6,7 +6,6 @@ import type {
   AttestationBatch,
   EpochEnd,
   RecordRow,
-  ShortRecord,
   SpooledRecord,
   VoidRun,
 } from '../../shared/wire/sync.ts';
@@ -131,11 +130,11 @@ export class BatchBuilder {
     if (index < 0 || this.voided.some(({ firstSeq }) => firstSeq === seq)) return null;
     const start = this.#starts[index] ?? 0;
     const text = this.#bytes.toString('utf8', start, this.#ends[index]);
-    const item: SpooledRecord | ShortRecord | RecordRow = JSON.parse(text);
-    if (!isRecordRow(item) && !('chain' in item)) return text;
+    const item: SpooledRecord | RecordRow = JSON.parse(text);
+    if (!isRecordRow(item)) return text;
     const shared = must(
       this.#shared.findLast((parts) => parts.start < start),
-      'shared parts stand before a short record',
+      'shared parts stand before a row',
     );
     return renderSpooledRecord(
       wholeRecord(item, JSON.parse(this.#bytes.toString('utf8', shared.start, shared.end))),

@@ -1,14 +1,8 @@
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { isRecordRow, shortRecordOf } from '../../shared/wire/spooled-record.ts';
-import type {
-  RecordRow,
-  SettlementVoid,
-  ShortRecord,
-  SpooledRecord,
-  VoidRun,
-} from '../../shared/wire/sync.ts';
+import { timeOf } from '../../shared/wire/spooled-record.ts';
+import type { RecordRow, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
 import type { BatchBuilder } from './batch.ts';
 import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
@@ -202,8 +196,8 @@ export class EpochReader {
     const records = frameRecords(bytes, 0, end);
     const index = Math.min(Math.max(0, this.position.seq - records.firstSeq), records.count - 1);
     const text = bytes.toString('utf8', records.startOf(index), records.endOf(index));
-    const item: SpooledRecord | ShortRecord | RecordRow | SettlementVoid = JSON.parse(text);
-    return (isRecordRow(item) ? shortRecordOf(item) : item).timestamp_ms;
+    const item: SpooledRecord | RecordRow | SettlementVoid = JSON.parse(text);
+    return timeOf(item);
   }
 
   /** Returns where in the window the byte at `offset` stands, after reading from there where it did not. */

@@ -1,9 +1,10 @@
 import { dirname, join } from 'node:path';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { type EpochOrigin, isCertain, originFile, parseOrigin, thisMachine } from './epoch-origin.ts';
 import type { SpoolFiles } from './spool-files.ts';
-import { frameZerosMax, parseSegmentName, segmentName } from './spool-segment.ts';
+import { formBytes, frameZerosMax, isEarlierForm, parseSegmentName, segmentName } from './spool-segment.ts';
 
 /**
  * How a spool lies on the disk:
@@ -87,6 +88,20 @@ export async function findEpochs(
     } else if (isSole) await removeUnused(files, folder);
   }
   return epochs;
+}
+
+/** Throws StartError where a segment is of a form that this version does not read. Writes nothing. */
+export async function refuseEarlierForms(files: SpoolFiles, epochs: readonly SpoolEpoch[]): Promise<void> {
+  const head = Buffer.alloc(formBytes);
+  for (const { path, firstSeq } of epochs.flatMap(({ segments }) => segments)) {
+    // What the disk does not give back is for the reader to find.
+    const read = await files.read(path, head, head.length, 0).catch(() => 0);
+    if (isEarlierForm(head.subarray(0, read), firstSeq)) {
+      throw new StartError(
+        `${path} was written by a version before 0.2.0, which this version does not read. Start 0.2.0 with this DATA_DIR until it has shipped its spool (agent_trust_sidecar_spool_bytes is 0), stop it, and start this version again.`,
+      );
+    }
+  }
 }
 
 /** A process that has started meanwhile may be making it. */

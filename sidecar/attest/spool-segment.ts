@@ -1,12 +1,12 @@
 import { crc32 } from 'node:zlib';
 import { renderRecordRow } from '../../shared/wire/spooled-record.ts';
-import { crc32c } from './crc32c.ts';
 import { attestLimits } from './limits.ts';
 
 /**
  * One file of the spool: frames one after the other, nothing before or between them. Behind the last one a
  * writer that was killed leaves zeros (epoch-writer.ts). Integers are little-endian. What an older build has
- * spooled was promised, so a build with another layout must still read the earlier ones.
+ * spooled was promised, so a build with another layout must still read that of the version before, and a
+ * start on an older one is refused (isEarlierForm).
  *
  *     0         4         8                   16                16 + length
  *     +---------+---------+-------------------+-----------------+
@@ -15,10 +15,9 @@ import { attestLimits } from './limits.ts';
  *       u32       u32       u64
  *               \______________ covered by the checksum _________/
  *
- * The two highest bits of `length` are no part of the number. The first says which of two frames this is.
- *
- * Set: a block, with the records of one event-loop turn, or some of them. `seq` is the number of the first
- * one, `check` is the CRC-32 of zlib, which Node.js computes natively, and the payload is
+ * Each frame is a block, with the records of one event-loop turn, or some of them. The highest bit of
+ * `length` is set and no part of the number. `seq` is the number of the first record, `check` is the CRC-32
+ * of zlib, which Node.js computes natively, and the payload is
  *
  *     16        20
  *     +---------+--------------------------+---------------+------------------------------+
@@ -29,12 +28,8 @@ import { attestLimits } from './limits.ts';
  *
  * so that the records of a block can be sent with one copy, and each of them be found. What many of them
  * say alike stands in the shared parts once, and the records refer to it (SharedParts, RecordRow in
- * shared/wire/sync.ts); the second bit says that there are some. Builds until 2026-11-23 take such a block
- * for damaged, and set it aside as it is. A block is damaged as a whole, and is therefore bounded
- * (attestLimits.spoolBlockBytes).
- *
- * Not set: the only frame of builds until 2026-11-22. Its payload is the JSON of one record, and `check` is a
- * CRC-32C. Still read, no longer written.
+ * shared/wire/sync.ts); the second bit of `length` says that there are some. A block is damaged as a whole,
+ * and is therefore bounded (attestLimits.spoolBlockBytes).
  *
  * The number is in every frame, although it could be counted: if a frame is damaged, the next good one shows
  * how many records are lost, and its number is one more proof that it is a frame and not a piece of text that
@@ -44,7 +39,7 @@ const frameHeaderBytes = 16;
 /** Where the first record of a block begins. */
 const blockRecordsAt = frameHeaderBytes + 4;
 const endBytes = 4;
-/** A frame ends with `}`, or with a u32 that is not 0. */
+/** A frame ends with a u32 that is not 0. */
 export const frameZerosMax = endBytes - 1;
 const blockBit = 0x8000_0000;
 const sharingBit = 0x4000_0000;
@@ -231,8 +226,6 @@ export class BlockWriter {
 }
 
 const comma = 0x2c;
-const openBrace = 0x7b;
-const closeBrace = 0x7d;
 
 /** Separated by commas. Returns where they end. */
 function writeList(to: Buffer, start: number, parts: readonly SharedPart[]): number {
@@ -252,21 +245,38 @@ export const damaged = -2;
 
 /**
  * The offset behind the whole and undamaged frame at `start`, or `incomplete`, or `damaged`. Reads nothing
- * from `end` on.
+ * from `end` on. Hardly a place within a block has the bits of a length, so that a search for the next frame
+ * costs few checksums.
  */
 export function frameEnd(buffer: Buffer, start: number, end: number): number {
   if (start + frameHeaderBytes > end) return incomplete;
-  const payloadBytes = buffer.readUInt32LE(start + 4) % sharingBit;
+  const length = buffer.readUInt32LE(start + 4);
+  const payloadBytes = length % sharingBit;
+  if (length < blockBit) return damaged;
   if (payloadBytes === 0 || payloadBytes > frameBytesMax - frameHeaderBytes) return damaged;
   const frameEndsAt = start + frameHeaderBytes + payloadBytes;
   if (frameEndsAt > end) return incomplete;
-  const check = isBlock(buffer, start)
-    ? crc32(buffer.subarray(start + 4, frameEndsAt))
-    : crc32c(buffer, start + 4, frameEndsAt);
+  const check = crc32(buffer.subarray(start + 4, frameEndsAt));
   return buffer.readUInt32LE(start) === check ? frameEndsAt : damaged;
 }
 
-const isBlock = (buffer: Buffer, start: number): boolean => buffer.readUInt32LE(start + 4) >= blockBit;
+/** Bytes at the beginning of a segment that show its form. */
+export const formBytes = 4_096;
+
+/**
+ * Whether a segment that begins like this is of a form that this version does not read: a frame for each
+ * record, as 0.1.0 wrote it, or rows with the names of their members, as builds before 0.2.0 did. A block
+ * never has so many records that its count reads as the beginning of an object.
+ */
+export function isEarlierForm(head: Buffer, firstSeq: number): boolean {
+  if (head.length < blockRecordsAt || frameSeq(head, 0) !== firstSeq) return false;
+  const isSharing = head.readUInt32LE(4) >= blockBit + sharingBit;
+  // Within the text of a member, each of the quotes would have a backslash before it.
+  return (
+    head.toString('latin1', frameHeaderBytes, blockRecordsAt).startsWith('{"') ||
+    (isSharing && head.includes('"chain":'))
+  );
+}
 
 /** The records of a whole and undamaged frame. */
 export interface FrameRecords {
@@ -283,10 +293,6 @@ export interface FrameRecords {
 /** `end`: what `frameEnd` has returned. */
 export function frameRecords(buffer: Buffer, start: number, end: number): FrameRecords {
   const firstSeq = frameSeq(buffer, start);
-  if (!isBlock(buffer, start)) {
-    const startOf = () => start + frameHeaderBytes;
-    return { firstSeq, count: 1, startOf, endOf: () => end, partsStart: end, partsEnd: end };
-  }
   const count = buffer.readUInt32LE(start + frameHeaderBytes);
   const endsAt = end - count * endBytes;
   const recordsAt = start + blockRecordsAt;
@@ -300,7 +306,7 @@ const frameSeq = (buffer: Buffer, start: number): number =>
 
 /** The number of the last record of a whole frame. */
 export const lastSeqOf = (buffer: Buffer, start: number): number =>
-  frameSeq(buffer, start) + (isBlock(buffer, start) ? buffer.readUInt32LE(start + frameHeaderBytes) : 1) - 1;
+  frameSeq(buffer, start) + buffer.readUInt32LE(start + frameHeaderBytes) - 1;
 
 /**
  * Where the next undamaged frame begins that has a record later than `afterSeq`, from `start` on. Only places
@@ -314,31 +320,9 @@ export function findFrame(
   placesEnd = end,
 ): number {
   for (let at = start; at < placesEnd; at++) {
-    if (isPlausible(buffer, at, end, afterSeq) && frameEnd(buffer, at, end) > 0) return at;
+    if (frameEnd(buffer, at, end) > 0 && lastSeqOf(buffer, at) > afterSeq) return at;
   }
   return placesEnd;
-}
-
-/**
- * False: no frame with a record later than `afterSeq` begins there, whatever its checksum is. Most places
- * among the ends of the records of a block look like the length of a frame of earlier builds, and the
- * checksums of them all would take 50 ms for each block.
- */
-function isPlausible(buffer: Buffer, start: number, end: number, afterSeq: number): boolean {
-  // The JSON of a record is longer than the count of a block.
-  if (start + blockRecordsAt > end) return false;
-  const length = buffer.readUInt32LE(start + 4);
-  const frameEndsAt = start + frameHeaderBytes + (length & (sharingBit - 1));
-  if (frameEndsAt > end) return false;
-  const lastSeq = lastSeqOf(buffer, start);
-  if (lastSeq <= afterSeq || !Number.isSafeInteger(lastSeq)) return false;
-  if (length < blockBit)
-    return buffer[start + frameHeaderBytes] === openBrace && buffer[frameEndsAt - 1] === closeBrace;
-  const count = buffer.readUInt32LE(start + frameHeaderBytes);
-  if (count === 0 || count > attestLimits.spoolBlockRecordsMax) return false;
-  const recordsEnd = start + blockRecordsAt + buffer.readUInt32LE(frameEndsAt - endBytes);
-  const partsEndAt = frameEndsAt - count * endBytes;
-  return length - blockBit < sharingBit ? recordsEnd === partsEndAt : recordsEnd < partsEndAt;
 }
 
 /**

@@ -11,7 +11,13 @@ import { EpochWriter } from './epoch-writer.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { attestLimits } from './limits.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
-import { createEpoch, findEpochs, removeEpochFolder, type SpoolEpoch } from './spool-folder.ts';
+import {
+  createEpoch,
+  findEpochs,
+  refuseEarlierForms,
+  removeEpochFolder,
+  type SpoolEpoch,
+} from './spool-folder.ts';
 import { BlockWriter, frameBytesMax, type RecordParts } from './spool-segment.ts';
 
 /**
@@ -134,6 +140,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     // The reader looks for damage, not the start: a full spool would delay the start by seconds, and
     // reading is the normal path through which everything is found and reported once.
     const older = await findEpochs(files, directory, hold);
+    await refuseEarlierForms(files, older);
     const start = { epoch: newEpoch(random), isSyncedFirst: fsyncMs === 0, isSole: hold.isSole };
     const live = await createEpoch(files, directory, start, logger);
     return new FileSpool({ ...options, files }, [...older, live], live, hold);

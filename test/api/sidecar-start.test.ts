@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -9,6 +9,7 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { parseSidecarSettings } from '../../shared/runtime/settings.ts';
+import { StartError } from '../../shared/runtime/start-error.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { openSpool } from '../../sidecar/attest/spool.ts';
 import { nodeServer } from '../../sidecar/http/node-server.ts';
@@ -20,6 +21,7 @@ import { call, type Reply } from '../support/http-client.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 import { youngGenerationBytes, youngGenerationBytesMax } from '../support/young-generation.ts';
+import { earlierSegment } from '../vectors/earlier-spool.ts';
 
 const extras = { logger: silentLogger };
 const random = systemRandom();
@@ -91,6 +93,19 @@ describe('startSidecar', () => {
       },
       { what: `${ids.length} records at the control plane` },
     );
+
+  it('refuses a spool of a version before 0.2.0, and starts in the folder once that is gone', async () => {
+    const epoch = join(folder.path, 'sidecar/0/spool', `00000001-${'a'.repeat(32)}`);
+    mkdirSync(epoch, { recursive: true });
+    writeFileSync(join(epoch, '0000000000000001.seg'), earlierSegment);
+    await expect(start()).rejects.toThrow(
+      new StartError(
+        `${epoch}/0000000000000001.seg was written by a version before 0.2.0, which this version does not read. Start 0.2.0 with this DATA_DIR until it has shipped its spool (agent_trust_sidecar_spool_bytes is 0), stop it, and start this version again.`,
+      ),
+    );
+    rmSync(epoch, { recursive: true });
+    await isReady((await start()).port);
+  });
 
   it('says what is wrong and what to do where the folder belongs to another account than the key, and decides nothing', async () => {
     const { port } = await start();

@@ -135,7 +135,7 @@ export function parseBody(body: Uint8Array): WholeBatch {
       shared = item;
       return [];
     }
-    return [isRecordRow(item) || 'chain' in item ? wholeRecord(item, shared) : item];
+    return [isRecordRow(item) ? wholeRecord(item, shared) : item];
   });
   return { ...batch, records };
 }

@@ -1,6 +1,6 @@
 /**
  * A segment of the spool as builds until 2026-11-22 wrote it, byte for byte: three records, each in a frame
- * of its own. A sidecar that is upgraded finds such files in its folder and must ship them.
+ * of its own. A start on such a spool is refused.
  */
 export const earlierSegment: Uint8Array = Buffer.from(
   [
@@ -34,12 +34,9 @@ export const earlierSegment: Uint8Array = Buffer.from(
   'base64',
 );
 
-export const earlierSegmentIds = [1, 2, 3].map((number) => `att_01k${'0'.repeat(22)}${number}`);
-
 /**
  * A block as builds of 2026-11-24 wrote it: the records of one turn, of which the first and the third name
- * their members and refer to shared parts, and the second stands there as a whole. Same ids, passport and
- * gate as above.
+ * their members and refer to shared parts, and the second stands there as a whole. Refused, too.
  */
 export const earlierSharingSegment: Uint8Array = Buffer.from(
   [
@@ -66,5 +63,3 @@ export const earlierSharingSegment: Uint8Array = Buffer.from(
   ].join(''),
   'base64',
 );
-
-export const earlierGateId = 'gate_01k00000000000000000000002';

@@ -9,12 +9,13 @@ import {
   frameEnd,
   frameRecords,
   incomplete,
+  isEarlierForm,
   lastSeqOf,
   parseSegmentName,
   SharedPart,
   segmentName,
 } from '../../../sidecar/attest/spool-segment.ts';
-import { earlierSegment } from '../../vectors/earlier-spool.ts';
+import { earlierSegment, earlierSharingSegment } from '../../vectors/earlier-spool.ts';
 
 const texts = ['{"id":"att_1","pointer":"/äöü€😀"}', '{"id":"att_2"}', '{}'];
 
@@ -204,7 +205,6 @@ describe('a block with shared parts', () => {
 
   it('has none behind whole records', () => {
     expect(partsOf(blocksOf(texts))).toBe('');
-    expect(partsOf(Buffer.from(earlierSegment))).toBe('');
   });
 
   it('stays within its bound with parts of any size, each in one record only', () => {
@@ -228,31 +228,33 @@ describe('a block with shared parts', () => {
   });
 });
 
-describe('a frame of an earlier build', () => {
+describe('isEarlierForm', () => {
   const earlier = Buffer.from(earlierSegment);
 
-  it('is read as it was written', () => {
-    const found = textsOf(earlier).map((text) => JSON.parse(text));
-    expect(found.map(({ timestamp_ms }) => timestamp_ms)).toEqual([
-      1_793_491_200_001, 1_793_491_200_002, 1_793_491_200_003,
-    ]);
-    expect(found[1].pii).toEqual([{ pointer: '/näme€😀', type: 'email' }]);
-    expect(lastSeqOf(earlier, 0)).toBe(1);
+  it('knows a frame for each record, and rows with the names of their members', () => {
+    expect(isEarlierForm(earlier, 1)).toBe(true);
+    expect(isEarlierForm(Buffer.from(earlierSharingSegment), 1)).toBe(true);
+    for (const end of [0, 16, 19]) expect(isEarlierForm(earlier.subarray(0, end), 1), `${end}`).toBe(false);
   });
 
-  it('is incomplete wherever the bytes end before it does', () => {
-    const first = frameEnd(earlier, 0, earlier.length);
-    for (let end = 0; end < first; end++) expect(frameEnd(earlier, 0, end), `cut at ${end}`).toBe(incomplete);
-  });
-
-  it('is never whole with a bit changed', () => {
-    const bytes = Buffer.from(earlier);
-    const first = frameEnd(bytes, 0, bytes.length);
-    for (let bit = 0; bit < first * 8; bit++) {
-      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(frameEnd(bytes, 0, bytes.length), `bit ${bit}`).toBeLessThan(0);
-      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+  it('does not take a block for one, whatever its records say and any bit of its header is', () => {
+    const writer = new BlockWriter(frameBytesMax * 2);
+    const [chain, outcome] = [new SharedPart('{"chain_id":"c"}'), new SharedPart('{"gate_id":"g"}')];
+    writer.add(7, JSON.stringify({ id: 'att_1', pointer: '/{"chain":0,"outcome":0}' }));
+    writer.addParts(8, { head: '"id",1', chain, outcome });
+    const sharing = Buffer.from(writer.bytes.subarray(0, writer.seal()));
+    for (const block of [sharing, blocksOf(texts)]) {
+      expect(isEarlierForm(block, 7)).toBe(false);
+      for (let bit = 0; bit < 20 * 8; bit++) {
+        const bytes = Buffer.from(block);
+        bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+        expect(isEarlierForm(bytes, 7), `bit ${bit}`).toBe(false);
+      }
     }
+  });
+
+  it('is damage to the reader of frames', () => {
+    expect(frameEnd(earlier, 0, earlier.length)).toBe(damaged);
   });
 });
 

@@ -184,13 +184,12 @@ describe('parseBatchItem', () => {
   });
 });
 
-describe('a short record', () => {
+describe('a row', () => {
   const { id, request_hash, amount_micro_usd, timestamp_ms, ...shared } = spooledRecord();
   const { chain_id, passport_id, token_hash, ...outcome } = shared;
-  const request = { id, request_hash, amount_micro_usd, timestamp_ms };
   const chain = { chain_id, passport_id, token_hash };
   const parts = { chains: [chain], outcomes: [outcome] };
-  const short = { ...request, chain: 0, outcome: 0 };
+  const row = [id, request_hash, amount_micro_usd, timestamp_ms, null, 0, 0];
   const read = (value: unknown, of: object = parts) => parseBatchItem(value, source, readSharedParts(of));
 
   it('is read as the whole one is, whatever it says', () => {
@@ -199,10 +198,8 @@ describe('a short record', () => {
         const asParts = records.map(
           ({ id, request_hash, amount_micro_usd, timestamp_ms, took, ...rest }, index) => {
             const { chain_id, passport_id, token_hash, ...outcome } = rest;
-            const request = { id, request_hash, amount_micro_usd, timestamp_ms, ...(took && { took }) };
             return {
               row: [id, request_hash, amount_micro_usd, timestamp_ms, took ?? null, index, index],
-              short: { ...request, chain: index, outcome: index },
               chain: { chain_id, passport_id, token_hash },
               outcome,
             };
@@ -214,24 +211,18 @@ describe('a short record', () => {
         };
         const whole = records.map((record) => parseBatchItem(record, source));
         expect(asParts.map((one) => read(one.row, of))).toEqual(whole);
-        // As builds of 2026-11-24 spooled them.
-        expect(asParts.map((one) => read(one.short, of))).toEqual(whole);
       }),
     );
   });
 
   it.each([
-    ['chain', { ...short, chain: 1 }],
-    ['chain', { ...short, chain: -1 }],
-    ['chain', { ...short, chain: '0' }],
-    ['chain', { ...short, chain: 'length' }],
-    ['outcome', { ...short, outcome: 1 }],
-    ['outcome', { ...request, chain: 0 }],
-    ['id', { ...short, id: 'att_1' }],
-    ['unknown field', { ...short, chain_id }],
-    ['unknown field', { ...short, decision: 'PERMIT' }],
     ['chain', [id, request_hash, 1, 1, null, 1, 0]],
+    ['chain', [id, request_hash, 1, 1, null, -1, 0]],
+    ['chain', [id, request_hash, 1, 1, null, '0', 0]],
+    ['chain', [id, request_hash, 1, 1, null, 'length', 0]],
+    ['outcome', [id, request_hash, 1, 1, null, 0, 1]],
     ['outcome', [id, request_hash, 1, 1, null, 0, null]],
+    ['id', ['att_1', request_hash, 1, 1, null, 0, 0]],
     ['id', [null, request_hash, 1, 1, null, 0, 0]],
     ['request_hash', [id, `${request_hash}0`, 1, 1, null, 0, 0]],
     ['amount_micro_usd', [id, request_hash, '1', 1, null, 0, 0]],
@@ -241,6 +232,7 @@ describe('a short record', () => {
     ['seven members', [id, request_hash, 1, 1, null, 0]],
     ['seven members', [id, request_hash, 1, 1, null, 0, 0, 0]],
     ['seven members', []],
+    ['unknown field', { id, request_hash, amount_micro_usd, timestamp_ms, chain: 0, outcome: 0 }],
   ])('is refused where its %s is wrong', (name, value) => {
     expect(read(value)).toMatchObject({ kind: 'malformed', message: expect.stringContaining(name) });
   });
@@ -257,17 +249,17 @@ describe('a short record', () => {
     ['reason does not go with decision', { ...parts, outcomes: [{ ...outcome, decision: 'BLOCK' }] }],
     ['is not the chain', { ...parts, chains: [{ ...chain, chain_id: sampleId('gate', 1) }] }],
   ])('is refused where the parts say a wrong %s, and another record of theirs too', (name, of) => {
-    const first = read(short, of);
+    const first = read(row, of);
     expect(first).toMatchObject({ kind: 'malformed', message: expect.stringContaining(name) });
-    expect(read(short, of)).toEqual(first);
+    expect(read(row, of)).toEqual(first);
   });
 
   it('is refused without shared parts before it', () => {
-    expect(parseBatchItem(short, source)).toEqual({ kind: 'malformed', message: 'chain is not valid' });
+    expect(parseBatchItem(row, source)).toEqual({ kind: 'malformed', message: 'chain is not valid' });
   });
 
   it('is told from the parts', () => {
-    const others = [{}, short, [], [parts], spooledRecord(), { ...spooledRecord(), chains: [] }, null, []];
+    const others = [{}, row, [], [parts], spooledRecord(), { ...spooledRecord(), chains: [] }, null, []];
     expect(isSharedParts(parts)).toBe(true);
     expect(others.filter(isSharedParts)).toEqual([]);
   });
@@ -280,7 +272,6 @@ describe('firstTimeMs', () => {
   it.each([
     ['a row behind its parts', [parts, row, spooledRecord()]],
     ['a whole record', [record, row]],
-    ['a short record that names its members', [{ ...record, chain: 0, outcome: 0 }]],
     ['a record behind numbers that were given up', [{ void: 'damaged', count: 2 }, row]],
     ['a record behind what is none', [null, [], 'x', [null, null, null, '7'], row]],
   ])('is that of %s', (_what, items) => {
