@@ -1,5 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import { decide, GuardError, type GuardSetup, type GuardVerdict } from '../clients/node/src/guard.ts';
+import {
+  decide,
+  GuardError,
+  type GuardSetup,
+  type GuardVerdict,
+  passportsIn,
+} from '../clients/node/src/guard.ts';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
 import { sha256Hex } from '../shared/crypto/content-hash.ts';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
@@ -44,13 +50,6 @@ export const withMeta =
     const value = key === undefined ? undefined : metaOf(params)[key];
     return typeof value === 'string' ? value : shown(name);
   };
-
-/** The different tokens that are shown, in the same places in which `decide` looks for them. */
-export function passportsOf(shown: Shown): readonly string[] {
-  const inHeader = /^passport +(\S+) *$/i.exec(shown('authorization') ?? '')?.[1];
-  const tokens = [inHeader, shown('x-agent-passport')];
-  return [...new Set(tokens.filter((token) => token !== undefined && token !== ''))] as string[];
-}
 
 const metaOf = (params: unknown): JsonObject => {
   const meta = isJsonObject(params) ? params['_meta'] : null;
@@ -171,7 +170,7 @@ const internalError = refuse(500, {
 /** Of the passport and all that the gate decides on. Whoever has another passport has another key. */
 function keyOf({ _meta, ...params }: Params, shown: Shown): string {
   try {
-    return sha256Hex(canonicalJson([passportsOf(shown), params]));
+    return sha256Hex(canonicalJson([passportsIn(shown), params]));
   } catch {
     // A lone surrogate, which the gate refuses.
     return '';

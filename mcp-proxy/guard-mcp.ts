@@ -1,10 +1,11 @@
+import { passportsIn } from '../clients/node/src/guard.ts';
 import { Sidecar } from '../clients/node/src/sidecar.ts';
 import { systemClock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { SettingsError } from '../shared/runtime/settings.ts';
 import { type Amounts, AmountsError, readAmounts } from './amounts.ts';
 import { checkGate, checkUpstream } from './check-start.ts';
-import { callGuard, passportsOf, type Shown } from './guard-calls.ts';
+import { callGuard, type Shown } from './guard-calls.ts';
 import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
 import { proxyLimits } from './limits.ts';
 import { passportInFile } from './passport-file.ts';
@@ -125,7 +126,7 @@ async function listen(shared: Shared, options: GuardMcpOptions) {
 
 /** By the passport that is shown. */
 export async function shownTools(permitted: PermittedTools, shown: Shown): Promise<ShownTools> {
-  const tokens = passportsOf(shown);
+  const tokens = passportsIn(shown);
   if (tokens.length < 2) return permitted.of(tokens[0]);
   return { kind: 'none', reason: 'passport_ambiguous', detail: 'Show one passport, not two.' };
 }

@@ -297,13 +297,16 @@ async function passportsOf<Request>(
   request: Request,
   { header }: Incoming,
 ): Promise<readonly string[]> {
-  const shown =
-    passportFrom === undefined
-      ? [/^passport +(\S+) *$/i.exec(header('authorization') ?? '')?.[1], header('x-agent-passport')]
-      : [textOf('passport', await readOption('passport', passportFrom, request))];
-  return [
-    ...new Set(shown.filter((token) => token !== undefined && token !== null && token !== '')),
-  ] as string[];
+  if (passportFrom === undefined) return passportsIn(header);
+  const shown = textOf('passport', await readOption('passport', passportFrom, request));
+  return shown ? [shown] : [];
+}
+
+/** Different tokens in headers: the two places where agents show their passport (contract §15). */
+export function passportsIn(header: Incoming['header']): readonly string[] {
+  const credentials = /^passport +(\S+) *$/i.exec(header('authorization') ?? '')?.[1];
+  const shown = [credentials, header('x-agent-passport')];
+  return [...new Set(shown.filter((token): token is string => token !== undefined && token !== ''))];
 }
 
 /** A function of the route did not find in the request what it reads. */
