@@ -39,7 +39,7 @@ export default defineConfig({
           ],
     globalSetup: ['test/support/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
-    reporters: process.env['DURATIONS'] === '1' ? ['default', new DurationsReporter()] : ['default'],
+    ...(process.env['DURATIONS'] === '1' && { reporters: ['default', new DurationsReporter()] }),
     // Forks, not threads: what ends a process, as a native server may, must not end vitest with it.
     pool: 'forks',
     maxWorkers: workersMax,
