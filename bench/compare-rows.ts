@@ -1,19 +1,26 @@
 import { join } from 'node:path';
-import { setAuditStage } from './audit-stage.ts';
-import type { Build } from './build-of-ref.ts';
-import { coldLoad } from './cold.ts';
-import { mustPermit, sideOf } from './contestant.ts';
-import type { DatabaseKind } from './database.ts';
-import { diverseTraffic } from './diverse.ts';
-import { type Asked as EmbeddedAsked, embeddedSide, startService } from './embedded.ts';
-import { newFolder, removeFolder } from './folders.ts';
-import { figureOf, ingestLoad, ingestStage } from './ingest.ts';
-import { type Installation, install } from './installation.ts';
-import { keyedSide, keyedTarget, measuredClients } from './keyed.ts';
-import { inBatches, manyStreams, overStreams, prepareChecks, sideOfWay, type Way } from './many-checks.ts';
-import type { Side } from './rounds.ts';
-import { allShipped, benchGate } from './warm.ts';
-import type { Load } from './wrk.ts';
+import { setAuditStage } from './harness/audit-stage.ts';
+import type { Build } from './harness/build-of-ref.ts';
+import { mustPermit, sideOf } from './harness/contestant.ts';
+import type { DatabaseKind } from './harness/database.ts';
+import { newFolder, removeFolder } from './harness/folders.ts';
+import { type Installation, install } from './harness/installation.ts';
+import type { Side } from './harness/rounds.ts';
+import type { Load } from './harness/wrk.ts';
+import { coldLoad } from './rows/cold.ts';
+import { diverseTraffic } from './rows/diverse.ts';
+import { type Asked as EmbeddedAsked, embeddedSide, startService } from './rows/embedded.ts';
+import { figureOf, ingestLoad, ingestStage } from './rows/ingest.ts';
+import { keyedSide, keyedTarget, measuredClients } from './rows/keyed.ts';
+import {
+  inBatches,
+  manyStreams,
+  overStreams,
+  prepareChecks,
+  sideOfWay,
+  type Way,
+} from './rows/many-checks.ts';
+import { allShipped, benchGate } from './rows/warm.ts';
 
 /** A build, ready to be measured. */
 export interface Prepared {

@@ -1,13 +1,13 @@
-import { type Build, buildOf, commitOf } from './build-of-ref.ts';
 import { type CompareRow, compareRows, type Prepared } from './compare-rows.ts';
-import { count } from './count.ts';
-import { type DatabaseKind, databaseOf, describeDatabase, lackOf } from './database.ts';
-import { program } from './installation.ts';
-import { endPrograms } from './programs.ts';
-import { measuredCommit } from './project.ts';
-import { type Figures, interleaved, medianInterval, ratios } from './rounds.ts';
-import type { BenchOptions } from './row.ts';
-import { lackOfWrk } from './wrk.ts';
+import { type Build, buildOf, commitOf } from './harness/build-of-ref.ts';
+import { count } from './harness/count.ts';
+import { type DatabaseKind, databaseOf, describeDatabase, lackOf } from './harness/database.ts';
+import { program } from './harness/installation.ts';
+import { endPrograms } from './harness/programs.ts';
+import { measuredCommit } from './harness/project.ts';
+import { type Figures, interleaved, medianInterval, ratios } from './harness/rounds.ts';
+import type { BenchOptions } from './harness/row.ts';
+import { lackOfWrk } from './harness/wrk.ts';
 
 export const compareHelp = `npm run bench -- compare <ref> [row ...] [--quick] [--embedded] [--help]
 

@@ -1,16 +1,16 @@
 import { constants, cpus } from 'node:os';
-import { keepAwake } from './awake.ts';
 import { compare, compareHelp } from './compare.ts';
-import { measuredCore, otherCore } from './cores.ts';
-import { databaseOf } from './database.ts';
-import { overTcp, overTcpHelp } from './over-tcp.ts';
-import { endPrograms, findProgram, leaveMeasuredCore } from './programs.ts';
-import { writeSummary, writeTable } from './results.ts';
-import type { Measured, Row } from './row.ts';
-import { rows } from './rows.ts';
-import { runRows } from './run-rows.ts';
-import { targetNames } from './targets.ts';
-import { notMeasured, type Verdict } from './verdict.ts';
+import { keepAwake } from './harness/awake.ts';
+import { measuredCore, otherCore } from './harness/cores.ts';
+import { databaseOf } from './harness/database.ts';
+import { endPrograms, findProgram, leaveMeasuredCore } from './harness/programs.ts';
+import { writeSummary, writeTable } from './harness/results.ts';
+import type { Measured, Row } from './harness/row.ts';
+import { runRows } from './harness/run-rows.ts';
+import { targetNames } from './harness/targets.ts';
+import { notMeasured, type Verdict } from './harness/verdict.ts';
+import { overTcp, overTcpHelp } from './rows/over-tcp.ts';
+import { rows } from './rows/rows.ts';
 
 const help = `npm run bench -- [row ...] [--quick] [--embedded] [--help]
 npm run bench -- compare <ref> [row ...]  this build beside that of another commit (compare --help)

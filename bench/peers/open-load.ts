@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { must } from '../../shared/errors/assert.ts';
-import { Absences } from '../absences.ts';
-import { CoreWaits, othersRanMsOf, waitedMsOf } from '../core-waits.ts';
-import { emptyHistogram, note } from '../histogram.ts';
-import { splitRequests } from '../raw-requests.ts';
+import { Absences } from '../harness/absences.ts';
+import { CoreWaits, othersRanMsOf, waitedMsOf } from '../harness/core-waits.ts';
+import { emptyHistogram, note } from '../harness/histogram.ts';
+import { splitRequests } from '../harness/raw-requests.ts';
 
 /**
  * Load at a fixed rate, however late the answers are:

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
+import { addUnsignedRecords } from '../../bench/harness/unsigned-records.ts';
 import { idOfUuid } from '../../control-plane/attestations/id-uuid.ts';
 import {
   type AttestationFilter,

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { measuredCore } from '../../bench/cores.ts';
-import { type DebianDatabase, startDebianDatabase } from '../../bench/database.ts';
-import { cpuSecondsOfTree } from '../../bench/programs.ts';
+import { measuredCore } from '../../bench/harness/cores.ts';
+import { type DebianDatabase, startDebianDatabase } from '../../bench/harness/database.ts';
+import { cpuSecondsOfTree } from '../../bench/harness/programs.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { findDebianProgram } from '../support/debian-program.ts';

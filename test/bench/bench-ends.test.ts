@@ -8,7 +8,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
-const moduleOf = (name: string): string => new URL(`../../bench/${name}.ts`, import.meta.url).href;
+const moduleOf = (name: string): string => new URL(`../../bench/harness/${name}.ts`, import.meta.url).href;
 
 /** A run of the bench with a folder, into which a program writes that never ends by itself. */
 const runOfBench = `

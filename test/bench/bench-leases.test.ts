@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { countingCalls, type LeaseCost } from '../../bench/leases.ts';
+import { countingCalls, type LeaseCost } from '../../bench/rows/leases.ts';
 
 it('counts a lease call that failed as one more call', async () => {
   const counts = new Map([

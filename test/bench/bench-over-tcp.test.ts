@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { overTcp } from '../../bench/over-tcp.ts';
+import { overTcp } from '../../bench/rows/over-tcp.ts';
 
 it.each([
   { words: ['--quik'], code: 2, says: /bench -- tcp/ },

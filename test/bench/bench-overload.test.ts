@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { mustHaveRecovered } from '../../bench/keyed.ts';
+import { mustHaveRecovered } from '../../bench/rows/keyed.ts';
 
 const earlier = 'att_earlier';
 const left = (of: { stands: readonly string[]; told: readonly string[]; recoveryMs?: number }) => () =>

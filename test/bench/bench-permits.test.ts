@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Contender, contest, type Scene } from '../../bench/contest.ts';
-import { measuredCore } from '../../bench/cores.ts';
-import { mustPermitInTime, offer } from '../../bench/open-load.ts';
-import { type Program, start } from '../../bench/programs.ts';
-import type { Sent } from '../../bench/raw-requests.ts';
-import { warmLoad } from '../../bench/records.ts';
+import { type Contender, contest, type Scene } from '../../bench/harness/contest.ts';
+import { measuredCore } from '../../bench/harness/cores.ts';
+import { mustPermitInTime, offer } from '../../bench/harness/open-load.ts';
+import { type Program, start } from '../../bench/harness/programs.ts';
+import type { Sent } from '../../bench/harness/raw-requests.ts';
+import { warmLoad } from '../../bench/rows/records.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { findDebianProgram } from '../support/debian-program.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

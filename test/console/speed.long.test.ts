@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addGates } from '../../bench/gates.ts';
-import { addUnsignedRecords } from '../../bench/unsigned-records.ts';
+import { addGates } from '../../bench/harness/gates.ts';
+import { addUnsignedRecords } from '../../bench/harness/unsigned-records.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { hourMs } from '../../shared/model/time.ts';
 import { startConsole, type TestConsole, visit } from '../support/console.ts';

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addUnsignedRecords, linkRecords } from '../../bench/unsigned-records.ts';
+import { addUnsignedRecords, linkRecords } from '../../bench/harness/unsigned-records.ts';
 import {
   attestationExporter,
   type ExportAsked,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { startControlPlane } from '../../control-plane/main.ts';
 import { connect } from '../../control-plane/storage/connect.ts';

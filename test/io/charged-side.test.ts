@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { chargedSide } from '../../bench/charged-side.ts';
-import { type Program, start } from '../../bench/programs.ts';
+import { chargedSide } from '../../bench/harness/charged-side.ts';
+import { type Program, start } from '../../bench/harness/programs.ts';
 import { call } from '../support/http-client.ts';
 
 const requests = 100;

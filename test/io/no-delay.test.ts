@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { bundledPrograms } from '../support/programs.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DebianPostgres } from '../../bench/debian-postgres.ts';
+import type { DebianPostgres } from '../../bench/harness/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { databaseFailure } from '../../control-plane/storage/database-away.ts';
 import { waitForDatabase } from '../../control-plane/storage/wait-for-database.ts';

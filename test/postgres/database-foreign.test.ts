@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { databaseFailure } from '../../control-plane/storage/database-away.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';

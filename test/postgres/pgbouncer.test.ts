@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DebianPostgres, makeOwnedDatabase } from '../../bench/debian-postgres.ts';
+import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { passesThroughPooler } from '../../control-plane/storage/session-settings.ts';
 import { waitForDatabase } from '../../control-plane/storage/wait-for-database.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Balancer, balancerOf } from '../../bench/balancer.ts';
+import { type Balancer, balancerOf } from '../../bench/harness/balancer.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { minuteMs, secondMs } from '../../shared/model/time.ts';
 import { call } from '../support/http-client.ts';

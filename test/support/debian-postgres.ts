@@ -3,7 +3,7 @@ import {
   type DebianPostgres,
   type DebianPostgresOptions,
   startDebianPostgres,
-} from '../../bench/debian-postgres.ts';
+} from '../../bench/harness/debian-postgres.ts';
 import { freePort } from './free-port.ts';
 import { sharedService } from './shared-services.ts';
 import { temporaryFolder } from './temporary-folder.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { insertRevoked } from '../../../bench/passports.ts';
+import { insertRevoked } from '../../../bench/harness/passports.ts';
 import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
 import type { GateId } from '../../../shared/model/ids.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';

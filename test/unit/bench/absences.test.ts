@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Absences, absentShare } from '../../../bench/absences.ts';
+import { Absences, absentShare } from '../../../bench/harness/absences.ts';
 
 const looking = (looksMs: readonly number[]): Absences => {
   const absences = new Absences(looksMs[0] ?? 0);

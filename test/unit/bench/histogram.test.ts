@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addedUp, emptyHistogram, note, percentileMs } from '../../../bench/histogram.ts';
+import { addedUp, emptyHistogram, note, percentileMs } from '../../../bench/harness/histogram.ts';
 
 test('gives the percentiles of what it was told within 2.2 %, from a microsecond to minutes', () => {
   for (const scaleMs of [0.01, 1, 60]) {

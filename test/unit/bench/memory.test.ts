@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { judgedMemory } from '../../../bench/memory.ts';
-import type { Table } from '../../../bench/table.ts';
-import { verdictsOf } from '../../../bench/verdict.ts';
+import { judgedMemory } from '../../../bench/harness/memory.ts';
+import type { Table } from '../../../bench/harness/table.ts';
+import { verdictsOf } from '../../../bench/harness/verdict.ts';
 
 const mebibyte = 1024 ** 2;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Decisions, onlyPermits } from '../../../bench/permits.ts';
+import { type Decisions, onlyPermits } from '../../../bench/harness/permits.ts';
 
 /** A load of so many answers, beside what the sidecar counted before and after it. */
 function load(answers: number, ...counts: readonly (readonly [made: number, permitted: number])[]) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { interleaved, medianInterval } from '../../../bench/rounds.ts';
+import { interleaved, medianInterval } from '../../../bench/harness/rounds.ts';
 
 /** Two sides whose figures count the measurements, on a host that takes so many seconds of a round. */
 async function measure(stolenByRound: readonly number[]) {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { LatencyTable } from '../../../bench/latency-table.ts';
-import type { Measured, Row } from '../../../bench/row.ts';
-import { type RunOptions, runRows } from '../../../bench/run-rows.ts';
-import type { Table } from '../../../bench/table.ts';
-import { type TargetName, targetNames } from '../../../bench/targets.ts';
+import type { LatencyTable } from '../../../bench/harness/latency-table.ts';
+import type { Measured, Row } from '../../../bench/harness/row.ts';
+import { type RunOptions, runRows } from '../../../bench/harness/run-rows.ts';
+import type { Table } from '../../../bench/harness/table.ts';
+import { type TargetName, targetNames } from '../../../bench/harness/targets.ts';
 
 const tableOf = (row: string, target: TargetName): Table => ({
   ...{ row, title: row, unit: 'requests/s', rounds: 1, secondsEach: 1, lines: [], skipped: [], notes: [] },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { newChain, sharedCacheReadNs, walk } from '../../../bench/shared-cache.ts';
+import { newChain, sharedCacheReadNs, walk } from '../../../bench/harness/shared-cache.ts';
 
 const lineBytes = 64;
 

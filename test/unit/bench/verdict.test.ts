@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type LatencyTable, latencyMarkdown } from '../../../bench/latency-table.ts';
-import { type Table, tableLine } from '../../../bench/table.ts';
-import { verdictsOf } from '../../../bench/verdict.ts';
+import { type LatencyTable, latencyMarkdown } from '../../../bench/harness/latency-table.ts';
+import { type Table, tableLine } from '../../../bench/harness/table.ts';
+import { verdictsOf } from '../../../bench/harness/verdict.ts';
 
 interface State {
   readonly perSecond: number;

@@ -1,0 +1,56 @@
+import { must } from '../../shared/errors/assert.ts';
+
+/** What each of them asks for: the permission, the domain and the limit of row `warm`. */
+const asked = { permission_key: 'orders:create', amount: 12.5, currency: 'USD', domain: 'api.example.com' };
+
+const words = 'order item note customer region carrier channel campaign invoice batch site shelf'.split(' ');
+const shapes = 200;
+
+/**
+ * Requests whose members have many names, orders, types and depths, as those of many agents do: 200 shapes,
+ * and other values each time.
+ */
+export function diverseRequest(number: number): Readonly<Record<string, unknown>> {
+  const shape = number % shapes;
+  const request: Record<string, unknown> = { ...asked };
+  if (shape % 3 === 0) request['requested_for'] = `team-${number % 17}`;
+  for (let i = 0; i <= shape % 7; i += 1) request[nameOf(shape, i)] = memberOf(number, shape + i);
+  if (shape % 2 === 1) return request;
+  // The same members, the other way around.
+  return Object.fromEntries(Object.entries(request).toReversed());
+}
+
+const nameOf = (shape: number, i: number): string =>
+  `${must(words[(shape + 5 * i) % words.length], 'a word')}_${(shape * 7 + i) % 40}`;
+
+function memberOf(number: number, kind: number): unknown {
+  switch (kind % 6) {
+    case 0:
+      return number;
+    case 1:
+      return `value ${number} of ${kind}`;
+    case 2:
+      return number % 2 === 0;
+    case 3:
+      return { sku: `A-${number % 1_000}`, quantity: (number % 9) + 1, tags: ['fresh', `lot-${kind}`] };
+    case 4:
+      return `Größe ${number} — „klein“`;
+    default:
+      return [number % 5, number % 7, { depth: { of: { three: kind } } }];
+  }
+}
+
+/** A request of about so many bytes of JSON: a list of equal items, as orders have them. */
+export function requestOfBytes(bytes: number): Readonly<Record<string, unknown>> {
+  const item = { sku: 'A-1027', quantity: 3, price: 4.15, title: 'Stapler, long reach, 240 mm' };
+  const items = Array.from(
+    {
+      length: Math.max(
+        0,
+        Math.round((bytes - JSON.stringify(asked).length) / (JSON.stringify(item).length + 1)),
+      ),
+    },
+    () => item,
+  );
+  return items.length === 0 ? asked : { ...asked, items };
+}

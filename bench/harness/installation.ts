@@ -1,0 +1,294 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Database } from '../../control-plane/base/database.ts';
+import { connect, socketUrl } from '../../control-plane/storage/connect.ts';
+import { bothCores, measuredCore, otherCore } from './cores.ts';
+import { type DatabaseKind, startDebianDatabase } from './database.ts';
+import { newFolder, removeFolder } from './folders.ts';
+import type { Decisions } from './permits.ts';
+import {
+  cpuSecondsOfTree,
+  freePort,
+  keepSessionsNice,
+  nicely,
+  type Program,
+  pinTree,
+  start,
+} from './programs.ts';
+
+/**
+ * The real programs: one of them alone on the measured core, the other one on the other core, beside the load
+ * generator.
+ */
+export interface Installation extends ControlPlane {
+  /** The one that runs now. */
+  readonly controlPlane: Program;
+  readonly sidecar: Program;
+  readonly controlPlaneOrigin: string;
+  /** Processor seconds that it and its database have used. */
+  controlPlaneCpuSeconds(): number;
+  readonly sidecarOrigin: string;
+  /** The public key set, as JSON text. */
+  jwks(): Promise<string>;
+  /** Of one counter or gauge at the sidecar, all its labels together; 0 where there is none. */
+  sidecarMetric(name: string): Promise<number>;
+  /** Bytes of records that the sidecar has not shipped; asked without its metrics, which cost it more. */
+  sidecarWaitingBytes(): Promise<number>;
+  /** The HTTP server that the sidecar has chosen. */
+  sidecarServer(): Promise<string>;
+  /**
+   * While `work` is done, nothing is measured: until then the control plane and its database have the core of
+   * the sidecar too, so that what is left to ship is committed sooner.
+   */
+  withAllCores(work: () => Promise<void>): Promise<void>;
+  /** Ends the control plane and its database, as an outage would. */
+  stopControlPlane(): Promise<void>;
+  /** Starts it again, over the same data; resolves when it is ready. */
+  startControlPlane(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A control plane with access to what it stores. */
+export interface ControlPlane {
+  readonly origin: string;
+  /** `admin:*`; also what the callers of the sidecar present. */
+  readonly apiKey: string;
+  /** With which the signing keys in the database are sealed. */
+  readonly masterKey: Uint8Array;
+  /** A connection to the database; whoever opens one ends it. */
+  openDatabase(): Database;
+  /** Calls `/v1`; throws for any answer but 2xx. */
+  api(method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>>;
+}
+
+/** A machine that others use too takes many times as long as a quiet one. */
+const readyMsMax = 120_000;
+/** The database says nothing while it makes rows by the hundred thousand. */
+const databaseSilenceMsMax = 600_000;
+
+/** Of the PostgreSQL that a control plane keeps in its folder: a socket there. */
+const databaseUrl = (dataDir: string): string =>
+  socketUrl({ folder: join(dataDir, 'postgres', 'data'), database: 'postgres', user: 'agent_trust' });
+
+interface InstallOptions {
+  readonly measured?: 'sidecar' | 'control-plane';
+  readonly sidecarSettings?: Readonly<Record<string, string>>;
+  readonly controlPlaneSettings?: Readonly<Record<string, string>>;
+  /** As taskset(1) takes a list of cores. Default: the measured one, or the other one. */
+  readonly sidecarCores?: string;
+  /**
+   * As taskset(1) takes them. Default: the other core where the sidecar is measured, else the measured one.
+   */
+  readonly controlPlaneCores?: string;
+  /** Default: the embedded one, which the control plane starts. */
+  readonly database?: DatabaseKind;
+  /** Where the files of the database lie. Default: beside the folder of the sidecar. */
+  readonly controlPlaneFolder?: string;
+  /** Beside a measured sidecar, it has the same priority as everything else. Default false. */
+  readonly isControlPlaneHurried?: boolean;
+  /** Of the Node.js that runs the sidecar. */
+  readonly nodeOptions?: readonly string[];
+  /** Fills the database before the sidecar starts, which then finds it all in its snapshot. */
+  readonly seed?: (controlPlane: ControlPlane) => Promise<void>;
+  /** Path of the command `agent-trust` of another build. Default: this one. */
+  readonly command?: string;
+}
+
+/**
+ * `measured` (default: the sidecar) is alone on its core; the control plane has its PostgreSQL with it.
+ * In production the control plane is another machine; where the sidecar is measured it must not take the
+ * processor from the load generator, and so has a lower priority.
+ */
+export async function install(options: InstallOptions = {}): Promise<Installation> {
+  const folder = newFolder('installation');
+  const started: Started[] = [];
+  try {
+    return await installIn(folder, started, options);
+  } catch (error) {
+    for (const one of started.toReversed()) await one.stop();
+    removeFolder(folder);
+    throw error;
+  }
+}
+
+/** The last one ends first. */
+type Started = Pick<Program, 'stop'>;
+
+async function installIn(
+  folder: string,
+  started: Started[],
+  {
+    measured = 'sidecar',
+    sidecarSettings = {},
+    controlPlaneSettings = {},
+    sidecarCores = String(measured === 'sidecar' ? measuredCore : otherCore),
+    controlPlaneCores = String(measured === 'sidecar' ? otherCore : measuredCore),
+    database = 'embedded',
+    controlPlaneFolder = folder,
+    nodeOptions = [],
+    isControlPlaneHurried = false,
+    seed = async () => undefined,
+    command = program,
+  }: InstallOptions,
+): Promise<Installation> {
+  const isNice = measured === 'sidecar' && !isControlPlaneHurried;
+  // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
+  chmodSync(controlPlaneFolder, 0o711);
+  const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
+  const origin = `http://127.0.0.1:${await freePort()}`;
+  const sidecarOrigin = `http://127.0.0.1:${await freePort()}`;
+
+  const masterKey = randomBytes(32);
+  const dataDir = join(controlPlaneFolder, 'control-plane');
+  const postgres =
+    database === 'debian'
+      ? await startDebianDatabase({ folder: controlPlaneFolder, cores: controlPlaneCores, isNice })
+      : null;
+  if (postgres !== null) started.push(postgres);
+  const startControlPlane = async () => {
+    const one = start({
+      core: controlPlaneCores,
+      command: [...(isNice ? nicely : []), process.execPath, command, 'control-plane'],
+      environment: {
+        PORT: new URL(origin).port,
+        ADMIN_API_KEY: apiKey,
+        MASTER_KEY: masterKey.toString('base64url'),
+        DATA_DIR: dataDir,
+        LOG_LEVEL: 'warn',
+        ...(postgres !== null && { DATABASE_URL: postgres.url }),
+        ...controlPlaneSettings,
+      },
+    });
+    started.push(one);
+    if (isNice) keepSessionsNice(one);
+    await ready(origin, one);
+    return one;
+  };
+  let controlPlane = await startControlPlane();
+  const api: Installation['api'] = async (method, path, body) => {
+    const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${origin}/v1${path}`, {
+      method,
+      headers,
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
+    return JSON.parse(text);
+  };
+  const url = postgres?.url ?? databaseUrl(dataDir);
+  const openDatabase = () => connect({ url, connectionsMax: 1, silenceMsMax: databaseSilenceMsMax });
+  const seeded: ControlPlane = { origin, apiKey, masterKey, openDatabase, api };
+  await seed(seeded);
+  const { key } = await api('POST', '/api-keys', { name: 'bench', scopes: ['sidecars:connect'] });
+  const metrics = async () => (await fetch(`${sidecarOrigin}/metrics`)).text();
+  const sidecarProgram = start({
+    core: sidecarCores,
+    command: [process.execPath, ...nodeOptions, command, 'sidecar'],
+    environment: {
+      SIDECAR_PORT: new URL(sidecarOrigin).port,
+      CONTROL_PLANE_URL: origin,
+      SIDECAR_API_KEY: String(key),
+      DATA_DIR: join(folder, 'sidecar'),
+      LOG_LEVEL: 'warn',
+      ...sidecarSettings,
+    },
+  });
+  const sidecar: Program = { ...sidecarProgram, decisions: async () => decisionsOf(await metrics()) };
+  started.push(sidecar);
+  await ready(sidecarOrigin, sidecar);
+
+  /** Each with all that it has started; the embedded database belongs to the control plane. */
+  const trees = () => [controlPlane.pid, ...(postgres === null ? [] : [postgres.pid])];
+  const pinTrees = (cores: string) => {
+    for (const pid of trees()) pinTree(pid, cores);
+  };
+  return {
+    get controlPlane() {
+      return controlPlane;
+    },
+    controlPlaneCpuSeconds: () => trees().reduce((sum, pid) => sum + cpuSecondsOfTree(pid), 0),
+    sidecar,
+    controlPlaneOrigin: origin,
+    sidecarOrigin,
+    ...seeded,
+    withAllCores: async (work) => {
+      pinTrees(bothCores);
+      try {
+        await work();
+      } finally {
+        pinTrees(controlPlaneCores);
+      }
+    },
+    stopControlPlane: async () => {
+      await controlPlane.stop();
+      await postgres?.stop();
+    },
+    startControlPlane: async () => {
+      await postgres?.start();
+      controlPlane = await startControlPlane();
+    },
+    jwks: async () => (await fetch(`${origin}/.well-known/jwks.json`)).text(),
+    sidecarMetric: async (name) => sumOf(name, await metrics()),
+    sidecarWaitingBytes: async () => (await readinessAt(sidecarOrigin)).spool.bytes,
+    sidecarServer: async () => (await readinessAt(sidecarOrigin)).server.name,
+    stop: async () => {
+      await sidecar.stop();
+      await controlPlane.stop();
+      await postgres?.stop();
+      removeFolder(folder);
+    },
+  };
+}
+
+interface Readiness {
+  readonly server: { readonly name: string };
+  readonly spool: { readonly bytes: number };
+}
+
+/** What it says of itself, whether it is ready or not. */
+const readinessAt = async (origin: string): Promise<Readiness> =>
+  (await (await fetch(`${origin}/readyz`)).json()) as Readiness;
+
+const isSource = import.meta.url.endsWith('.ts');
+/** The command, as it runs now. */
+export const program = fileURLToPath(
+  new URL(`../../deploy/agent-trust.${isSource ? 'ts' : 'js'}`, import.meta.url),
+);
+
+/**
+ * Resolves when the program answers that it is ready; throws with what it said last where it does not become
+ * so.
+ */
+export async function ready(origin: string, of: Program): Promise<void> {
+  const deadline = performance.now() + readyMsMax;
+  let hasEnded = false;
+  void of.ended.then(() => {
+    hasEnded = true;
+  });
+  for (;;) {
+    const answer = await fetch(`${origin}/readyz`).catch(() => null);
+    if (answer?.ok === true) return;
+    if (hasEnded || performance.now() > deadline) {
+      // Whatever it said last tells why.
+      await of.find(/(?!)/);
+    }
+    await pause(50);
+  }
+}
+
+function decisionsOf(metrics: string): Decisions {
+  const name = 'agent_trust_sidecar_decisions_total';
+  return { made: sumOf(name, metrics), permitted: sumOf(`${name}{outcome="PERMIT"`, metrics) };
+}
+
+/** Prometheus text: `name{labels} value`. `name` may go on with the first of the labels. */
+function sumOf(name: string, text: string): number {
+  const lines = text
+    .split('\n')
+    .filter((line) => line.startsWith(name) && '{ ,}'.includes(line[name.length] ?? '-'));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}

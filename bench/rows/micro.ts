@@ -1,0 +1,335 @@
+import { randomBytes } from 'node:crypto';
+import { domainToASCII } from 'node:url';
+import canonicalize from 'canonicalize';
+import { Type } from 'typebox';
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import { textHash } from '../../shared/crypto/content-hash.ts';
+import { digestWordsOf } from '../../shared/crypto/id-digest.ts';
+import { numberText } from '../../shared/crypto/number-text.ts';
+import { RequestWriter } from '../../shared/crypto/request-writer.ts';
+import { check, listChecks } from '../../shared/decision/check-set.ts';
+import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import type { Decision, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import { counterOf } from '../../shared/quota/window-limit.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
+import { parseCheckBody, parseRequestFacts, readContext } from '../../shared/wire/check.ts';
+import { decisionJson, renderDecision } from '../../shared/wire/decision.ts';
+import { parseHost } from '../../shared/wire/domain.ts';
+import { closed, FreeForm } from '../../shared/wire/fields.ts';
+import { shapeReader } from '../../shared/wire/shape.ts';
+import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
+import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { KnownRoutes } from '../../sidecar/http/known-routes.ts';
+import { type Route, routeOf } from '../../sidecar/http/routes.ts';
+import { plainRequest } from '../../sidecar/intake/in-process/plain-request.ts';
+import { asciiOf } from '../../sidecar/intake/read-check.ts';
+import type { HeldView } from '../../sidecar/quota/held-view.ts';
+import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
+import { WindowTable } from '../../sidecar/quota/window-table.ts';
+import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
+import { callsOf } from '../harness/calls.ts';
+import { interleaved } from '../harness/rounds.ts';
+import type { BenchOptions } from '../harness/row.ts';
+import { type Table, tableLine } from '../harness/table.ts';
+
+/**
+ * A trick of the hot path beside what would stand there without it; the tests have the plain form as their
+ * oracle.
+ */
+interface Trick {
+  readonly name: string;
+  readonly run: () => unknown;
+  readonly plain: { readonly name: string; readonly run: () => unknown };
+}
+
+/**
+ * Whether each trick of the hot path is still worth its lines: one that is no faster than its plain form
+ * goes.
+ */
+export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
+  const rounds = isQuick ? 3 : 5;
+  const secondsEach = isQuick ? 0.1 : 0.5;
+  const sides = tricks.flatMap(({ name, run, plain }) => [
+    callsOf(name, run),
+    callsOf(plain.name, plain.run),
+  ]);
+  const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
+  const lines = tricks.flatMap(({ name, plain }) => [
+    tableLine({ name, does: '', doesNot: '', target: null }, figures, name),
+    tableLine(
+      { name: plain.name, does: '', doesNot: '', target: { name: 'pays', wanted: 1 } },
+      figures,
+      name,
+    ),
+  ]);
+  const notes = ['Each line with a ratio is the plain form of the line above it.'];
+  const title = 'Tricks of the hot path and their plain forms';
+  return { row: 'micro', title, unit: 'calls/s', rounds, secondsEach, lines, skipped: [], notes };
+}
+
+const random = systemRandom();
+const nowMs = Date.UTC(2026, 0, 1) as UnixMillis;
+const request = {
+  permission_key: 'orders:create',
+  amount: 12.5,
+  currency: 'USD',
+  domain: 'api.example.com',
+  order: { sku: 'A-1027', quantity: 3, note: 'leave at the door' },
+};
+const body = { passport: 'x'.repeat(600), request };
+const readBody = shapeReader(closed({ passport: Type.String(), request: FreeForm }));
+const decision: Decision = {
+  outcome: 'PERMIT',
+  reason: null,
+  evaluated: listChecks(check.passport | check.trust_level | check.permission | check.domain_allowlist),
+  amountMicroUsd: 12_500_000 as MicroUsd,
+  charge: { moneyMicroUsd: 12_500_000 as MicroUsd, requests: 1 },
+  limitMiss: null,
+  unknown: null,
+  pii: [],
+  isRedacted: false,
+  approvalExpiresInMs: null,
+};
+const attestationId = random.newId('att', nowMs);
+const answered = { attestationId, approval: null, redacted: null, nowMs };
+const passportId = random.newId('pass', nowMs);
+const record: SpooledRecord = {
+  id: attestationId,
+  chain_id: passportId,
+  passport_id: passportId,
+  gate_id: random.newId('gate', nowMs),
+  decision: 'PERMIT',
+  reason: null,
+  request_hash: `sha256:${'0a'.repeat(32)}`,
+  permission_key: 'orders:create',
+  amount_micro_usd: 12_500_000,
+  constraints_evaluated: decision.evaluated,
+  pii: [],
+  timestamp_ms: nowMs,
+  token_hash: 'ab'.repeat(32),
+  caller_mode: 'live',
+};
+const frame = Buffer.from(JSON.stringify(record));
+
+/** A gate with five windows, of which more is held than a run can take. */
+const limitedGate = {
+  gateId: random.newId('gate', nowMs),
+  rateWindows: compileRateWindows(
+    { requestsPerMinute: 1e15, requestsPerHour: 1e15, requestsPerDay: 1e15, per: 'gate' },
+    'gate',
+  ),
+  spendWindows: compileSpendWindows(
+    {
+      perTransactionMicroUsd: null,
+      dailyMicroUsd: 1e15 as MicroUsd,
+      monthlyMicroUsd: 1e15 as MicroUsd,
+      per: 'gate',
+      alertAt: 0.8,
+      unpriced: 'block',
+    },
+    'gate',
+  ),
+};
+const holderPassport = { passportId, tokenHash: record.token_hash ?? '', rateWindows: [], spendWindows: [] };
+const book = new WindowTable(10);
+const plainBook = new Map<string, HeldWindow>();
+for (const window of [
+  ...book.viewOf(limitedGate, holderPassport, 0).spendWindows,
+  ...book.viewOf(limitedGate, holderPassport, 0).rateWindows,
+]) {
+  const times = { startsAtMs: nowMs, endsAtMs: (nowMs + 60_000) as UnixMillis, leftMs: 60_000, sentAtMs: 0 };
+  window.lease.grant({ ...times, granted: 1e15, leased: 1e15, unitsNeeded: 1e15, unitsAhead: 0 }, 0);
+  plainBook.set(`${window.name.kind}:${limitedGate.gateId} ${window.name.window}`, window);
+}
+
+const issuerId = random.newId('iss', nowMs);
+const accountId = random.newId('acct', nowMs);
+const passport: VerifiedPassport = {
+  passportId,
+  issuerId,
+  accountId,
+  agentId: 'bench-agent',
+  mode: 'live',
+  trustTier: 'L1',
+  permissions: new Set(),
+  notBeforeS: 0 as UnixSeconds,
+  expiresAtS: null,
+  allowedDomains: null,
+  perTransactionMicroUsd: null,
+  spendWindows: [],
+  spendNeedsAmount: false,
+  rateWindows: [],
+  approvals: null,
+  keyId: 'bench-key',
+  tokenHash: record.token_hash ?? '',
+  digests: digestWordsOf(passportId, issuerId, accountId),
+};
+const tokenBytes = Buffer.from(randomBytes(450).toString('base64url'));
+/** As each request brings it: the same text in a new string, of which nothing is known yet. */
+const arrivedToken = (): string => tokenBytes.toString('latin1');
+/** Of 64 connections at the peak. */
+const rowsOfTurn = 48;
+const turnBytes = Buffer.allocUnsafe(64 * 1024);
+const leases = [3, 4];
+const rowHead = (): string =>
+  renderRowHead(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, leases);
+const plainRowHead = (): string =>
+  `"${record.id}","${record.request_hash}",${record.amount_micro_usd},${record.timestamp_ms},[${leases.join()}]`;
+const recordRow = (): string => renderRecordRow(rowHead(), 0, 1);
+const writer = new RequestWriter();
+const verified = verifiedCache(10);
+verified.remember(arrivedToken(), passport);
+const plainVerified = new Map([[arrivedToken(), passport]]);
+
+function takeFromView(): HeldView {
+  const view = book.viewOf(limitedGate, holderPassport, 0);
+  for (const window of view.spendWindows) window.lease.take(1);
+  for (const window of view.rateWindows) window.lease.take(1);
+  return view;
+}
+
+function takeByName(): string {
+  let last = '';
+  for (const limit of [...limitedGate.spendWindows, ...limitedGate.rateWindows]) {
+    last = counterKey(counterOf(limit, limitedGate.gateId, passportId));
+    must(plainBook.get(`${last} ${limit.window}`), 'each window is in the book').lease.take(1);
+  }
+  return last;
+}
+
+const tricks: readonly Trick[] = [
+  {
+    name: 'canonicalJson',
+    run: () => canonicalJson(request),
+    plain: { name: 'the package canonicalize', run: () => canonicalize(request) },
+  },
+  {
+    name: 'writeCopy',
+    run: () => writer.writeCopy(request, { depth: 1 }),
+    plain: {
+      name: 'a copy, and its canonical form',
+      run: () => writer.write(plainRequest(request), { depth: 1, isPlain: false }),
+    },
+  },
+  {
+    name: 'numberText',
+    run: () => numberText(nextPrice()),
+    plain: { name: 'a price as the language writes it', run: () => `${nextPrice()}` },
+  },
+  {
+    name: 'Random.newId',
+    run: () => random.newId('att', nowMs),
+    plain: { name: 'an id, character by character', run: () => plainId() },
+  },
+  {
+    name: 'parseCheckBody',
+    run: () => parseCheckBody(body),
+    plain: { name: 'the compiled schema', run: () => readBody(body) },
+  },
+  {
+    name: 'a message that waits as text',
+    run: () => asciiOf(frame),
+    plain: { name: 'a copy of its bytes, and text later', run: () => asciiOf(Buffer.from(frame)) },
+  },
+  {
+    name: 'KnownRoutes, and the gate looked up twice',
+    run: () => lookUpTwice(knownRoutes.of(arrivedHead())),
+    plain: { name: 'routeOf, and the same', run: () => lookUpTwice(routeOf(arrivedHead())) },
+  },
+  {
+    name: 'parseRequestFacts',
+    run: () => parseRequestFacts(request, 'request', ''),
+    plain: {
+      name: 'readContext, name by name, and the same hash',
+      run: () => [readContext(request, 'request'), textHash('')],
+    },
+  },
+  {
+    name: 'parseHost',
+    run: () => parseHost(request.domain),
+    plain: { name: 'domainToASCII', run: () => domainToASCII(request.domain) },
+  },
+  {
+    name: 'decisionJson',
+    run: () => decisionJson(decision, answered),
+    plain: {
+      name: 'JSON.stringify of the answer',
+      run: () => JSON.stringify(renderDecision(decision, answered)),
+    },
+  },
+  {
+    name: 'renderSpooledRecord',
+    // Written, because a text is put together only then.
+    run: () => frame.write(renderSpooledRecord(record)),
+    plain: { name: 'JSON.stringify of the record', run: () => frame.write(JSON.stringify(record)) },
+  },
+  {
+    name: 'renderRowHead',
+    run: () => turnBytes.write(rowHead(), 'latin1'),
+    plain: {
+      name: 'the same, with its leases by join()',
+      run: () => turnBytes.write(plainRowHead(), 'latin1'),
+    },
+  },
+  {
+    name: 'the rows of a turn, written at its end',
+    run: () => {
+      let rows = '';
+      for (let i = 0; i < rowsOfTurn; i++) rows += `${recordRow()},`;
+      return turnBytes.write(rows, 0, 'latin1');
+    },
+    plain: {
+      name: 'the same, each when it is made',
+      run: () => {
+        let end = 0;
+        for (let i = 0; i < rowsOfTurn; i++) end += turnBytes.write(`${recordRow()},`, end, 'latin1');
+        return end;
+      },
+    },
+  },
+  {
+    name: 'one unit of five windows, by the view of the gate',
+    run: takeFromView,
+    plain: { name: 'by the name of each window', run: takeByName },
+  },
+  {
+    name: 'verifiedCache',
+    run: () => verified.find(arrivedToken()),
+    plain: { name: 'a map of whole tokens', run: () => plainVerified.get(arrivedToken()) },
+  },
+];
+
+/** Of an account with fifty gates, whose addresses come in turn. */
+const gateIds = Array.from({ length: 50 }, () => random.newId('gate', nowMs));
+const gates = new Map<string, object>(gateIds.map((gateId) => [gateId, { gateId }]));
+const paths = gateIds.map((gateId) => Buffer.from(`/v1/gates/${gateId}/check`));
+const knownRoutes = new KnownRoutes();
+let headsArrived = 0;
+/** A text of its own each time, as a server makes it. */
+const arrivedHead = () => ({
+  method: 'POST',
+  path: must(paths[headsArrived++ % paths.length], 'each gate has a path').toString('latin1'),
+});
+const lookUpTwice = (route: Route) =>
+  route.kind === 'check' && gates.has(route.gateId) && gates.get(route.gateId);
+
+/** As many as a shop has. */
+const prices = Array.from({ length: 1_000 }, (_, place) => ((place * 7_919) % 100_000) / 100);
+let pricesAsked = 0;
+const nextPrice = (): number => prices[pricesAsked++ % prices.length] ?? 0;
+
+const chance = randomBytes(16);
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+
+function plainId(): string {
+  const digits = [];
+  for (let rest: number = nowMs; digits.length < 10; rest = Math.floor(rest / 32)) digits.unshift(rest % 32);
+  let id = 'att_';
+  for (const digit of digits) id += alphabet.charAt(digit);
+  for (const byte of chance) id += alphabet.charAt(byte & 31);
+  return id;
+}

@@ -1,0 +1,67 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { packedFolder } from '../../deploy/pack-dependencies.ts';
+import { projectRoot } from '../harness/project.ts';
+import { interleaved, type Side } from '../harness/rounds.ts';
+import type { BenchOptions } from '../harness/row.ts';
+import { type Table, tableLine } from '../harness/table.ts';
+
+const programs = ['control-plane', 'sidecar'] as const;
+
+/**
+ * What loading a program takes, with its dependencies of many small modules packed into single files
+ * (deploy/pack-dependencies.ts) and without.
+ */
+export async function start({ isQuick, say }: BenchOptions): Promise<Table> {
+  const rounds = isQuick ? 2 : 7;
+  const built = join(projectRoot, 'dist');
+  if (!existsSync(join(built, packedFolder))) throw new Error('this row measures what `npm run build` makes');
+  // Beside the build, so that all other dependencies are found as they are there.
+  mkdirSync(join(projectRoot, '.build'), { recursive: true });
+  const folder = mkdtempSync(join(projectRoot, '.build', 'bench-'));
+  const isKept = (path: string) => relative(built, path) !== packedFolder;
+  try {
+    cpSync(built, folder, { recursive: true, filter: isKept });
+    const cases = programs.map((name) => ({
+      packed: sideOf(`${name}, packed`, join(built, name, 'main.js')),
+      plain: sideOf(`${name}, as installed`, join(folder, name, 'main.js')),
+    }));
+    const sides = cases.flatMap(({ packed, plain }) => [packed, plain]);
+    const figures = await interleaved(sides, { rounds, seconds: 0, say });
+    const lines = cases.flatMap(({ packed, plain }) => [
+      tableLine({ name: packed.name, does: '', doesNot: '', target: null }, figures, packed.name),
+      tableLine(
+        { name: plain.name, does: '', doesNot: '', target: { name: 'orientation', wanted: 1 } },
+        figures,
+        packed.name,
+      ),
+    ]);
+    const notes = [
+      'One start of Node.js that imports the program and ends. Each ratio is packed over installed.',
+    ];
+    const title = 'Loading a program';
+    return { row: 'start', title, unit: 'starts/s', rounds, secondsEach: 0, lines, skipped: [], notes };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const sideOf = (name: string, main: string): Side => ({
+  name,
+  measure: async () => {
+    const before = performance.now();
+    const cpuS = loadingCpuSeconds(main);
+    const elapsedS = (performance.now() - before) / 1_000;
+    return { perSecond: 1 / elapsedS, perCpuSecond: 1 / cpuS, coresBusy: cpuS / elapsedS };
+  },
+});
+
+/** The processor time that the process itself reports at its end. */
+function loadingCpuSeconds(main: string): number {
+  const script = `await import(${JSON.stringify(pathToFileURL(main).href)});
+    const { userCPUTime, systemCPUTime } = process.resourceUsage();
+    console.log((userCPUTime + systemCPUTime) / 1e6);`;
+  return Number(execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' }));
+}
