@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { setAuditStage } from './harness/audit-stage.ts';
-import type { Build } from './harness/build-of-ref.ts';
+import type { Build } from './harness/builds.ts';
 import { mustPermit, sideOf } from './harness/contestant.ts';
 import type { DatabaseKind } from './harness/database.ts';
 import { newFolder, removeFolder } from './harness/folders.ts';
 import { type Installation, install } from './harness/installation.ts';
 import type { Side } from './harness/rounds.ts';
+import { allShipped, benchGate, warmLoad } from './harness/warm-load.ts';
 import type { Load } from './harness/wrk.ts';
 import { coldLoad } from './rows/cold.ts';
 import { diverseTraffic } from './rows/diverse.ts';
@@ -20,7 +21,6 @@ import {
   sideOfWay,
   type Way,
 } from './rows/many-checks.ts';
-import { allShipped, benchGate } from './rows/warm.ts';
 
 /** A build, ready to be measured. */
 export interface Prepared {
@@ -127,14 +127,8 @@ async function withSidecar(build: Build, sideIn: (scene: Scene) => Promise<Side>
 }
 
 async function warmSide({ build, installation, folder }: Scene): Promise<Side> {
-  const { gateId, passport, request } = await benchGate(installation);
-  const load: Load = {
-    url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
-    headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ passport, request }),
-    scriptPath: join(folder, 'warm.lua'),
-  };
-  return driven({ build, installation }, load, () => allShipped(installation, [gateId]));
+  const { load, shipped } = await warmLoad({ folder }, installation, 'warm');
+  return driven({ build, installation }, load, shipped);
 }
 
 async function diverseSide({ build, installation, folder }: Scene): Promise<Side> {

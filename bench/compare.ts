@@ -1,11 +1,9 @@
 import { type CompareRow, compareRows, type Prepared } from './compare-rows.ts';
-import { type Build, buildOf, commitOf } from './harness/build-of-ref.ts';
-import { count } from './harness/count.ts';
+import { type Build, buildOf, commitOf, measuredCommit } from './harness/builds.ts';
 import { type DatabaseKind, databaseOf, describeDatabase, lackOf } from './harness/database.ts';
 import { program } from './harness/installation.ts';
 import { endPrograms } from './harness/programs.ts';
-import { measuredCommit } from './harness/project.ts';
-import { type Figures, interleaved, medianInterval, ratios } from './harness/rounds.ts';
+import { count, type Figures, interleaved, medianInterval, ratios } from './harness/rounds.ts';
 import type { BenchOptions } from './harness/row.ts';
 import { lackOfWrk } from './harness/wrk.ts';
 

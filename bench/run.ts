@@ -1,10 +1,9 @@
 import { constants, cpus } from 'node:os';
 import { compare, compareHelp } from './compare.ts';
-import { keepAwake } from './harness/awake.ts';
-import { measuredCore, otherCore } from './harness/cores.ts';
+import { keepAwake, measuredCore, otherCore } from './harness/cores.ts';
 import { databaseOf } from './harness/database.ts';
 import { endPrograms, findProgram, leaveMeasuredCore } from './harness/programs.ts';
-import { writeSummary, writeTable } from './harness/results.ts';
+import { writePage, writeSummary } from './harness/results.ts';
 import type { Measured, Row } from './harness/row.ts';
 import { runRows } from './harness/run-rows.ts';
 import { targetNames } from './harness/targets.ts';
@@ -74,7 +73,7 @@ async function main(): Promise<number> {
   }
   const isUsual = ({ onlyByName }: Row) => onlyByName === undefined || (onlyByName === 'quick' && !isQuick);
   const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
-  const write = (table: Measured) => process.stdout.write(`\n${writeTable(table, isQuick)}\n`);
+  const write = (row: string, tables: readonly Measured[]) => print(`\n${writePage(row, tables, isQuick)}\n`);
   const { verdicts, failures } = await runRows(chosen, {
     ...{ isQuick, database: databaseOf(words), say, write, endPrograms },
     keepAwake: () => keepAwake([measuredCore, otherCore]),

@@ -1,7 +1,5 @@
-import { count } from './count.ts';
-import { type Distribution, distributionChart } from './distribution-chart.ts';
+import { count } from './rounds.ts';
 import { lackOfRoom, lackOfRoomMeans, lacksRoom } from './shared-cache.ts';
-import { escaped, type Machine, machineLine } from './table.ts';
 import type { Judged } from './verdict.ts';
 
 /** A line of a table of waiting times: one kind of question. */
@@ -15,6 +13,12 @@ export interface LatencyLine {
   readonly target: { readonly name: string; readonly p99MsMax: number } | null;
   /** Anything else worth a column, such as how much there was to go through. */
   readonly remark: string;
+}
+
+export interface Distribution {
+  readonly name: string;
+  /** As `histogram.ts` counts. */
+  readonly counts: ArrayLike<number>;
 }
 
 export interface LatencyTable {
@@ -83,9 +87,9 @@ function cacheNote({ sharedReadNs }: LatencyTable): readonly string[] {
 }
 
 /** Times below ten milliseconds keep their decimals. */
-const fixed = (figure: number): string => figure.toFixed(figure < 10 ? 2 : 1);
+export const milliseconds = (figure: number): string => figure.toFixed(figure < 10 ? 2 : 1);
 
-export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
+export function latencyMarkdown(table: LatencyTable): string {
   const { floor } = table;
   const disturbance = disturbanceOfTimes(table);
   const header = ['what', 'requests', 'p50 ms', 'p99 ms', 'max ms', 'target', 'remark'];
@@ -93,9 +97,9 @@ export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
     ({ what, requests, p50Ms, p99Ms, maxMs, target, remark }) => [
       what,
       String(requests),
-      fixed(p50Ms),
-      `**${fixed(p99Ms)}**`,
-      fixed(maxMs),
+      milliseconds(p50Ms),
+      `**${milliseconds(p99Ms)}**`,
+      milliseconds(maxMs),
       target === null
         ? ''
         : `${target.name}: ${target.p99MsMax} ${verdict(p99Ms <= target.p99MsMax, disturbance)}`,
@@ -111,36 +115,5 @@ export function latencyMarkdown(table: LatencyTable, machine: Machine): string {
     ...table.notes.map((note) => `- ${note}`),
     '',
     ...table.plans.flatMap(({ of, text }) => [`## ${of}`, '', '```', text, '```', '']),
-    machineLine(machine),
-    '',
-  ].join('\n');
-}
-
-/** A bar per line: p50 in front of p99. */
-export function latencyChart(table: LatencyTable): string {
-  if (table.distributions !== undefined) return distributionChart(table.title, table.distributions);
-  const width = 720;
-  const left = 260;
-  const rowHeight = 34;
-  const top = 46;
-  const most = Math.max(...table.lines.map(({ p99Ms }) => p99Ms), 1);
-  const x = (figure: number) => Math.round((figure / most) * (width - left - 130));
-  const bars = table.lines.map(({ what, p50Ms, p99Ms }, index) => {
-    const y = top + index * rowHeight;
-    return [
-      `<text x="${left - 10}" y="${y + 15}" text-anchor="end">${escaped(what)}</text>`,
-      `<rect x="${left}" y="${y}" width="${x(p99Ms)}" height="20" fill="#8c959f"/>`,
-      `<rect x="${left}" y="${y}" width="${x(p50Ms)}" height="20" fill="#1f6feb"/>`,
-      `<text x="${left + x(p99Ms) + 8}" y="${y + 15}">${fixed(p50Ms)} / ${fixed(p99Ms)} ms</text>`,
-    ].join('');
-  });
-  const height = top + table.lines.length * rowHeight + 10;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13">`,
-    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
-    `<text x="16" y="26" font-size="15" font-weight="bold">${escaped(table.title)}: p50 and p99</text>`,
-    ...bars,
-    '</svg>',
-    '',
   ].join('\n');
 }

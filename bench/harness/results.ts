@@ -2,14 +2,15 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
-import { type LatencyTable, latencyChart, latencyMarkdown } from './latency-table.ts';
-import { measuredCommit, projectRoot } from './project.ts';
-import { chart, type Machine, machineLine, markdown, type Table } from './table.ts';
+import { measuredCommit, projectRoot } from './builds.ts';
+import { chart, chartLinesMin, latencyChart, verdictChart } from './charts.ts';
+import { latencyMarkdown } from './latency-table.ts';
+import type { Measured } from './row.ts';
+import { type Machine, machineLine, markdown } from './table.ts';
 import { targetNames } from './targets.ts';
 import { type Verdict, verdictCells, verdictHeader } from './verdict.ts';
-import { verdictChart } from './verdict-chart.ts';
 
-/** Not in git. A run that is published is copied to a folder beside it that is named for its day. */
+/** Not in git. A published run is copied to the folder beside it that is named for its machine. */
 const folder = join(projectRoot, 'bench', 'results', 'latest');
 const quickRemark = 'Measured with --quick: for a look, not for a claim.';
 
@@ -23,18 +24,18 @@ const thisMachine = (): Machine => ({
   measuredAt: new Date().toISOString(),
 });
 
-/** Writes the results of a row as JSON, Markdown and SVG, and returns the Markdown. */
-export function writeTable(measured: Table | LatencyTable, isQuick: boolean): string {
-  const table = isQuick ? { ...measured, notes: [quickRemark, ...measured.notes] } : measured;
-  const machine = thisMachine();
-  const isLatency = 'kind' in table;
-  const page = isLatency ? latencyMarkdown(table, machine) : markdown(table, machine);
-  const withChart = page.replace('\n', `\n\n![${table.title}](${table.row}.svg)\n`);
-  writeFiles(table.row, {
-    json: { machine, isQuick, ...table },
-    page: withChart,
-    chart: isLatency ? latencyChart(table) : chart(table),
+/** Writes the page of a row and its charts, and returns the page. */
+export function writePage(row: string, tables: readonly Measured[], isQuick: boolean): string {
+  const sections = tables.map((measured) => {
+    const table = isQuick ? { ...measured, notes: [quickRemark, ...measured.notes] } : measured;
+    const isLatency = 'kind' in table;
+    const section = isLatency ? latencyMarkdown(table) : markdown(table);
+    if (table.lines.length < chartLinesMin) return section;
+    writeFile(`${table.row}.svg`, isLatency ? latencyChart(table) : chart(table));
+    return section.replace('\n', `\n\n![${table.title}](${table.row}.svg)\n`);
   });
+  const page = [...sections, machineLine(thisMachine()), ''].join('\n');
+  writeFile(`${row}.md`, page);
   return page;
 }
 
@@ -60,24 +61,16 @@ export function writeSummary(run: {
     ...['# What was measured, and what was wanted', '', '![verdicts](summary.svg)', '', ...remarks],
     ...[header, rule, ...rows, '', ...failures, '', machineLine(machine), ''],
   ].join('\n');
-  writeFiles('summary', {
-    json: { machine, isQuick: run.isQuick, verdicts, failures: run.failures },
-    page,
-    chart: verdictChart(verdicts),
-  });
+  writeFile('README.md', page);
+  writeFile('summary.svg', verdictChart(verdicts));
   return [...remarks, columns(cells), '', ...failures, machineLine(machine), `Results are in ${folder}`].join(
     '\n',
   );
 }
 
-function writeFiles(
-  name: string,
-  { json, page, chart: svg }: { readonly json: object; readonly page: string; readonly chart: string },
-): void {
+function writeFile(name: string, text: string): void {
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(json, null, 2)}\n`);
-  writeFileSync(join(folder, `${name}.md`), page);
-  writeFileSync(join(folder, `${name}.svg`), svg);
+  writeFileSync(join(folder, name), text);
 }
 
 /** Cells below each other, for a terminal. */

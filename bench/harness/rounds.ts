@@ -1,5 +1,4 @@
 import { stolenSeconds as stolenSecondsOfCores } from './cores.ts';
-import { count } from './count.ts';
 import { lacksRoom, sharedCacheReadNs } from './shared-cache.ts';
 
 /** The two that the bench uses. */
@@ -156,3 +155,7 @@ function outsideEachEnd(figures: number): number {
     outside += 1;
   }
 }
+
+/** Figures below ten keep their decimals. */
+export const count = (figure: number): string =>
+  figure.toLocaleString('en-US', { maximumFractionDigits: figure < 10 ? 2 : 0 });

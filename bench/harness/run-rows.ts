@@ -12,8 +12,8 @@ const rowSecondsMin = 180;
 const tidyingMsMax = 30_000;
 
 export interface RunOptions extends BenchOptions {
-  /** Is given the table of each row that came to its end, at once. */
-  readonly write: (table: Measured) => void;
+  /** Called at once with the tables of each row that came to its end. */
+  readonly write: (row: string, tables: readonly Measured[]) => void;
   /** Ends all programs that a row has left running. */
   readonly endPrograms: () => void;
   /** Keeps the cores awake until the function that it returns is called. */
@@ -45,7 +45,7 @@ export async function runRows(
       const tables = await betweenReads(sharedReadNs, () =>
         runRow(row, { isQuick, database, say, endPrograms, keepAwake }),
       );
-      for (const table of tables) write(table);
+      write(row.name, tables);
       const measured = tables.flatMap(verdictsOf);
       failures.push(...tables.flatMap(failedSides).map((side) => `${row.name}: ${side}`));
       verdicts.push(...measured, ...missing(row, measured, 'not measured here: see what was skipped'));

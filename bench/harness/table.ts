@@ -1,5 +1,4 @@
-import { count } from './count.ts';
-import { type Figures, ratios, type Summary, summary } from './rounds.ts';
+import { count, type Figures, ratios, type Summary, summary } from './rounds.ts';
 import { lackOfRoom, lackOfRoomMeans, lacksRoom } from './shared-cache.ts';
 import type { Judged } from './verdict.ts';
 
@@ -108,7 +107,7 @@ const spread = (figures: Summary, text: (figure: number) => string): string =>
 const range = ({ min, max }: Summary, text: (figure: number) => string): string =>
   `${text(min)} to ${text(max)}`;
 
-export function markdown(table: Table, machine: Machine): string {
+export function markdown(table: Table): string {
   const header = [
     ...['side', `${table.unit} (spread)`, 'ours / this (spread)', 'target'],
     ...['per processor second', 'ours / this by processor', 'cores busy', 'does', 'does not'],
@@ -138,8 +137,6 @@ export function markdown(table: Table, machine: Machine): string {
     ...table.skipped.map(({ side, reason }) => `- Skipped: ${side}. ${reason}`),
     ...disturbances(table),
     ...table.notes.map((note) => `- ${note}`),
-    '',
-    machineLine(machine),
     '',
   ].join('\n');
 }
@@ -185,34 +182,3 @@ export function disturbanceOf({ lines, isLoadFixed }: Table, line: TableLine): s
   const isDisturbed = isLoadFixed !== true && (hadNoCore(line) || (!isMet && hadNoCore(ours)));
   return isDisturbed ? `beside ${side}: a side did not have its core` : null;
 }
-
-/** A bar per side, with its spread as a thin line. */
-export function chart(table: Table): string {
-  const width = 720;
-  const left = 220;
-  const rowHeight = 34;
-  const top = 46;
-  const most = Math.max(...table.lines.map(({ perSecond }) => perSecond.max), 1);
-  const x = (figure: number) => Math.round((figure / most) * (width - left - 110));
-  const bars = table.lines.map(({ side, perSecond: { median, min, max } }, index) => {
-    const y = top + index * rowHeight;
-    const fill = index === 0 ? '#1f6feb' : '#8c959f';
-    return [
-      `<text x="${left - 10}" y="${y + 15}" text-anchor="end">${escaped(side)}</text>`,
-      `<rect x="${left}" y="${y}" width="${x(median)}" height="20" fill="${fill}"/>`,
-      `<path d="M${left + x(min)} ${y + 10}H${left + x(max)}" stroke="#24292f"/>`,
-      `<text x="${left + x(max) + 8}" y="${y + 15}">${count(median)}/s</text>`,
-    ].join('');
-  });
-  const height = top + table.lines.length * rowHeight + 10;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="13">`,
-    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
-    `<text x="16" y="26" font-size="15" font-weight="bold">${escaped(table.title)}</text>`,
-    ...bars,
-    '</svg>',
-    '',
-  ].join('\n');
-}
-
-export const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

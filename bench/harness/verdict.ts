@@ -1,6 +1,5 @@
-import { count } from './count.ts';
-import type { LatencyTable } from './latency-table.ts';
-import { disturbanceOfTimes } from './latency-table.ts';
+import { disturbanceOfTimes, type LatencyTable } from './latency-table.ts';
+import { count } from './rounds.ts';
 import { disturbanceOf, type Table } from './table.ts';
 import { isTargetName, type TargetName, targets } from './targets.ts';
 

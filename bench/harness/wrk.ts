@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { Driven } from './charged-side.ts';
 import { otherCore } from './cores.ts';
 import { findProgram } from './programs.ts';
-import { lengthDigits, rawRequests, type Sent } from './raw-requests.ts';
+import { lengthDigits, rawRequests, type Sent } from './requests.ts';
 
 const run = promisify(execFile);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Contestant } from '../harness/contestant.ts';
 import { measuredCore } from '../harness/cores.ts';
 import { findProgram, freePort, start } from '../harness/programs.ts';
-import type { Sent } from '../harness/raw-requests.ts';
+import type { Sent } from '../harness/requests.ts';
 
 /** More than a run can send: what is measured is a PERMIT. */
 const requestsPerMinuteMax = 2_000_000_000;

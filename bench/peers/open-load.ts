@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { must } from '../../shared/errors/assert.ts';
-import { Absences } from '../harness/absences.ts';
-import { CoreWaits, othersRanMsOf, waitedMsOf } from '../harness/core-waits.ts';
+import { Absences, CoreWaits, othersRanMsOf, waitedMsOf } from '../harness/absences.ts';
 import { emptyHistogram, note } from '../harness/histogram.ts';
-import { splitRequests } from '../harness/raw-requests.ts';
+import { splitRequests } from '../harness/requests.ts';
 
 /**
  * Load at a fixed rate, however late the answers are:

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectRoot } from '../harness/project.ts';
+import { projectRoot } from '../harness/builds.ts';
 
 /**
  * From the project's root. Peers that come from npm have a folder of their own, so that `npm ci` of the

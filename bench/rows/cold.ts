@@ -5,13 +5,13 @@ import { contest } from '../harness/contest.ts';
 import { mustPermit } from '../harness/contestant.ts';
 import type { Installation } from '../harness/installation.ts';
 import { issuePassports } from '../harness/passports.ts';
-import type { Sent } from '../harness/raw-requests.ts';
+import type { Sent } from '../harness/requests.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
+import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import type { Load } from '../harness/wrk.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
-import { allShipped, benchGate } from './warm.ts';
 
 /** Asked about in turn: whoever comes again has been forgotten in between. */
 const passports = Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
@@ -76,7 +76,7 @@ export async function coldLoad(
   const tokens = await issuePassports(installation, passports);
   const { gateId, request } = await benchGate(installation);
   const url = `${installation.sidecarOrigin}/v1/gates/${gateId}/check`;
-  const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
+  const headers = headersOf(installation);
   const variety: readonly Sent[] = tokens.map((passport) => ({
     ...{ url, headers, body: JSON.stringify({ passport, request }) },
   }));

@@ -1,18 +1,17 @@
 import { join } from 'node:path';
 import { must } from '../../shared/errors/assert.ts';
-import { diverseRequest } from '../harness/bodies.ts';
 import { contest } from '../harness/contest.ts';
 import { mustPermit } from '../harness/contestant.ts';
 import { measuredCore } from '../harness/cores.ts';
 import type { Installation } from '../harness/installation.ts';
 import { issuePassports } from '../harness/passports.ts';
 import { peer, start } from '../harness/programs.ts';
-import type { Sent } from '../harness/raw-requests.ts';
+import { diverseRequest, type Sent } from '../harness/requests.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { targets } from '../harness/targets.ts';
+import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import type { Load } from '../harness/wrk.ts';
-import { allShipped, benchGate } from './warm.ts';
 
 const passports = 1_000;
 const gates = 50;
@@ -26,7 +25,7 @@ export async function diverseTraffic(installation: Installation): Promise<{
   const gateIds: string[] = [];
   for (let i = 0; i < gates; i += 1) gateIds.push((await benchGate(installation, `bench-${i}`)).gateId);
   const tokens = await issuePassports(installation, passports);
-  const headers = { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' };
+  const headers = headersOf(installation);
   const sentTo = (origin: string, gate: string, body: object): Sent => ({
     ...{ url: `${origin}/v1/gates/${gate}/check`, headers, body: JSON.stringify(body) },
   });

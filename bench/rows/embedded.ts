@@ -9,8 +9,8 @@ import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { drive, type Load, lackOfWrk } from '../harness/wrk.ts';
-import { allShipped, benchGate } from './warm.ts';
+import { allShipped, benchGate, checkLoad } from '../harness/warm-load.ts';
+import { drive, lackOfWrk } from '../harness/wrk.ts';
 
 /** As many as wrk keeps connections. */
 const inFlight = 64;
@@ -130,12 +130,9 @@ export async function embeddedSide(
 
 async function servedSide(asked: Asked): Promise<Side> {
   const { installation, folder, gateId, passport, request } = asked;
-  const load: Load = {
-    url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
-    headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ passport, request }),
-    scriptPath: join(folder, 'single.lua'),
-  };
+  const load = checkLoad(installation, {
+    ...{ gateId, body: { passport, request }, scriptPath: join(folder, 'single.lua') },
+  });
   const { name } = lines[1];
   await mustPermit({ name, load });
   return chargedSide({

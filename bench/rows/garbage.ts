@@ -5,12 +5,12 @@ import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
 import { disturbanceOf, type Offered, offer, warmSeconds } from '../harness/open-load.ts';
 import { onlyPermits } from '../harness/permits.ts';
-import type { Sent } from '../harness/raw-requests.ts';
+import type { Sent } from '../harness/requests.ts';
 import { interleaved, ratios, type Side, summary } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
+import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { connectionsUsual, drive, lackOfWrk } from '../harness/wrk.ts';
-import { allShipped, benchGate } from './warm.ts';
 
 /** Twice as much is what the generator can send, and with the garbage nearly all that one core can answer. */
 const shareOfPeak = 0.3;
@@ -33,7 +33,7 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
     const { gateId, passport, request } = await benchGate(installation);
     const asking = (token: string): Sent => ({
       url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
-      headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
+      headers: headersOf(installation),
       body: JSON.stringify({ passport: token, request }),
     });
     const good = asking(passport);

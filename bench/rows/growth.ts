@@ -1,18 +1,17 @@
 import { join } from 'node:path';
 import { must } from '../../shared/errors/assert.ts';
-import { requestOfBytes } from '../harness/bodies.ts';
 import { chargedSide } from '../harness/charged-side.ts';
 import { type Contender, type Contest, contest, type Scene } from '../harness/contest.ts';
-import { addGates, seededGateId } from '../harness/gates.ts';
 import type { ControlPlane, Installation } from '../harness/installation.ts';
+import { addGates, seededGateId } from '../harness/market-and-gates.ts';
 import { mebibytes, memoryOf } from '../harness/memory.ts';
 import { addRevocations, issuePassports } from '../harness/passports.ts';
-import type { Sent } from '../harness/raw-requests.ts';
+import { requestOfBytes, type Sent } from '../harness/requests.ts';
 import type { Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
+import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { drive, type Load } from '../harness/wrk.ts';
-import { allShipped, benchGate } from './warm.ts';
 
 /** What a million revocations may add to the memory of a sidecar (contract §11). */
 const revocationBytesMax = 64 * 1024 ** 2;
@@ -51,7 +50,7 @@ async function stageIn(scene: Scene, seed?: (controlPlane: ControlPlane) => Prom
 
 const sent = ({ installation }: Stage, gateId: string, body: object, below = ''): Sent => ({
   url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check${below}`,
-  headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
+  headers: headersOf(installation),
   body: JSON.stringify(body),
 });
 

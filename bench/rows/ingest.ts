@@ -16,9 +16,8 @@ import { BatchBuilder, type ShippingConnection } from '../../sidecar/attest/batc
 import { BlockWriter, frameBytesMax, frameRecords, SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { type AuditStage, setAuditStage } from '../harness/audit-stage.ts';
 import { bothCores, coreSeconds, measuredCore, otherCore } from '../harness/cores.ts';
-import { count } from '../harness/count.ts';
 import { describeDatabase, lackOf } from '../harness/database.ts';
-import { interleaved, type Side, summary } from '../harness/rounds.ts';
+import { count, interleaved, type Side, summary } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { targets } from '../harness/targets.ts';

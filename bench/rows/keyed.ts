@@ -10,6 +10,7 @@ import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
+import { headersOf } from '../harness/warm-load.ts';
 import { lackOfWrk, loadWith } from '../harness/wrk.ts';
 
 const clientCounts = [1, 10, 50, 200, 1_000] as const;
@@ -93,11 +94,6 @@ export async function keyedTarget(installation: Installation): Promise<Target> {
   const path = `/v1/gates/${gateId}/check`;
   return { url: `${installation.sidecarOrigin}${path}`, path, gateId, token: String(passport['jwt']) };
 }
-
-const headersOf = ({ apiKey }: Installation) => ({
-  Authorization: `Bearer ${apiKey}`,
-  'Content-Type': 'application/json',
-});
 
 export function keyedSide(
   installation: Installation,

@@ -4,7 +4,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../../shared/errors/assert.ts';
 import { absentShare } from '../harness/absences.ts';
 import { measuredCore } from '../harness/cores.ts';
-import { count } from '../harness/count.ts';
 import { type DatabaseKind, describeDatabase, lackOf } from '../harness/database.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { addedUp, percentileMs } from '../harness/histogram.ts';
@@ -13,11 +12,11 @@ import type { LatencyTable } from '../harness/latency-table.ts';
 import { mustPermitInTime, type Offered, offer } from '../harness/open-load.ts';
 import { onlyPermits } from '../harness/permits.ts';
 import { goFirst, onMeasuredCore, peer, start } from '../harness/programs.ts';
-import type { Sent } from '../harness/raw-requests.ts';
-import { summary } from '../harness/rounds.ts';
+import type { Sent } from '../harness/requests.ts';
+import { count, summary } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { connectionsUsual, drive, lackOfWrk } from '../harness/wrk.ts';
-import { allShipped, benchGate } from './warm.ts';
 
 const changesPerSecondUsual = 10;
 /** One that takes longer than others keeps none from being made in time, unless so many do. */
@@ -87,7 +86,7 @@ export async function latency({ isQuick, database, say }: BenchOptions): Promise
     const { gateId, passport, request } = await benchGate(installation);
     const sent: Sent = {
       url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
-      headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
+      headers: headersOf(installation),
       body: JSON.stringify({ passport, request }),
     };
     const scene: Scene = { installation, gateId, sent, folder, seconds, say };

@@ -6,8 +6,8 @@ import { type Installation, install } from '../harness/installation.ts';
 import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
+import { allShipped, headersOf } from '../harness/warm-load.ts';
 import { lackOfWrk } from '../harness/wrk.ts';
-import { allShipped } from './warm.ts';
 
 /** Large enough that the run does not reach them: what is measured is a PERMIT. */
 const requestsMax = 1_000_000_000;
@@ -87,7 +87,7 @@ async function prepare(installation: Installation, folder: string): Promise<[Con
     program: installation.sidecar,
     load: {
       url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
-      headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
+      headers: headersOf(installation),
       body: JSON.stringify({ passport: passport['jwt'], request }),
       scriptPath: join(folder, `${gateId}.lua`),
     },

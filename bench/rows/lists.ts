@@ -6,9 +6,9 @@ import {
 } from '../../control-plane/attestations/list-attestations.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { askNothing, atRate } from '../harness/at-rate.ts';
 import { type AuditStage, setAuditStage } from '../harness/audit-stage.ts';
 import { type LatencyTable, latencyLine } from '../harness/latency-table.ts';
+import { askNothing, atRate } from '../harness/open-load.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { targets } from '../harness/targets.ts';
 import { addUnsignedRecords } from '../harness/unsigned-records.ts';

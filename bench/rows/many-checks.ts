@@ -9,8 +9,8 @@ import { interleaved, type Side, summary } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { type TargetName, wantedOf } from '../harness/targets.ts';
+import { allShipped, benchGate, checkLoad } from '../harness/warm-load.ts';
 import { drive, type Load, lackOfWrk } from '../harness/wrk.ts';
-import { allShipped, benchGate } from './warm.ts';
 
 const batchChecks = 32;
 /** As many frames under way, on many connections and on one. */
@@ -112,13 +112,8 @@ const notes = [
 
 export async function prepareChecks(installation: Installation, folder: string): Promise<Asked> {
   const { gateId, passport, request } = await benchGate(installation);
-  const check = `${installation.sidecarOrigin}/v1/gates/${gateId}/check`;
-  const load: Asked['load'] = ({ name, below, body }) => ({
-    url: `${check}${below}`,
-    headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
-    scriptPath: join(folder, `${name}.lua`),
-  });
+  const load: Asked['load'] = ({ name, below, body }) =>
+    checkLoad(installation, { gateId, below, body, scriptPath: join(folder, `${name}.lua`) });
   const asked: Asked = { installation, gateId, passport, request, load };
   await mustPermit({ name: 'the sidecar', load: singleLoad(asked) });
   return asked;

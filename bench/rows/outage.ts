@@ -5,7 +5,7 @@ import type { Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { warmLoad } from './records.ts';
+import { warmLoad } from '../harness/warm-load.ts';
 
 /** P9: warm decisions at a gate without quotas while Redis, control plane and database are down. */
 export async function outage(options: BenchOptions): Promise<Table> {

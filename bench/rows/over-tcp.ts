@@ -4,11 +4,11 @@ import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { balancerOf } from '../harness/balancer.ts';
+import { measuredCommit } from '../harness/builds.ts';
 import { describeDatabase, lackOfDebian, startDebianDatabase } from '../harness/database.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { program, ready } from '../harness/installation.ts';
 import { freePort, type Program, start } from '../harness/programs.ts';
-import { measuredCommit } from '../harness/project.ts';
 
 export const overTcpHelp = `npm run bench -- tcp [--quick] [--dist <folder>] [--help]
 

@@ -10,7 +10,7 @@ import { issuePassports } from '../harness/passports.ts';
 import { findProgram, freePort, type Program, start } from '../harness/programs.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { targets } from '../harness/targets.ts';
-import { benchGate } from './warm.ts';
+import { benchGate } from '../harness/warm-load.ts';
 
 const sidecars = 4;
 /** A sidecar that has not blocked by then has missed the revocation. */

@@ -1,18 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { projectRoot } from '../harness/builds.ts';
 import { chargedSide } from '../harness/charged-side.ts';
 import { measuredCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
 import { findProgram, freePort, type Program, start } from '../harness/programs.ts';
-import { projectRoot } from '../harness/project.ts';
 import { interleaved } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
+import { allShipped } from '../harness/warm-load.ts';
 import { drive, type Load } from '../harness/wrk.ts';
-import { allShipped } from './warm.ts';
 
 interface Contestant {
   readonly name: string;

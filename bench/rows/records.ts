@@ -1,12 +1,10 @@
-import { join } from 'node:path';
-import { contest, type Scene } from '../harness/contest.ts';
-import type { Contestant } from '../harness/contestant.ts';
+import { contest } from '../harness/contest.ts';
 import type { Installation } from '../harness/installation.ts';
 import { peer } from '../harness/programs.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { allShipped, benchGate } from './warm.ts';
+import { warmLoad } from '../harness/warm-load.ts';
 
 /** P7: what the record of each decision costs. */
 export const records = (options: BenchOptions): Promise<Table> =>
@@ -48,25 +46,6 @@ export const records = (options: BenchOptions): Promise<Table> =>
       };
     },
   );
-
-/** The request of row `warm` at a gate of this installation. */
-export async function warmLoad(
-  { folder }: Pick<Scene, 'folder'>,
-  installation: Installation,
-  name: string,
-): Promise<Pick<Contestant, 'program' | 'load'> & { readonly shipped: () => Promise<void> }> {
-  const { gateId, passport, request } = await benchGate(installation);
-  return {
-    program: installation.sidecar,
-    load: {
-      url: `${installation.sidecarOrigin}/v1/gates/${gateId}/check`,
-      headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ passport, request }),
-      scriptPath: join(folder, `${name}.lua`),
-    },
-    shipped: () => allShipped(installation, [gateId]),
-  };
-}
 
 async function mustShipNothing(installation: Installation): Promise<void> {
   const shipped = await installation.sidecarMetric('agent_trust_sidecar_spool_shipped_records_total');

@@ -4,7 +4,7 @@ import { addRevocations } from '../harness/passports.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { warmLoad } from './records.ts';
+import { warmLoad } from '../harness/warm-load.ts';
 
 const revokedPassports = 1_000_000;
 /** For a look. */

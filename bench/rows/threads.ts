@@ -6,8 +6,8 @@ import type { Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
+import { warmLoad } from '../harness/warm-load.ts';
 import { connectionsUsual, drive, type Load } from '../harness/wrk.ts';
-import { warmLoad } from './records.ts';
 
 const bothCores = '0,1';
 const warmSecondsOfThread = 3;

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, type Contestant, mustPermit, mustStillPermit, sideOf } from '../harness/contestant.ts';
 import { measuredCore, otherCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
@@ -9,24 +8,18 @@ import { interleaved } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
+import {
+  allShipped,
+  benchGate,
+  domain,
+  headersOf,
+  perTransactionUsd,
+  request,
+} from '../harness/warm-load.ts';
 import { type Load, lackOfWrk } from '../harness/wrk.ts';
 import { startCerbos } from '../peers/cerbos.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
 import { peerPackage } from '../peers/peer-packages.ts';
-
-/**
- * The gate of the measurement: permission, domain and a limit per transaction, all of them reached by the
- * request.
- */
-const domain = 'api.example.com';
-const perTransactionUsd = 500;
-const request = {
-  permission_key: 'orders:create',
-  amount: 12.5,
-  currency: 'USD',
-  domain,
-  order: { sku: 'A-1027', quantity: 3, note: 'leave at the door' },
-};
 
 /** P1 to P4: warm decisions per second beside other servers, one core each. */
 export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
@@ -86,7 +79,7 @@ async function prepare(
   const path = `/v1/gates/${gateId}/check`;
   const loadOf = (origin: string, name: string): Load => ({
     url: `${origin}${path}`,
-    headers: { Authorization: `Bearer ${installation.apiKey}`, 'Content-Type': 'application/json' },
+    headers: headersOf(installation),
     body: JSON.stringify({ passport, request }),
     scriptPath: join(folder, `${name}.lua`),
   });
@@ -126,23 +119,6 @@ async function attempt(
   } catch (error) {
     return { side, reason: `it failed: ${(error as Error).message}`, isFailure: true };
   }
-}
-
-/** The gate, a passport for it, and the request that it permits. */
-export async function benchGate(
-  installation: Installation,
-  agentId = 'bench-agent',
-): Promise<{ readonly gateId: string; readonly passport: string; readonly request: object }> {
-  const gate = await installation.api('POST', '/gates', {
-    name: 'bench',
-    trust_level: 'L1',
-    constraints: { allowed_domains: [domain], spend_limits: { per_transaction_usd: perTransactionUsd } },
-  });
-  const passport = await installation.api('POST', '/passports', {
-    agent_id: agentId,
-    permissions: ['orders:create'],
-  });
-  return { gateId: String(gate['gate_id']), passport: String(passport['jwt']), request };
 }
 
 type LoadOf = (origin: string, name: string) => Load;
@@ -249,40 +225,4 @@ async function passportKeys(installation: Installation): Promise<string> {
   return JSON.stringify({
     keys: ofPassports.map(({ kty, crv, x, kid }) => ({ kty, crv, x, kid, alg: 'EdDSA', use: 'sig' })),
   });
-}
-
-const shippedMsMax = 180_000;
-
-/**
- * Until the control plane has counted every decision that the sidecar has made, and `others` that another
- * program has made, at these gates.
- */
-export const allShipped = (
-  installation: Installation,
-  gateIds: readonly string[],
-  others = 0,
-): Promise<void> => installation.withAllCores(() => untilShipped(installation, gateIds, others));
-
-async function untilShipped(
-  installation: Installation,
-  gateIds: readonly string[],
-  others: number,
-): Promise<void> {
-  const deadline = performance.now() + shippedMsMax;
-  // Asked of the sidecar, because each question to the control plane takes from what is waited for; and not
-  // of its metrics, because it is charged for its answers, and those cost it 2 to 5 ms of the processor each.
-  while (performance.now() < deadline && (await installation.sidecarWaitingBytes()) > 0) await pause(500);
-  for (;;) {
-    let taken = 0;
-    for (const gateId of gateIds) {
-      const { stats } = await installation.api('GET', `/gates/${gateId}`);
-      taken += (stats as { readonly total_requests: number }).total_requests;
-    }
-    // Each time anew: requests that wrk has left behind unanswered may have been decided only now.
-    const decided = others + (await installation.sidecarMetric('agent_trust_sidecar_decisions_total'));
-    if (taken === decided) return;
-    if (performance.now() > deadline)
-      throw new Error(`${decided - taken} of ${decided} records are still not shipped`);
-    await pause(100);
-  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compare, comparedLine } from '../../bench/compare.ts';
-import { commitOf } from '../../bench/harness/build-of-ref.ts';
+import { commitOf } from '../../bench/harness/builds.ts';
 
 const figure = (perCpuSecond: number) => ({ perCpuSecond, perSecond: 1, coresBusy: 1, sharedReadNs: 10 });
 

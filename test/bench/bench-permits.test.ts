@@ -4,8 +4,8 @@ import { type Contender, contest, type Scene } from '../../bench/harness/contest
 import { measuredCore } from '../../bench/harness/cores.ts';
 import { mustPermitInTime, offer } from '../../bench/harness/open-load.ts';
 import { type Program, start } from '../../bench/harness/programs.ts';
-import type { Sent } from '../../bench/harness/raw-requests.ts';
-import { warmLoad } from '../../bench/rows/records.ts';
+import type { Sent } from '../../bench/harness/requests.ts';
+import { warmLoad } from '../../bench/harness/warm-load.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { findDebianProgram } from '../support/debian-program.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

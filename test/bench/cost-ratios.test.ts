@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { rawRequests } from '../../bench/harness/raw-requests.ts';
+import { rawRequests } from '../../bench/harness/requests.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { cpuMsOf } from '../support/cpu-time.ts';

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addGates } from '../../bench/harness/gates.ts';
+import { addGates } from '../../bench/harness/market-and-gates.ts';
 import { addUnsignedRecords } from '../../bench/harness/unsigned-records.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { hourMs } from '../../shared/model/time.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CoreWaits } from '../../../bench/harness/core-waits.ts';
+import { CoreWaits } from '../../../bench/harness/absences.ts';
 
 /** Of a thread that waits as long as told between one look and the next one. */
 function sumOf(waitsMs: readonly number[], everyMs: number): number {

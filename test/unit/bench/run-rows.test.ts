@@ -29,7 +29,7 @@ function observed(): Observed {
     isQuick: true,
     database: 'embedded',
     say: (line: string) => void said.push(line),
-    write: ({ row }: Measured) => void written.push(row),
+    write: (row: string) => void written.push(row),
     endPrograms: () => {
       options.ended += 1;
     },
@@ -86,7 +86,7 @@ test('reads from the shared cache before and after a row of waiting times, and j
   const tables: Measured[] = [];
   const { verdicts } = await runRows([rowOf('waiting', 'P15', async () => waiting)], {
     ...observed(),
-    write: (table) => void tables.push(table),
+    write: (_, measured) => void tables.push(...measured),
     sharedReadNs: () => reads.shift() ?? Number.NaN,
   });
   expect(tables).toEqual([{ ...waiting, sharedReadNs: { before: 20, after: 160 } }]);
