@@ -6,8 +6,8 @@ import type { DatabaseKind } from './harness/database.ts';
 import { newFolder, removeFolder } from './harness/folders.ts';
 import { type Installation, install } from './harness/installation.ts';
 import type { Side } from './harness/rounds.ts';
-import { allShipped, benchGate, warmLoad } from './harness/warm-load.ts';
-import type { Load } from './harness/wrk.ts';
+import { allShipped, benchGate, checkLoad, warmLoad } from './harness/warm-load.ts';
+import { drive, type Load } from './harness/wrk.ts';
 import { coldLoad } from './rows/cold.ts';
 import { diverseTraffic } from './rows/diverse.ts';
 import { type Asked as EmbeddedAsked, embeddedSide, startService } from './rows/embedded.ts';
@@ -92,6 +92,14 @@ export const compareRows: readonly CompareRow[] = [
     prepare: keyedPrepared,
   },
   {
+    name: 'check',
+    describe: 'requests to the control plane itself, by the processor time of it and of its database',
+    unit: 'PERMITs',
+    secondsEach: 3,
+    hasDatabase: true,
+    prepare: checkPrepared,
+  },
+  {
     name: 'ingest',
     describe: 'records committed, by the processor time of control plane and database',
     unit: 'records',
@@ -165,12 +173,46 @@ async function manySide(
 
 async function inProcessSide({ build, installation, folder, atEnd }: Scene): Promise<Side> {
   const asked: EmbeddedAsked = { installation, folder, ...(await benchGate(installation)), decided: 0 };
-  const service = await startService(asked, build.bench);
+  const service = await startService(asked, build.embedded);
   atEnd(() => service.stop());
   return embeddedSide(asked, service, build.name);
 }
 
-async function keyedPrepared({ name, command }: Build, database: DatabaseKind): Promise<Prepared> {
+function keyedPrepared(build: Build, database: DatabaseKind): Promise<Prepared> {
+  return withControlPlane(build, database, async (installation, folder) => {
+    const target = await keyedTarget(installation);
+    return keyedSide(installation, target, { name: build.name, clients: measuredClients, folder });
+  });
+}
+
+const checkClients = 50;
+
+function checkPrepared(build: Build, database: DatabaseKind): Promise<Prepared> {
+  return withControlPlane(build, database, async (installation, folder) => {
+    const { gateId, passport, request } = await benchGate(installation);
+    const controlPlane = { sidecarOrigin: installation.controlPlaneOrigin, apiKey: installation.apiKey };
+    const scriptPath = join(folder, 'check.lua');
+    const load: Load = {
+      ...checkLoad(controlPlane, { gateId, body: { passport, request }, scriptPath }),
+      ...{ connections: checkClients, permitsEach: 1 },
+    };
+    return {
+      name: build.name,
+      measure: async (seconds) => {
+        const cpuBefore = installation.controlPlaneCpuSeconds();
+        const { done, seconds: tookS } = await drive(load, seconds);
+        const cpu = installation.controlPlaneCpuSeconds() - cpuBefore;
+        return { perSecond: done / tookS, perCpuSecond: done / cpu, coresBusy: cpu / tookS };
+      },
+    };
+  });
+}
+
+async function withControlPlane(
+  { command }: Pick<Build, 'command'>,
+  database: DatabaseKind,
+  sideIn: (installation: Installation, folder: string) => Promise<Side>,
+): Promise<Prepared> {
   const folder = newFolder('compare');
   const installation = await install({ measured: 'control-plane', command, database });
   const stop = async () => {
@@ -178,8 +220,7 @@ async function keyedPrepared({ name, command }: Build, database: DatabaseKind): 
     removeFolder(folder);
   };
   try {
-    const target = await keyedTarget(installation);
-    return { side: keyedSide(installation, target, { name, clients: measuredClients, folder }), stop };
+    return { side: await sideIn(installation, folder), stop };
   } catch (error) {
     await stop();
     throw error;

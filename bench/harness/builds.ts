@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { newFolder, removeFolder } from './folders.ts';
@@ -31,13 +32,13 @@ export function measuredCommit(): string {
   }
 }
 
-/** A build of this project: where its command and its compiled bench lie. */
+/** A build of this project, and what users start of it. */
 export interface Build {
   readonly name: string;
   /** Path of `agent-trust`. */
   readonly command: string;
-  /** Folder of the compiled bench; null for the build that runs now. */
-  readonly bench: string | null;
+  /** Path of what `agent-trust/embedded` is in it. */
+  readonly embedded: string;
 }
 
 export interface BuiltRef {
@@ -77,14 +78,13 @@ export function buildOf(commit: string, say: (line: string) => void): BuiltRef {
     remove();
     throw error;
   }
-  const dist = join(root, 'dist');
-  const build: Build = {
-    name: shortened(commit),
-    command: join(dist, 'deploy', 'agent-trust.js'),
-    bench: join(dist, 'bench'),
-  };
-  return { build, remove };
+  const command = join(root, 'dist', 'deploy', 'agent-trust.js');
+  return { build: { name: shortened(commit), command, embedded: embeddedOf(root) }, remove };
 }
+
+/** What a service imports as `agent-trust/embedded`, of the project built in this folder. */
+export const embeddedOf = (root: string): string =>
+  createRequire(join(root, 'package.json')).resolve('agent-trust/embedded');
 
 const shortened = (commit: string): string => commit.slice(0, 10);
 

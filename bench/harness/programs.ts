@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { measuredCore, otherCore } from './cores.ts';
 import type { Decisions } from './permits.ts';
@@ -35,12 +34,8 @@ export function endPrograms(): void {
   for (const child of running) child.kill('SIGKILL');
 }
 
-/**
- * A script of this folder as it runs now: compiled, or from source under tsx. `bench`: the folder of another
- * build, compiled.
- */
-export function peer(name: string, bench: string | null = null): readonly string[] {
-  if (bench !== null) return [process.execPath, join(bench, 'peers', `${name}.js`)];
+/** A script of the folder `peers` as it runs now: compiled, or from source under tsx. */
+export function peer(name: string): readonly string[] {
   const isSource = import.meta.url.endsWith('.ts');
   const path = fileURLToPath(new URL(`../peers/${name}.${isSource ? 'ts' : 'js'}`, import.meta.url));
   return [process.execPath, ...(isSource ? ['--import', 'tsx'] : []), path];

@@ -124,16 +124,18 @@ export function summary(figures: readonly number[]): Summary {
 export const ratios = (ours: readonly number[], theirs: readonly number[]): number[] =>
   ours.map((figure, round) => figure / (theirs[round] ?? Number.NaN));
 
+export interface MedianInterval {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+}
+
 /**
  * The median, and the interval in which that of endless rounds lies with a probability of at least 95 %,
  * whatever their distribution is: between two of the figures, by the binomial distribution of how many lie
  * below it. With five figures or fewer it is their whole range, and the probability is lower.
  */
-export function medianInterval(figures: readonly number[]): {
-  readonly median: number;
-  readonly low: number;
-  readonly high: number;
-} {
+export function medianInterval(figures: readonly number[]): MedianInterval {
   const sorted = figures.toSorted((a, b) => a - b);
   const outside = outsideEachEnd(sorted.length);
   return {

@@ -41,9 +41,9 @@ export const headersOf = ({ apiKey }: Pick<Installation, 'apiKey'>): Readonly<Re
   'Content-Type': 'application/json',
 });
 
-/** Asks the sidecar of this installation with this body; `below`: what follows the address of the check. */
+/** Asks the sidecar with this body; `below`: what follows the address of the check. */
 export const checkLoad = (
-  installation: Pick<Installation, 'sidecarOrigin' | 'apiKey'>,
+  { sidecarOrigin, apiKey }: Pick<Installation, 'sidecarOrigin' | 'apiKey'>,
   of: {
     readonly gateId: string;
     readonly body: object;
@@ -51,8 +51,8 @@ export const checkLoad = (
     readonly below?: string;
   },
 ): Load => ({
-  url: `${installation.sidecarOrigin}/v1/gates/${of.gateId}/check${of.below ?? ''}`,
-  headers: headersOf(installation),
+  url: `${sidecarOrigin}/v1/gates/${of.gateId}/check${of.below ?? ''}`,
+  headers: headersOf({ apiKey }),
   body: JSON.stringify(of.body),
   scriptPath: of.scriptPath,
 });

@@ -53,7 +53,7 @@ export async function drive(load: Load, seconds: number): Promise<Driven> {
   if (load.variety !== undefined) writeFileSync(`${load.scriptPath}.requests`, rawRequests(load.variety));
   const { stdout } = await run('taskset', [
     ...['-c', load.cores ?? String(otherCore), ...(load.goesFirst === true ? ['nice', '-n', '-15'] : [])],
-    ...['wrk', '--threads', '1', '--duration', `${seconds}s`],
+    ...['wrk', '--threads', '1', '--timeout', '5s', '--duration', `${seconds}s`],
     ...['--connections', String(load.connections ?? connectionsUsual)],
     ...['--script', load.scriptPath, load.url],
   ]);

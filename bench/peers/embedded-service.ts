@@ -1,16 +1,18 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { startEmbedded } from '../../sidecar/embedded/start-embedded.ts';
 
 /**
- * A service with the decisions in its own process. `GET /run?seconds=S` asks for decisions with IN_FLIGHT
- * calls under way, a closed loop, and answers `{ decisions, seconds }`; 500 where one was no PERMIT.
- * `/metrics` is that of a sidecar.
+ * A service with the decisions in its own process. EMBEDDED: the `agent-trust/embedded` of any build.
+ * `GET /run?seconds=S` asks for decisions with IN_FLIGHT calls under way, a closed loop, and answers
+ * `{ decisions, seconds }`; 500 where one was no PERMIT. `/metrics` is that of a sidecar.
  */
-const { CONTROL_PLANE_URL = '', SIDECAR_API_KEY = '', DATA_DIR = '' } = process.env;
+const { EMBEDDED = '', CONTROL_PLANE_URL = '', SIDECAR_API_KEY = '', DATA_DIR = '' } = process.env;
 const { GATE_ID = '', PASSPORT = '', REQUEST = '', IN_FLIGHT = '' } = process.env;
 const request = JSON.parse(REQUEST);
 
+type Embedded = typeof import('../../sidecar/embedded/start-embedded.ts');
+
+const { startEmbedded } = (await import(EMBEDDED)) as Embedded;
 const trust = await startEmbedded({
   controlPlaneUrl: CONTROL_PLANE_URL,
   apiKey: SIDECAR_API_KEY,

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { embeddedOf, projectRoot } from '../harness/builds.ts';
 import { chargedSide, type Driven } from '../harness/charged-side.ts';
 import { mustPermit } from '../harness/contestant.ts';
 import { measuredCore } from '../harness/cores.ts';
@@ -84,10 +86,10 @@ export interface Asked {
   decided: number;
 }
 
-/** `bench`: the compiled folder of another build, whose service it is. */
+/** `embedded`: what the service imports as `agent-trust/embedded`. */
 export async function startService(
   { installation, folder, ...asked }: Asked,
-  bench: string | null = null,
+  embedded = embeddedOf(projectRoot),
 ): Promise<Program> {
   const { key } = await installation.api('POST', '/api-keys', {
     name: 'embedded',
@@ -95,8 +97,9 @@ export async function startService(
   });
   return start({
     core: measuredCore,
-    command: peer('embedded-service', bench),
+    command: peer('embedded-service'),
     environment: {
+      EMBEDDED: pathToFileURL(embedded).href,
       CONTROL_PLANE_URL: installation.controlPlaneOrigin,
       SIDECAR_API_KEY: String(key),
       DATA_DIR: join(folder, 'service'),
