@@ -1,11 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { rawRequests } from '../../bench/harness/requests.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { cpuMsOf } from '../support/cpu-time.ts';
+import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { processCpuMs } from '../support/process-cpu.ts';
@@ -16,29 +18,34 @@ import { until, untilAnswer } from '../support/until.ts';
 
 /*
  * Keeps three ratios of bench/README.md from sliding unnoticed. Nothing here is timed: it compares the
- * processor time of programs that do their work in turns in the same seconds, so that a busy machine slows
- * both sides alike. On two cores that 17 other programs want, ten runs gave 0.26 to 0.49, 0.66 and more, and
- * 2.6 to 6.0; the bounds leave room for noise, and a program that takes three times as long does not reach
- * them.
+ * processor time of programs that work in turns in the same seconds. Turns are long and end when their
+ * records are committed. Other programs can only add to a turn, so the least turn of a server counts: in
+ * eight runs beside 10 to 19 other programs on two cores that gave 0.36 to 0.44 and 0.61 to 0.73, where
+ * medians gave 0.32 to 0.41 and 0.51 to 0.70. Ingest has less to compare with, and the median of its rounds
+ * counts: 1.6 to 2.3. Each bound is reached where a decision or a record takes half as much again.
  */
 
 const rounds = 9;
-const requestsEach = 1_500;
-const warmUpRequests = 5_000;
+const requestsEach = 4_000;
+const warmUpRequests = 8_000;
 
 interface Server {
   readonly name: 'sidecar' | 'sidecar without records' | 'bare server';
   readonly program: Program;
   readonly port: number;
   readonly request: Buffer;
+  /** Its address where it keeps records: a turn lasts until they are committed. */
+  readonly shipsFrom: string | null;
+  /** One turn after the other: milliseconds of a processor for each request. */
   readonly cpuMsEach: number[];
 }
 
 let database: Awaited<ReturnType<typeof testDatabase>>;
 let world: Installation;
 let servers: readonly Server[];
-/** Of the control plane, for each record that it has committed. */
-let ingestCpuMsEach: number;
+/** Turn after turn: of the control plane for each record, and of one signature. */
+const ingestCpuMsEach: number[] = [];
+const signatureCpuMsEach: number[] = [];
 
 beforeAll(async () => {
   const programs = await compiledPrograms();
@@ -76,9 +83,12 @@ beforeAll(async () => {
   const barePort = Number(/^port (\d+)$/m.exec(bare.output())?.[1]);
   const side = ({ origin, program }: Running) => ({ program, port: Number(new URL(origin).port), origin });
   servers = [
-    { name: 'sidecar', ...side(sidecar) },
-    { name: 'sidecar without records', ...side(unrecorded) },
-    { name: 'bare server', program: bare, port: barePort, origin: `http://127.0.0.1:${barePort}` },
+    { name: 'sidecar', ...side(sidecar), shipsFrom: sidecar.origin },
+    { name: 'sidecar without records', ...side(unrecorded), shipsFrom: null },
+    {
+      ...{ name: 'bare server', program: bare, port: barePort, origin: `http://127.0.0.1:${barePort}` },
+      shipsFrom: null,
+    },
   ].map(({ origin, ...one }) => ({ ...one, request: requestTo(origin), cpuMsEach: [] }) as Server);
   await measure(gateId, controlPlane.program);
 });
@@ -89,29 +99,51 @@ afterAll(async () => {
 });
 
 async function measure(gateId: string, controlPlane: Program): Promise<void> {
-  for (const server of servers) await send(server, warmUpRequests);
-  const recordsBefore = await recordsOf(gateId);
-  const ingestBeforeMs = processCpuMs(controlPlane.pid);
+  for (const server of servers) await turn(server, warmUpRequests);
   for (let round = 0; round < rounds; round += 1) {
     for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
-      const beforeMs = processCpuMs(server.program.pid);
-      await send(server, requestsEach);
-      server.cpuMsEach.push((processCpuMs(server.program.pid) - beforeMs) / requestsEach);
+      const ingestBeforeMs = processCpuMs(controlPlane.pid);
+      server.cpuMsEach.push((await turn(server, requestsEach)) / requestsEach);
+      if (server.shipsFrom !== null)
+        ingestCpuMsEach.push((processCpuMs(controlPlane.pid) - ingestBeforeMs) / requestsEach);
     }
+    signatureCpuMsEach.push(signatureCpuMs());
   }
-  // The first of its requests asked whether the gate is there.
+  // The first request asked whether the gate is there.
   const made = 1 + warmUpRequests + rounds * requestsEach;
   await until(async () => (await recordsOf(gateId)) === made, { what: 'all records in the database' });
-  ingestCpuMsEach = (processCpuMs(controlPlane.pid) - ingestBeforeMs) / (made - recordsBefore);
 }
 
-const send = ({ port, request }: Server, times: number) =>
-  repeatRequest(port, { request, times, expected: '"decision":"PERMIT"' });
+/** Returns the milliseconds of a processor that the requests took, the shipping of their records included. */
+async function turn({ program, port, request, shipsFrom }: Server, times: number): Promise<number> {
+  const beforeMs = processCpuMs(program.pid);
+  await repeatRequest(port, { request, times, expected: '"decision":"PERMIT"' });
+  if (shipsFrom !== null) {
+    const hasShipped = async () => {
+      // Asked seldom: the sidecar is charged for its answers.
+      await pause(100);
+      const readiness = await call(`${shipsFrom}/readyz`);
+      return readiness.body.spool.bytes === 0;
+    };
+    await until(hasShipped, { what: 'the records at the control plane' });
+  }
+  return processCpuMs(program.pid) - beforeMs;
+}
 
 const recordsOf = async (gateId: string): Promise<number> =>
   (await world.api('GET', `/gates/${gateId}`)).body.stats.total_requests;
 
-/** The quietest of the rounds: what else runs on the machine can only add to it. */
+/** One signature and one hash, without which no record can be taken in. */
+const signer = chooseEd25519().signer(randomBytes(32));
+const message = randomBytes(100);
+function signatureCpuMs(): number {
+  const each = 200;
+  const work = () => {
+    for (let i = 0; i < each; i += 1) signer.sign(createHash('sha256').update(message).digest());
+  };
+  return cpuMsOf(work) / each;
+}
+
 const leastOf = (name: Server['name']): number =>
   Math.min(
     ...must(
@@ -120,37 +152,30 @@ const leastOf = (name: Server['name']): number =>
     ).cpuMsEach,
   );
 
-it('decides for less than seven times the processor time of a server that only parses the body', () => {
+const medianOf = (figures: readonly number[]): number =>
+  must(figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)], 'there were rounds');
+
+it('decides for less than 3.5 times the processor time of a server that only parses the body', () => {
   const ratio = leastOf('bare server') / leastOf('sidecar');
-  expect(ratio, `P2 by processor time; ${figures()}`).toBeGreaterThan(0.15);
+  expect(ratio, `P2 by processor time; ${figures()}`).toBeGreaterThan(0.285);
 });
 
-it('spends less than 60 % of its processor time on the records of its decisions', () => {
+it('spends less than half of its processor time on the records of its decisions', () => {
   const ratio = leastOf('sidecar without records') / leastOf('sidecar');
-  expect(ratio, `P7 by processor time; ${figures()}`).toBeGreaterThan(0.4);
+  expect(ratio, `P7 by processor time; ${figures()}`).toBeGreaterThan(0.5);
 });
 
-it('takes a record in for the processor time of a few signatures', () => {
-  const ratio = ingestCpuMsEach / signatureCpuMs();
-  expect(ratio, `P11 by processor time; ${figures()}`).toBeLessThan(10);
+it('takes a record in for the processor time of less than three signatures', () => {
+  const ratios = ingestCpuMsEach.map(
+    (each, round) => each / must(signatureCpuMsEach[round], 'each round has signatures'),
+  );
+  expect(medianOf(ratios), `P11 by processor time; ${figures()}`).toBeLessThan(2.75);
 });
-
-/** Of one signature and one hash, without which no record can be taken in. */
-function signatureCpuMs(): number {
-  const signer = chooseEd25519().signer(randomBytes(32));
-  const message = randomBytes(100);
-  const each = 200;
-  const work = () => {
-    for (let i = 0; i < each; i += 1) signer.sign(createHash('sha256').update(message).digest());
-  };
-  work();
-  return Math.min(...Array.from({ length: rounds }, () => cpuMsOf(work))) / each;
-}
 
 /** Of a failure: what was measured. */
 const figures = (): string =>
   [
     ...servers.map(({ name }) => `${name} ${(leastOf(name) * 1_000).toFixed(1)} us`),
-    `a record taken in ${(ingestCpuMsEach * 1_000).toFixed(1)} us`,
-    `a signature ${(signatureCpuMs() * 1_000).toFixed(1)} us`,
+    `a record taken in ${(medianOf(ingestCpuMsEach) * 1_000).toFixed(1)} us`,
+    `a signature ${(medianOf(signatureCpuMsEach) * 1_000).toFixed(1)} us`,
   ].join(', ');
