@@ -30,7 +30,8 @@ export function writePage(row: string, tables: readonly Measured[], isQuick: boo
     const table = isQuick ? { ...measured, notes: [quickRemark, ...measured.notes] } : measured;
     const isLatency = 'kind' in table;
     const section = isLatency ? latencyMarkdown(table) : markdown(table);
-    if (table.lines.length < chartLinesMin) return section;
+    const isUncharted = !isLatency && table.isUncharted === true;
+    if (isUncharted || table.lines.length < chartLinesMin) return section;
     writeFile(`${table.row}.svg`, isLatency ? latencyChart(table) : chart(table));
     return section.replace('\n', `\n\n![${table.title}](${table.row}.svg)\n`);
   });

@@ -11,7 +11,7 @@ export interface TableLine {
   readonly perSecond: Summary;
   readonly perCpuSecond: Summary;
   readonly coresBusy: Summary;
-  /** How long a read took that goes to the shared cache, before each of its rounds (shared-cache.ts). */
+  /** Of a read from the shared cache before each of its rounds (shared-cache.ts). */
   readonly sharedReadNs: Summary;
   /** Ours divided by this side, round by round; null for our own line. */
   readonly versus: Versus | null;
@@ -73,14 +73,16 @@ export interface Table {
   readonly skipped: readonly {
     readonly side: string;
     readonly reason: string;
-    /** It is here and does not work: the run ends with a failure. */
+    /** Installed but broken: the run fails. */
     readonly isFailure?: true;
   }[];
   /** What a reader must know to judge the figures. */
   readonly notes: readonly string[];
+  /** Its lines have no scale in common. */
+  readonly isUncharted?: true;
   /**
-   * Load comes at a fixed rate, or from so few clients that they wait for more than a core: a side which does
-   * not keep its core busy is not disturbed.
+   * Load comes at a fixed rate, or from so few clients that they wait for more than a core, or the quickest
+   * samples count alone: a side that does not keep its core busy is not disturbed.
    */
   readonly isLoadFixed?: true;
   /** Figures of targets that are not about the ratio of two sides. */
@@ -170,9 +172,8 @@ function targetCell(table: Table, line: TableLine): string {
 }
 
 /**
- * Why the ratio of this line says nothing; null where it counts. A side that did not have its core makes the
- * ratio too good for us. Where we did not have ours, it is too bad: a target that is met all the same is met.
- * Without room in the shared cache it is either, by how much memory the sides need.
+ * Why the ratio of this line is not judged; null: it is. It is too good where the other side lacked its core,
+ * and too bad where ours did, so a target met then is met. Without room in the shared cache it is either.
  */
 export function disturbanceOf({ lines, isLoadFixed }: Table, line: TableLine): string | null {
   const [ours = line] = lines;

@@ -88,7 +88,8 @@ const charCodes = Uint8Array.from(alphabet, (char) => char.charCodeAt(0));
 
 /**
  * Five bytes as eight characters of five bits each. Each decision makes two ids, and a text that grows by one
- * character at a time took a quarter microsecond and 300 bytes more for each (bench row `micro`).
+ * character at a time took a quarter microsecond and 300 bytes more for each (bench row `micro`:
+ * Random.newId).
  */
 function eightChars(bytes: Uint8Array, at: number): string {
   const middle = byte(bytes, at + 2);

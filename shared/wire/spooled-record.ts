@@ -24,7 +24,7 @@ export const renderRowHead = (
 ): string =>
   `"${id}","${requestHash}",${amountMicroUsd},${timestampMs},${took === undefined ? 'null' : `[${joined(took)}]`}`;
 
-/** As `join()`, which takes longer for the few leases of a request (bench row `micro`). */
+/** As `join()`, which takes longer for the few leases of a request (bench row `micro`: renderRowHead). */
 function joined(numbers: readonly number[]): string {
   let text = '';
   for (let i = 0; i < numbers.length; i++) text += i === 0 ? numbers[i] : `,${numbers[i]}`;

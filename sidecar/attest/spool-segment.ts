@@ -93,7 +93,7 @@ export class BlockWriter {
   #end = 0;
   /**
    * Rows of the block that are not written yet, with the commas before them: ASCII. One call that writes all
-   * of them is cheaper than a call for each (bench row `micro`).
+   * of them is cheaper than a call for each (bench row `micro`: rows of a turn, one write).
    */
   #rows = '';
   /** Blocks that were begun so far; the last one is being filled unless `#count` is 0. */
