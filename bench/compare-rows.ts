@@ -35,7 +35,7 @@ export interface CompareRow {
   readonly unit: string;
   /** Of one measurement; 0: it ends by itself. */
   readonly secondsEach: number;
-  /** By the processor time of a database too: `database` says of which. */
+  /** By the processor time of a database too, of the kind `database`. */
   readonly hasDatabase?: true;
   readonly prepare: (build: Build, database: DatabaseKind) => Promise<Prepared>;
 }

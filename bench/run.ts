@@ -1,6 +1,7 @@
 import { constants, cpus } from 'node:os';
 import { compare, compareHelp } from './compare.ts';
-import { keepAwake, measuredCore, otherCore } from './harness/cores.ts';
+import { keepAwake } from './harness/awake.ts';
+import { measuredCore, otherCore } from './harness/cores.ts';
 import { databaseOf } from './harness/database.ts';
 import { endPrograms, findProgram, leaveMeasuredCore } from './harness/programs.ts';
 import { writePage, writeSummary } from './harness/results.ts';

@@ -9,9 +9,9 @@ interface Absence {
 }
 
 /**
- * When a process that never sleeps was away: another program had its core, or it collected its garbage. It
- * looks at the clock before everything that it does, and was away between two looks that are too far apart.
- * How much it has to do at a time makes no difference, and neither does what it waits for.
+ * Absences of a process that never sleeps: another program had its core, or it collected garbage. It reads
+ * the clock before each step; a gap between two readings is an absence. Neither the amount of work nor
+ * waiting for answers makes a gap.
  */
 export class Absences {
   #lookedMs: number;
@@ -39,7 +39,7 @@ export class Absences {
   }
 }
 
-/** Of all requests, those that were due or under way while the generator was away. */
+/** Share of all requests that were due or under way during an absence. */
 export function absentShare(
   rounds: readonly { readonly times: readonly number[]; readonly watched: readonly number[] }[],
 ): number {
@@ -48,25 +48,25 @@ export function absentShare(
   return 1 - sum('watched') / sum('times');
 }
 
-/** A thread that is woken up waits for some microseconds each time; this is another program's doing. */
+/** Waking up takes some microseconds; a longer wait means another program on the core. */
 const waitMsMin = 0.1;
-/** A look costs some microseconds of the core of the one who looks. */
+/** A look costs the generator's core some microseconds. */
 const lookEveryMs = 0.2;
 
-/** How long a thread was ready to run and waited for its core, in waits that are more than a switch. */
+/** How long a thread was ready and waited for its core, switches not counted. */
 export class CoreWaits {
   sumMs = 0;
   readonly #read: () => number;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #waitedMs: number;
 
-  /** `read` tells how many milliseconds it has waited since it was started. */
+  /** `read` returns the milliseconds it has waited since it was started. */
   constructor(read: () => number) {
     this.#read = read;
     this.#waitedMs = read();
   }
 
-  /** To be called again and again: short waits are told from long ones by how often one looks. */
+  /** Call it often: the interval between calls is the resolution. */
   look(nowMs: number): void {
     if (nowMs - this.#lookedMs < lookEveryMs) return;
     this.#lookedMs = nowMs;
@@ -91,6 +91,6 @@ export function othersRanMsOf(pid: string): number {
 
 const schedstat = (pid: string, thread: string): string => `/proc/${pid}/task/${thread}/schedstat`;
 
-/** What Linux has of a thread (sched-stats.rst of its documentation), first and second: in nanoseconds. */
+/** Linux, sched-stats.rst: first and second field of a thread, in nanoseconds. */
 const ranMs = (line: string): number => Number(line.split(' ')[0]) / 1e6;
 const waitedMs = (line: string): number => Number(line.split(' ')[1]) / 1e6;

@@ -14,7 +14,7 @@ import { newFolder, removeFolder } from './folders.ts';
 import { program, ready } from './installation.ts';
 import { freePort, type Program, start } from './programs.ts';
 
-/** The database says nothing while it makes records by the hundred thousand. */
+/** The connection is silent while the database makes records by the hundred thousand. */
 const fillingMsMax = 600_000;
 
 /**

@@ -65,7 +65,7 @@ export const token: string = signPassportToken(
   { kid, signer },
 );
 
-/** Everything that has to be done with a token that nobody has seen; null: it is worth nothing. */
+/** The whole verification of a token never seen; null: it is invalid. */
 export function verifyUnknown(text: string): VerifiedPassport | null {
   const opened = openToken(text, keys);
   if (opened.kind === 'refused') return null;

@@ -3,8 +3,8 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Side } from './rounds.ts';
 
 /**
- * A function that is called as often as it can be, on this core. The time is taken once for so many calls,
- * because taking it costs as much as some of them.
+ * A function called in a loop on this core. The clock is read once per `callsPerSample` calls, because
+ * reading it costs as much as the shortest of them.
  */
 export const callsOf = (name: string, run: () => unknown, callsPerSample = 1_000): Side => ({
   name,
@@ -19,10 +19,10 @@ export const callsOf = (name: string, run: () => unknown, callsPerSample = 1_000
     await bench.run();
     const coresBusy = cpuMsSince(cpuBefore) / (performance.now() - before);
     const result = must(bench.tasks[0], 'a task was added').result;
-    // Looked at, so that the compiler leaves out no call.
+    // Used, so that the compiler drops no call.
     if (result.state !== 'completed' || lastResult === undefined)
       throw new Error(`${name} ended as ${result.state}`);
-    // By the quickest samples: the others tell of the neighbours.
+    // The quickest sample: slower ones measure the neighbours.
     const perSecond = (callsPerSample * 1_000) / result.latency.min;
     return { perSecond, perCpuSecond: perSecond, coresBusy };
   },

@@ -19,24 +19,23 @@ export interface ChargedWork {
   /** All that work for it on the measured core. */
   readonly programs: readonly Program[];
   readonly drive: (seconds: number) => Promise<Driven>;
-  /** Work that a measurement leaves behind, brought to its end; null where an answer is the end of it. */
+  /** Completes work left after a measurement; null: there is none. */
   readonly finish: (() => Promise<void>) | null;
-  /** Things that the generator may have asked for without an answer when it ends; default 64 requests. */
+  /** Decisions under way when the generator ends; default 64. */
   readonly underWayMax?: number;
 }
 
 /**
- * For each thing that was done: a warning now and then is less, a line in a log is more. A side that writes
- * one pays for what no other side does, and this process, which reads it, takes time from the generator.
+ * Per request: an occasional warning stays below, a line per request does not. No other side pays for a log,
+ * and this process, which reads it, takes time from the generator.
  */
 const writtenBytesEachMax = 10;
 /** About the 64 requests that the generator leaves unanswered at its end: Cerbos writes two lines each. */
 const writtenBytesAtEndMax = 64 * 4_096;
 
 /**
- * A side that is charged all processor time of its programs, what `finish` takes included: its figure can be
- * sustained. Throws where they write as much as a log of requests, and where a sidecar among them decides
- * anything but PERMIT.
+ * A side charged with all processor time of its programs, `finish` included: its figure can be sustained.
+ * Throws where they write a log of requests, and where a sidecar decides anything but PERMIT.
  */
 export function chargedSide({
   name,

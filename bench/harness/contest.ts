@@ -6,7 +6,7 @@ import type { BenchOptions } from './row.ts';
 import { type Table, tableLine } from './table.ts';
 import { lackOfWrk } from './wrk.ts';
 
-/** What the servers of a row are made with; everything is stopped when the row is over, also by a failure. */
+/** Makes the servers of a row; all stop when the row ends, also by a failure. */
 export interface Scene {
   /** For files. */
   readonly folder: string;
@@ -28,11 +28,11 @@ export interface Contest {
   readonly contenders: readonly Contender[];
   readonly skipped?: Table['skipped'];
   readonly notes?: readonly string[];
-  /** Notes about what the load has left behind. */
+  /** Notes written after the load. */
   readonly afterwards?: () => readonly string[];
 }
 
-/** Servers under the load of wrk, in turns, after a round for the compiler of Node that does not count. */
+/** Servers under the load of wrk, in turns, after an uncounted round in which Node compiles. */
 export async function contest(
   { isQuick, say }: BenchOptions,
   about: {

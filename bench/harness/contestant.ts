@@ -4,12 +4,12 @@ import type { Program } from './programs.ts';
 import type { Side } from './rounds.ts';
 import { drive, type Load, permitOf } from './wrk.ts';
 
-/** A server under load, with what the table says about it. */
+/** A server under load, and its words in the table. */
 export interface Contestant {
   readonly name: string;
   readonly program: Program;
   readonly load: Load;
-  /** Work that a measurement leaves behind, brought to its end; null where an answer is the end of it. */
+  /** Completes work left after a measurement; null: there is none. */
   readonly finish: (() => Promise<void>) | null;
   readonly does: string;
   readonly doesNot: string;
@@ -25,8 +25,8 @@ export interface Answer {
 const permitMsMax = 10_000;
 
 /**
- * A server that refuses is fast: what is measured must be a PERMIT. Waits for a program that is still
- * starting, or for a gate that is still on its way to the sidecar.
+ * Throws unless the answer is a PERMIT, because refusing is fast. Retries while the program starts or the
+ * gate is on its way to the sidecar.
  */
 export async function mustPermit(of: Pick<Contestant, 'name' | 'load'>): Promise<Answer> {
   const deadline = performance.now() + permitMsMax;
@@ -40,7 +40,7 @@ export async function mustPermit(of: Pick<Contestant, 'name' | 'load'>): Promise
   }
 }
 
-/** After the load: here the first answer counts. */
+/** As `mustPermit` without retries. */
 export async function mustStillPermit({ name, load }: Pick<Contestant, 'name' | 'load'>): Promise<Answer> {
   const { url, headers, body } = load.variety?.[0] ?? load;
   const answer = await fetch(url, { method: 'POST', headers, body });

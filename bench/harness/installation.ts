@@ -58,7 +58,7 @@ export interface ControlPlane {
   readonly apiKey: string;
   /** With which the signing keys in the database are sealed. */
   readonly masterKey: Uint8Array;
-  /** A connection to the database; whoever opens one ends it. */
+  /** A connection to the database; the caller ends it. */
   openDatabase(): Database;
   /** Calls `/v1`; throws for any answer but 2xx. */
   api(method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>>;
@@ -66,7 +66,7 @@ export interface ControlPlane {
 
 /** A machine that others use too takes many times as long as a quiet one. */
 const readyMsMax = 120_000;
-/** The database says nothing while it makes rows by the hundred thousand. */
+/** The connection is silent while the database makes rows by the hundred thousand. */
 const databaseSilenceMsMax = 600_000;
 
 /** Of the PostgreSQL that a control plane keeps in its folder: a socket there. */
@@ -249,7 +249,7 @@ interface Readiness {
   readonly spool: { readonly bytes: number };
 }
 
-/** What it says of itself, whether it is ready or not. */
+/** `GET /readyz`, whatever its status. */
 const readinessAt = async (origin: string): Promise<Readiness> =>
   (await (await fetch(`${origin}/readyz`)).json()) as Readiness;
 
@@ -273,7 +273,7 @@ export async function ready(origin: string, of: Program): Promise<void> {
     const answer = await fetch(`${origin}/readyz`).catch(() => null);
     if (answer?.ok === true) return;
     if (hasEnded || performance.now() > deadline) {
-      // Whatever it said last tells why.
+      // Throws with its last output, which has the cause.
       await of.find(/(?!)/);
     }
     await pause(50);

@@ -27,14 +27,11 @@ export interface LatencyTable {
   readonly row: string;
   readonly title: string;
   readonly lines: readonly LatencyLine[];
-  /**
-   * A question that asks for no work, asked in between: what the machine and its other programs add by
-   * themselves.
-   */
+  /** A request without work, sent in between: what the machine adds. */
   readonly floor?: LatencyLine;
   /** All times, for the chart; absent: it shows the lines. */
   readonly distributions?: readonly Distribution[];
-  /** How the database goes about the questions that matter. */
+  /** Query plans of the questions that matter. */
   readonly plans: readonly { readonly of: string; readonly text: string }[];
   readonly notes: readonly string[];
   /** Figures of targets that are not about the p99 of a line. */
@@ -60,10 +57,10 @@ export function latencyLine(
   };
 }
 
-/** Where answering nothing takes longer than this, other programs are measured and not this one. */
+/** Above this p99 of a request without work, other programs are measured. */
 const floorP99MsMax = 5;
 
-/** Why times that are too long say nothing; null where they count. Times that are short enough are. */
+/** Why times that are too long are not judged; null: they are. */
 export function disturbanceOfTimes({ floor, sharedReadNs }: LatencyTable): string | null {
   if (floor !== undefined && floor.p99Ms > floorP99MsMax) return 'an answer without work took as long';
   const hadRoom = sharedReadNs === undefined || !lacksRoom(longer(sharedReadNs));

@@ -3,8 +3,8 @@ import type { Database } from '../../control-plane/base/database.ts';
 export const seededGateId = (number: number): string => `gate_${String(number).padStart(26, '0')}`;
 
 /**
- * Adds gates of the operator past the API, which would take minutes for 100,000; a sidecar that starts
- * afterwards finds them. Returns their ids.
+ * Inserts gates of the operator, because the API would take minutes for 100,000. A sidecar started afterwards
+ * has them in its snapshot. Returns their ids.
  */
 export async function addGates(sql: Database, count: number): Promise<readonly string[]> {
   const constraints = {
@@ -29,16 +29,14 @@ const categories = 100;
 export const areaName = (index: number): string => `area${index}`;
 export const categoryName = (index: number): string => `category${index}`;
 
-/**
- * The index of an area or category for a number from [0, 1): how entries are spread, and how questions are.
- */
+/** Index of an area or category for a number from [0, 1), with the spread of entries and questions. */
 export const crowded = (chance: number, of: 'areas' | 'categories'): number =>
   Math.floor((of === 'areas' ? areas : categories) * chance ** 2);
 
 /**
- * Fills an empty database with so many entries, past the API, which would sign 100,000 catalogs one by one:
- * the signatures are made up, and everything that discovery reads is as publishing leaves it. Indexes are
- * dropped and made again, because that takes a tenth of the time.
+ * Fills an empty database with so many entries without the API, which would sign 100,000 catalogs one by one.
+ * The signatures are made up; all that discovery reads is as publishing leaves it. Indexes are dropped and
+ * made again, which takes a tenth of the time.
  */
 export async function fillMarket(sql: Database, entries: number): Promise<void> {
   const gates = Math.ceil(entries / entriesPerGate);

@@ -6,8 +6,8 @@ import { type TargetName, targets } from './targets.ts';
 const kibibyte = 1024;
 
 /**
- * Bytes of memory that a process has now, and has had at most since it began or since `forgetPeak` (proc(5),
- * VmRSS and VmHWM); 0 once it has ended.
+ * Bytes of memory of a process, now and at most since its start or `forgetPeak` (proc(5), VmRSS and VmHWM); 0
+ * once it has ended.
  */
 export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
   const path = `/proc/${pid}/status`;
@@ -17,7 +17,7 @@ export function memoryOf(pid: number): { readonly now: number; readonly peak: nu
   return { now: read('VmRSS'), peak: read('VmHWM') };
 }
 
-/** The peak is what it has now. */
+/** Resets the peak to the current figure. */
 export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
@@ -30,7 +30,7 @@ export interface MemoryTaken {
   readonly bytes: number;
 }
 
-/** A note on each step; the target, in MiB, is judged by the one that took most. */
+/** A note per step; the largest step is judged by the target, in MiB. */
 export function judgedMemory(
   target: TargetName,
   steps: readonly MemoryTaken[],

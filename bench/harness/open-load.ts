@@ -7,7 +7,7 @@ import { addedUp, percentileMs } from './histogram.ts';
 import { type Program, peer, start } from './programs.ts';
 import { rawRequests, type Sent } from './requests.ts';
 
-/** What a stream of requests came to. */
+/** Outcome of one stream of requests. */
 export interface Offered {
   /** Requests that should have been sent. */
   readonly due: number;
@@ -16,18 +16,15 @@ export interface Offered {
   readonly permittedInTime: number;
   /** Of all answers, from the moment the request was due. */
   readonly times: readonly number[];
-  /**
-   * Of the generator alone: how long after it was due a request was seen to be so. One that was seen may
-   * still wait for a connection.
-   */
+  /** Delay of the generator alone: from when a request was due to when the generator saw it. */
   readonly lateness: readonly number[];
-  /** Of the requests for which the generator was there from beginning to end (absences.ts). */
+  /** Times of requests without an absence of the generator (absences.ts). */
   readonly watched: readonly number[];
-  /** Of all answers, each less what the generator was away of its time: the least that it can have taken. */
+  /** Times of all answers, each less the generator's absences: a lower bound. */
   readonly lessAbsences: readonly number[];
-  /** Of the time, what the main thread of the server waited for its core (core-waits.ts). */
+  /** Share of the time in which the server's main thread waited for its core (absences.ts). */
   readonly serverWaitedShare: number;
-  /** The part of it for which its own other threads did not run, so that another program must have. */
+  /** The part of it in which no other thread of the server ran: another program did. */
   readonly serverDisturbedShare: number;
 }
 
@@ -38,9 +35,9 @@ interface Result {
   readonly othersRanMs: number;
 }
 
-/** Of the same load, before that which counts: the code of the generator is compiled then. */
+/** Warm-up with the same load, in which the generator's code is compiled. */
 export const warmSeconds = 1;
-/** A generator that is later than this with one in a hundred measures itself. */
+/** Above this p99 of its lateness, the generator measures itself. */
 const latenessP99MsMax = 2;
 
 /** Requests at fixed rates, each stream over 64 connections of its own (peers/open-load.ts). */
@@ -87,7 +84,7 @@ export function mustPermitInTime({
     throw new Error(`${due - permittedInTime} of ${due} requests got no PERMIT within a second`);
 }
 
-/** Why these say nothing about the server; null where they do. */
+/** Why the server is not judged by these; null: it is. */
 export function disturbanceOf(offered: readonly Offered[]): string | null {
   const lateMs = percentileMs(addedUp(offered.map(({ lateness }) => lateness)), 0.99);
   return lateMs > latenessP99MsMax
@@ -100,10 +97,7 @@ interface Arrivals {
   readonly perSecond: number;
 }
 
-/**
- * Starts one after the other at a fixed rate, however long they take, and times each from the moment it was
- * due.
- */
+/** Starts one item after the other at a fixed rate, and times each from the moment it was due. */
 export async function atRate<Item, Outcome extends object>(
   { origin, perSecond }: Arrivals,
   items: readonly Item[],
@@ -124,10 +118,7 @@ export async function atRate<Item, Outcome extends object>(
   }
 }
 
-/**
- * How long `GET /livez` takes, which asks for no work: what the machine and its other programs add to
- * everything else.
- */
+/** Times of `GET /livez`, which does no work: what the machine adds to every other request. */
 export async function askNothing(arrivals: Arrivals, requests: number): Promise<readonly number[]> {
   const answers = await atRate(arrivals, Array.from({ length: requests }), async (pool) => {
     const { body } = await pool.request({ method: 'GET', path: '/livez' });

@@ -17,8 +17,8 @@ const rowsPerInsert = 10_000;
 const validMs = 90 * 24 * 3_600_000;
 
 /**
- * So many passports with `orders:create`, past the API, which would take minutes for them: signed here with
- * the key of the installation and inserted as issuing leaves them. Returns their tokens.
+ * Issues passports with `orders:create` without the API, which would take minutes: signs them here with the
+ * installation's key and inserts the rows. Returns their tokens.
  */
 export async function issuePassports(installation: ControlPlane, count: number): Promise<readonly string[]> {
   const sql = installation.openDatabase();
@@ -73,7 +73,7 @@ async function templateOf(installation: ControlPlane, sql: Database): Promise<Pa
   };
 }
 
-/** Everything but ids and token is as in the template's row. */
+/** All but ids and token as in the template's row. */
 async function insertLike(
   sql: Database,
   templateId: string,
@@ -92,8 +92,7 @@ async function insertLike(
 }
 
 /**
- * So many revoked passports that nobody has a token of: what a sidecar has to hold of them is the same.
- * Written past the API; a sidecar that starts afterwards finds them in its snapshot.
+ * Inserts revoked passports without tokens; a sidecar started afterwards has them in its snapshot.
  */
 export async function addRevocations(installation: ControlPlane, count: number): Promise<void> {
   const sql = installation.openDatabase();

@@ -1,4 +1,4 @@
-/** What a sidecar has decided since it was started, as it counts itself. */
+/** A sidecar's own counts since its start. */
 export interface Decisions {
   readonly made: number;
   readonly permitted: number;
@@ -7,17 +7,17 @@ export interface Decisions {
 /** Where a load goes. */
 interface Asked {
   readonly name: string;
-  /** Of those that work for it, one may count its decisions. */
+  /** One of them may count its decisions. */
   readonly programs: readonly { readonly decisions?: () => Promise<Decisions> }[];
-  /** Decisions that may be made although the generator ends before it has their answers. */
+  /** Decisions under way when the generator ends. */
   readonly underWayMax: number;
 }
 
 /**
- * A server that refuses is fast, and wrk does not see it: a BLOCK has the status 200 too. Throws unless every
- * decision that was made during this load was a PERMIT, and there were as many as answers. The counts are
- * read before and after it, so that neither side is charged for them. Says nothing about programs that do not
- * count: of those wrk reads the answers (`permitsEach`), where they are not constant.
+ * Refusing is fast, and a BLOCK has the status 200 too. Throws unless each decision of this load was a PERMIT
+ * and there were as many as answers. The counts are read before and after, so that no side is charged for
+ * them. Programs without such counts are not checked here: wrk reads their answers (`permitsEach`) unless
+ * they are constant.
  */
 export async function onlyPermits<Driven extends { readonly done: number }>(
   { name, programs, underWayMax }: Asked,

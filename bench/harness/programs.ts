@@ -29,7 +29,7 @@ const running = new Set<ChildProcess>();
 /** For setpriv(1): the system ends the program when this process ends, also where that is killed. */
 const endsWithThis = ['--pdeathsig', 'TERM'];
 
-/** Ends what a row that did not come to its end has left running, so that the next has its cores. */
+/** Ends the programs of a failed row, so that the next row has its cores. */
 export function endPrograms(): void {
   for (const child of running) child.kill('SIGKILL');
 }
@@ -41,7 +41,7 @@ export function peer(name: string): readonly string[] {
   return [process.execPath, ...(isSource ? ['--import', 'tsx'] : []), path];
 }
 
-/** `environment` is all that the program is told: a setting in the shell must not change what is measured. */
+/** `environment` is the whole environment: the shell's must not change what is measured. */
 export function start(options: {
   /** Or several, as taskset(1) takes them. */
   readonly core: number | string;
@@ -148,9 +148,7 @@ export function cpuSecondsOfTree(pid: number): number {
   return hundredths / 100;
 }
 
-/**
- * Everything that this process starts from now on stays off the measured core, unless it is told otherwise.
- */
+/** Programs started from now on stay off the measured core by default. */
 export function leaveMeasuredCore(): void {
   pinThisProcess(otherCore);
 }
@@ -185,10 +183,9 @@ function eachOfTree(pid: number, work: (pid: number) => void): void {
 const chrt = 'chrt';
 
 /**
- * Lets a program run at once whenever it is ready, whatever else has its core, and says whether the system
- * allows it (to root). So with all of its threads: those that the program itself has put behind the others
- * (setpriority(2)) stay behind these, and before other programs. Left to wait for those, one of them was seen
- * to hold a lock meanwhile for which the main thread waited 5 ms.
+ * Gives a program and its threads real-time priority on their core; false where the system refuses it (not
+ * root). Threads that the program has made nice (setpriority(2)) stay behind its others and before all other
+ * programs: one of them was seen to wait while it held a lock, and the main thread waited 5 ms for that.
  */
 export function goFirst(pid: number): boolean {
   try {
@@ -204,9 +201,8 @@ export function goFirst(pid: number): boolean {
 
 const lowNiceness = 19;
 /**
- * In front of a command whose program leaves the core to others: whatever else wants to run does so at once.
- * Under niceness alone the load generator waited for its turn, and a sidecar had 87 % of its core where it
- * has 93 % with this.
+ * Prefix of a command that runs only while its core is idle. With niceness alone the load generator had to
+ * wait, and a sidecar had 87 % of its core where it has 93 % with this.
  */
 export const nicely: readonly string[] = [chrt, '--idle', '0'];
 
@@ -228,10 +224,9 @@ export function leaveCoreToOthers(program: Ending): void {
 const lookMs = 200;
 
 /**
- * Makes way for others also with what a program starts in sessions of their own, until it ends. Linux divides
- * a core between sessions first and looks at the tasks in them after that (sched(7), "The autogroup
- * feature"), and each connection to PostgreSQL is served by a session: a few of them took most of the core of
- * the load generator.
+ * Makes the sessions that a program starts nice, until it ends. Linux divides a core between sessions before
+ * it looks at their tasks (sched(7), "The autogroup feature"), and each connection to PostgreSQL is a
+ * session: a few of them took most of the load generator's core.
  */
 export function keepSessionsNice({ pid, ended }: Ending): void {
   const ownSession = statOf('self')[3];

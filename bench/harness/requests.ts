@@ -7,7 +7,7 @@ export interface Sent {
   readonly body: string;
 }
 
-/** Digits of the length in bytes that stands before each request in a file. */
+/** Digits of the length in bytes before each request in a file. */
 export const lengthDigits = 8;
 
 /** Whole requests as they travel, for a load generator to read from a file. */
@@ -32,15 +32,15 @@ export function splitRequests(file: Buffer): readonly Buffer[] {
   return requests;
 }
 
-/** What each of them asks for: the permission, the domain and the limit of row `warm`. */
+/** Common to all: the permission, the domain and the limit of row `warm`. */
 const asked = { permission_key: 'orders:create', amount: 12.5, currency: 'USD', domain: 'api.example.com' };
 
 const words = 'order item note customer region carrier channel campaign invoice batch site shelf'.split(' ');
 const shapes = 200;
 
 /**
- * Requests whose members have many names, orders, types and depths, as those of many agents do: 200 shapes,
- * and other values each time.
+ * Requests with members of many names, orders, types and depths, as of many agents: 200 shapes, with new
+ * values each time.
  */
 export function diverseRequest(number: number): Readonly<Record<string, unknown>> {
   const shape = number % shapes;
@@ -48,7 +48,7 @@ export function diverseRequest(number: number): Readonly<Record<string, unknown>
   if (shape % 3 === 0) request['requested_for'] = `team-${number % 17}`;
   for (let i = 0; i <= shape % 7; i += 1) request[nameOf(shape, i)] = memberOf(number, shape + i);
   if (shape % 2 === 1) return request;
-  // The same members, the other way around.
+  // The same members in reverse order.
   return Object.fromEntries(Object.entries(request).toReversed());
 }
 

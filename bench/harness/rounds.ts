@@ -8,19 +8,13 @@ const coreCount = 2;
 interface Figure {
   /** Of its unit, by the clock on the wall: what the targets speak of. */
   readonly perSecond: number;
-  /**
-   * The same by the processor time it was charged: hardly moves when other programs disturb the machine, and
-   * confirms the first.
-   */
+  /** Per second of the processor time charged: other programs hardly change it. */
   readonly perCpuSecond: number;
-  /**
-   * Cores that the measured program kept busy: 1 on one core means that it was the limit, and not the
-   * generator or the neighbours.
-   */
+  /** Cores that the measured program kept busy; 1 on one core: the program was the limit. */
   readonly coresBusy: number;
 }
 
-/** A figure, and in which state the machine was. */
+/** A figure, and the state of the machine. */
 interface RoundFigure extends Figure {
   /** See sharedCacheReadNs; read just before. */
   readonly sharedReadNs: number;
@@ -42,11 +36,11 @@ export interface Summary {
 /** The figures of all sides in one round, by name. */
 interface Round {
   readonly figures: ReadonlyMap<string, RoundFigure>;
-  /** Of the time of both cores, what the host gave to others while the worst off side was measured. */
+  /** Largest share of both cores that the host took during a side of this round. */
   readonly stolenShare: number;
 }
 
-/** From here on a round says more about the neighbours of this machine than about the sides. */
+/** Above this a round measures the neighbours of this machine. */
 const stolenShareMax = 0.05;
 
 interface RoundOptions {
@@ -60,10 +54,9 @@ interface RoundOptions {
 }
 
 /**
- * Measures all sides in every round, in the order A B, B A, A B, ...: a machine that grows slower or faster
- * with time then favours nobody. A round of which the host took more than `stolenShareMax` is measured again,
- * up to half as many times as there are rounds; those that lost least are kept, whatever their figures are.
- * Returns the figures of each side by its name, one per round.
+ * Measures all sides in every round, in the order A B, B A, A B, ..., so that drift of the machine favours no
+ * side. Repeats rounds that lost more than `stolenShareMax` to the host, at most half as many as there are
+ * rounds, and keeps those that lost least, whatever their figures. Returns one figure per side and round.
  */
 export async function interleaved(sides: readonly Side[], options: RoundOptions): Promise<Figures> {
   const { rounds, say } = options;

@@ -21,15 +21,12 @@ export interface Row {
   readonly describe: string;
   /** Targets that it decides on. */
   readonly targets: readonly TargetName[];
-  /** How long it takes on a quiet machine of two cores, for the estimate of the time that is left. */
+  /** Duration on a quiet machine of two cores. */
   readonly seconds: { readonly full: number; readonly quick: number };
-  /**
-   * Runs only where it is named: always, or with --quick, which is to be over in three minutes and would take
-   * six with all rows.
-   */
+  /** Runs only by name: always, or with --quick, whose three minutes have no room for all rows. */
   readonly onlyByName?: 'always' | 'quick';
-  /** Nothing keeps its cores awake (awake.ts): where that takes a loop, it would be in its way. */
+  /** Its cores may sleep: a loop that keeps them awake (awake.ts) would disturb it. */
   readonly mayCoresSleep?: true;
-  /** Several tables where it asks the same of several things. */
+  /** Several tables for variants of one question. */
   readonly run: (options: BenchOptions) => Promise<Measured | readonly Measured[]>;
 }

@@ -3,12 +3,12 @@ import type { BenchOptions, Measured, Row } from './row.ts';
 import { sharedCacheReadNs } from './shared-cache.ts';
 import { notMeasured, type Verdict, verdictsOf } from './verdict.ts';
 
-/** No row is begun later than this: what a quiet machine takes, and half as much again. */
+/** No row starts later than this: one and a half times the run of a quiet machine. */
 const wholeRunMsMax = 65 * 60_000;
-/** A row that takes so many times as long as it should is given up. */
+/** A row is given up after this many times its usual length. */
 const patience = 4;
 const rowSecondsMin = 180;
-/** After its programs were ended, a row that was given up has so long to tidy up. */
+/** Time to clean up after a row was given up and its programs were ended. */
 const tidyingMsMax = 30_000;
 
 export interface RunOptions extends BenchOptions {
@@ -28,7 +28,7 @@ export interface Outcome {
   readonly failures: readonly string[];
 }
 
-/** One row after the other; one that fails is named, and the others run all the same. */
+/** Runs one row after the other; reports a row that fails and goes on. */
 export async function runRows(
   chosen: readonly Row[],
   { isQuick, database, say, write, endPrograms, keepAwake, sharedReadNs = sharedCacheReadNs }: RunOptions,
@@ -61,7 +61,7 @@ export async function runRows(
   return { verdicts, failures };
 }
 
-/** In tables of two sides there is such a read for each measurement; tables of waiting times get two. */
+/** Tables of sides have a read per measurement; tables of waiting times get one before and one after. */
 async function betweenReads(
   readNs: () => number,
   run: () => Promise<readonly Measured[]>,
@@ -72,7 +72,7 @@ async function betweenReads(
   return tables.map((table) => ('kind' in table ? { ...table, sharedReadNs } : table));
 }
 
-/** Rejects as the row does, or once it has taken too long and its programs were ended. */
+/** Rejects with the row's error, or when the row takes too long. */
 async function runRow(
   row: Row,
   { isQuick, database, say, endPrograms, keepAwake }: Omit<RunOptions, 'write' | 'sharedReadNs'>,
@@ -106,7 +106,7 @@ const missing = ({ name, targets }: Row, measured: readonly Verdict[], remark: s
     .filter((target) => measured.every((verdict) => verdict.target !== target))
     .map((target) => notMeasured(target, { row: name, remark }));
 
-/** The rows that are over tell how much slower this machine is than the one that the estimates are from. */
+/** Scales the estimates by the pace of the rows so far. */
 function estimate(chosen: readonly Row[], isQuick: boolean) {
   const startedMs = performance.now();
   const seconds = chosen.map((row) => (isQuick ? row.seconds.quick : row.seconds.full));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /**
  * More than the cache of one core has, and a part of the one that all cores share. Other virtual machines on
- * the same host use that one too, and nothing in Linux tells how much of it is left.
+ * the same host use that one too, and Linux has no counter of how much of it is left.
  */
 const bytesMax = 8 * 1_048_576;
 const shareOfCache = 1 / 4;
@@ -10,12 +10,12 @@ const shareOfCache = 1 / 4;
 const lineNumbers = 16;
 
 /**
- * Nanoseconds. A shared cache usually answers in 10 to 70, and memory that nobody else uses in about 100:
+ * Nanoseconds. A shared cache usually answers in 10 to 70, and memory without neighbours in about 100:
  * from here on most reads went to memory.
  */
 const memoryReadNs = 100;
 
-/** Next to nothing of what is read stays in the shared cache. */
+/** Most reads miss the shared cache. */
 export const lacksRoom = (readNs: number): boolean => readNs >= memoryReadNs;
 
 export const lackOfRoom = 'there was no room in the shared cache';
@@ -26,13 +26,13 @@ export const lackOfRoomMeans =
 let chain: Int32Array | null = null;
 
 /**
- * How long a read takes that only the shared cache can answer, in nanoseconds; of two walks the faster one,
- * because something may interrupt a walk. It is read by the core that calls this, which does nothing else
- * for about 70 ms where there is no room, and for less where there is.
+ * Nanoseconds of a read that only the shared cache can answer: the faster of two walks, because a walk may be
+ * interrupted. Keeps the calling core busy for about 70 ms where there is no room, and for less where there
+ * is.
  */
 export function sharedCacheReadNs(): number {
   chain ??= newChain(Math.min(bytesMax, sharedCacheBytes() * shareOfCache));
-  // Whatever ran meanwhile has pushed it out.
+  // Other programs have evicted it meanwhile.
   walk(chain);
   return Math.min(walkNs(chain), walkNs(chain));
 }

@@ -10,8 +10,8 @@ import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 
 /**
- * Of every so many records one is a BLOCK, and of every so many one a SUSPEND, or one for another permission:
- * rare enough that a list of them must not look for long.
+ * One record in so many is a BLOCK, a SUSPEND, or about another permission: rare enough that a list of them
+ * must use an index.
  */
 const blockEvery = 10;
 const suspendEvery = 10_000;
@@ -25,11 +25,10 @@ const checks = 'passport,trust_level,freshness,issuer,permission,spend_limit';
 const words = [keyId, sidecarId, reason, checks];
 
 /**
- * Fills the store with records that are well formed, linked by sequence numbers alone and signed by nobody:
- * made by PostgreSQL itself, a few microseconds each, for measuring lists. An export stops at the second of a
- * chain, unless `linkRecords` has linked them. They
- * stand in the chains of the passports by turns, and turn by turn at another gate; each is a millisecond
- * younger than the one before. Called again it goes on where `from` says.
+ * Fills the store with well-formed, unsigned records, linked by sequence numbers alone and made by PostgreSQL
+ * in a few microseconds each, for measuring lists. An export stops at the second record of a chain unless
+ * `linkRecords` has linked them. Passports and gates take turns; each record is a millisecond younger than
+ * the one before. A further call continues at `from`.
  */
 export async function addUnsignedRecords(
   sql: Database,
@@ -47,7 +46,7 @@ export async function addUnsignedRecords(
 ): Promise<void> {
   const { owner, passportIds, gateIds, from, count, startMs } = asked;
   await sql.begin(async (tx) => {
-    // It is about most of the table.
+    // Touches most of the table.
     await tx`SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true)`;
     await tx`
       INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
@@ -94,8 +93,7 @@ export async function addUnsignedRecords(
 }
 
 /**
- * Links the records of a chain by their hashes too, and its head row to the last, so that an export holds the
- * chain for whole.
+ * Links the records of a chain by their hashes too, and its head row to the last, as an export checks.
  */
 export async function linkRecords(sql: Database, chainId: ChainId): Promise<void> {
   const rows = await sql<RecordRow[]>`

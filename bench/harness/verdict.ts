@@ -3,15 +3,15 @@ import { count } from './rounds.ts';
 import { disturbanceOf, type Table } from './table.ts';
 import { isTargetName, type TargetName, targets } from './targets.ts';
 
-/** A figure that a target is about, where it is no ratio of two sides of a table. */
+/** A judged figure that is no ratio of two sides. */
 export interface Judged {
   readonly target: TargetName;
   readonly figure: number;
-  /** Why it says nothing, such as other programs on the core; null where it counts. */
+  /** Why the figure is not judged, such as other programs on the core; null: it is. */
   readonly disturbed: string | null;
 }
 
-/** What a run has to say about one target. */
+/** Result of one target in a run. */
 export interface Verdict {
   readonly target: TargetName;
   /** The row that measured it. */
@@ -39,7 +39,7 @@ export function verdictsOf(table: Table | LatencyTable): readonly Verdict[] {
   return verdicts.filter((verdict) => verdicts.every((other) => !isWorse(other, verdict)));
 }
 
-/** Where several lines are about one target, it holds for the worst of them. */
+/** Of several lines about one target, the worst counts. */
 function isWorse(one: Verdict, other: Verdict): boolean {
   if (one.target !== other.target || one.figure === null || other.figure === null) return false;
   return targets[one.target].bound === 'at least' ? one.figure < other.figure : one.figure > other.figure;
@@ -70,7 +70,7 @@ function verdictOf(row: string, { target, figure, disturbed }: Judged, byProcess
   return { target, row, figure, byProcessor, status, remark: disturbed ?? '' };
 }
 
-/** For each target: what this run has to say about it. */
+/** A line per target. */
 export function verdictCells({ target, row, figure, byProcessor, status, remark }: Verdict): string[] {
   const { what, wanted, beyond, bound, unit } = targets[target];
   const withUnit = (value: number) => `${figureText(value)}${unit === '' ? '' : ` ${unit}`}`;

@@ -8,10 +8,10 @@ import { lengthDigits, rawRequests, type Sent } from './requests.ts';
 
 const run = promisify(execFile);
 
-/** Enough that a server which answers later in the turn always has work; few enough for one core to drive. */
+/** Enough to keep a server busy that answers late in a turn; few enough for one core to drive. */
 export const connectionsUsual = 64;
 
-/** Why nothing can be loaded here; null: it can. */
+/** Why there is no load generator; null: there is one. */
 export const lackOfWrk = (): string | null =>
   findProgram('wrk') === null
     ? 'The load generator wrk is not installed (Debian: apt-get install wrk).'
@@ -27,15 +27,15 @@ export interface Load extends Sent {
   /** On which wrk runs, as taskset(1) takes them; default: the other core. */
   readonly cores?: string;
   /**
-   * Before all others on these cores, where the system lets it (root): who waits for the generator's turn is
+   * Before all others on these cores, where the system lets it (root): waiting for the generator's turn is
    * not measured. Default: no.
    */
   readonly goesFirst?: boolean;
   /** What the answer to a permitted request holds; default: the decision PERMIT. */
   readonly permit?: string;
   /**
-   * PERMITs that each answer must hold, for which wrk reads all of it. Absent: its status is enough, because
-   * it is a constant, or because the server counts its decisions (permits.ts).
+   * PERMITs that each answer must hold; wrk reads the whole answer. Absent: the status is enough, because the
+   * answer is constant or the server counts its decisions (permits.ts).
    */
   readonly permitsEach?: number;
   /** Kept open, each with one request under way; default 64. */
@@ -68,10 +68,7 @@ export async function drive(load: Load, seconds: number): Promise<Driven> {
   };
 }
 
-/**
- * Runs a script of its own, a closed loop; what comes of it is read elsewhere, and no answer counts as a
- * failure.
- */
+/** Runs the caller's script in a closed loop; accepts any answer. */
 export async function loadWith(load: {
   readonly url: string;
   readonly scriptPath: string;
@@ -120,7 +117,7 @@ function response(status, headers, body)
 end
 `;
 
-/** All connections share the turns, and the next run goes on where this one ends. */
+/** All connections share the turns; the next run continues where this one ends. */
 const takeTurns = (path: string): string => `
 local file = io.open(${quoted(path)}, "rb")
 local requests = {}
@@ -145,5 +142,5 @@ end
 const keepTurn = (path: string): string =>
   `local last = io.open(${quoted(path)}, "w") last:write(only:get("turn")) last:close()`;
 
-/** A long bracket of Lua takes everything as it is. */
+/** A long bracket of Lua has no escapes. */
 const quoted = (text: string): string => `[==[${text}]==]`;

@@ -10,9 +10,9 @@ import { splitRequests } from '../harness/requests.ts';
  *
  *     open-load.ts PORT SERVER_PID WARM_SECONDS SECONDS FILE RATE [FILE RATE]
  *
- * The requests of each file (raw-requests.ts) are due at equal distances and sent in turn over connections of
- * their own; one that finds no connection free waits, and its time counts from the moment it was due. So a
- * server that pauses is charged for all that should have come meanwhile.
+ * The requests of each file (harness/requests.ts) are due at equal distances and sent in turn over
+ * connections of their own; one that finds no connection free waits, and its time counts from the moment it
+ * was due. So a server that pauses is charged for all that should have come meanwhile.
  *
  * The same load comes before, for WARM_SECONDS, and counts nowhere: until its code is compiled, this process
  * is late itself.
@@ -21,14 +21,14 @@ import { splitRequests } from '../harness/requests.ts';
  * of all times, and how late this process looked for what was due. It never sleeps while load is due: a timer
  * of a millisecond would be most of what it measures.
  *
- * What was due or under way while this process was away (absences.ts) is late because of that, whatever its
- * time is. So there are two more histograms: of the requests for which it was there from beginning to end,
- * and of all, each less what it was away of its time. How long the server waited for its core is there too
- * (core-waits.ts), and how long its own other threads ran, for which it may have waited.
+ * A request due or under way while this process was away (harness/absences.ts) is late because of that,
+ * whatever its time is. So there are two more histograms: of requests with the generator present throughout,
+ * and of all, each less the generator's absences. Two more figures: how long the server waited for its core,
+ * and how long its own other threads ran meanwhile.
  */
 const [port = '', serverPid = '', warmSeconds = '', seconds = '', ...files] = process.argv.slice(2);
 const connectionsEach = 64;
-/** Behind the last due request; what is unanswered then is not answered. */
+/** After the last due request; answers that come later do not count. */
 const waitMsMax = 5_000;
 /** An agent waits no longer. */
 const inTimeMs = 1_000;
@@ -42,7 +42,7 @@ interface Exchange {
 }
 
 class Load {
-  /** What follows counts these alone: all but the first, for which this process was not warm. */
+  /** The counts below are of these, without the warm-up. */
   readonly due: number;
   answered = 0;
   permittedInTime = 0;
@@ -90,7 +90,7 @@ class Load {
     const nowMs = performance.now();
     absences.look(nowMs);
     const due = Math.min(this.#total, Math.floor((nowMs - startMs) / this.#everyMs) + 1);
-    // Of all, whether or not there is a connection for them: that there is none may be due to the server.
+    // Also requests without a free connection: the server may be the reason.
     for (; this.#dueByNow < due; this.#dueByNow += 1)
       if (this.#dueByNow >= this.#warming)
         note(this.lateness, nowMs - (startMs + this.#dueByNow * this.#everyMs));

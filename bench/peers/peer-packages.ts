@@ -31,7 +31,7 @@ export function peerPackage(name: string, say: (line: string) => void): { path: 
         ...{ cwd: projectRoot, stdio: 'ignore', timeout: installMsMax },
       });
     } catch {
-      // What is missing then is named by whoever asked for it.
+      // The caller names what is missing.
     }
   }
   return existsSync(path) ? { path } : `${name} is not installed (${installing}).`;

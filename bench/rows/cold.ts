@@ -13,7 +13,7 @@ import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import type { Load } from '../harness/wrk.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
 
-/** Asked about in turn: whoever comes again has been forgotten in between. */
+/** Asked about in turn: a passport that comes again has been forgotten in between. */
 const passports = Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
 
 /** P5: decisions about passports that the sidecar does not know. */

@@ -45,7 +45,7 @@ export async function discover({ isQuick, say }: BenchOptions): Promise<LatencyT
     });
     stops.push(() => controlPlane.stop());
     await ready(origin, controlPlane);
-    // Filling takes minutes in which the database says nothing.
+    // The connection is silent for minutes while the database fills.
     const sql = connect({ url: postgres.url, connectionsMax: 1, silenceMsMax: 600_000 });
     stops.push(() => sql.end({ timeout: 1 }));
     say(`filling the database with ${entries.toLocaleString('en-US')} entries`);
@@ -87,7 +87,7 @@ const notes = [
 /** One in five questions is followed by one for nothing. */
 const questionsPerNothing = 5;
 
-/** The kinds of question that the table tells apart. */
+/** The kinds of question, a line each. */
 type Kind = 'a permission key' | 'an area' | 'a category';
 
 interface Question {

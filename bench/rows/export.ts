@@ -223,7 +223,7 @@ function verifierSide(of: { readonly file: string; readonly jwks: string; readon
   };
 }
 
-/** What a program has used until shortly before its end, after which nobody can be asked. */
+/** What a program had used shortly before its end; afterwards /proc has nothing of it. */
 function watch({ pid, cpuSeconds, ended }: Program): () => { cpuSeconds: number; peakBytes: number } {
   let used = { cpuSeconds: 0, peakBytes: 0 };
   const timer = setInterval(() => {

@@ -124,8 +124,8 @@ function recordsOf(
 }
 
 /**
- * Of the two cores, what other programs may use before a missed target says nothing. They only make it
- * slower: a target that is met beside them is met.
+ * Share of the two cores that other programs may use before a missed target is not judged. They only make
+ * it slower: a target met beside them is met.
  */
 const othersMax = 0.1;
 const coresSeconds = () => coreSeconds(measuredCore) + coreSeconds(otherCore);

@@ -259,7 +259,7 @@ function disturbanceOf({ rounds, changes, changesWanted }: AtRate): string | nul
   const disturbed = meanOf(rounds, 'serverDisturbedShare');
   if (disturbed > disturbedShareMax)
     return `the sidecar waited for its core for ${percent(disturbed)} of the time`;
-  // Changes cost the sidecar something, so a row without them says less than it promises.
+  // Changes cost the sidecar time: a row without them would be too good.
   return changes < 0.9 * changesWanted
     ? `the control plane had no time for the changes: ${changes} of ${Math.round(changesWanted)}`
     : null;

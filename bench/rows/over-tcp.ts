@@ -68,7 +68,7 @@ interface Asked {
   readonly name: string;
 }
 
-/** Null: a word that nobody knows. */
+/** Null: an unknown word. */
 function askedOf(words: readonly string[]): Asked | null {
   const left = words.filter((word) => word !== '--quick');
   const isQuick = left.length < words.length;

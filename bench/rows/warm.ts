@@ -109,7 +109,7 @@ async function prepare(
 
 type Skipped = Table['skipped'][number];
 
-/** One peer that does not work keeps nobody else from being measured. */
+/** A broken peer is skipped; the others are measured. */
 async function attempt(
   side: string,
   prepareIt: () => Promise<Contestant | Skipped>,

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keepAwake } from '../../bench/harness/cores.ts';
+import { keepAwake } from '../../bench/harness/awake.ts';
 import { until } from '../support/until.ts';
 
 /** Pids of the loops that this process has asked for. */
@@ -81,7 +81,7 @@ describe('a bench', () => {
 
   /** Keeps these cores awake until it is killed; `before`: in front of its command. */
   function startBench(cores: readonly number[], before: readonly string[] = []): ChildProcess {
-    const url = new URL('../../bench/harness/cores.ts', import.meta.url).href;
+    const url = new URL('../../bench/harness/awake.ts', import.meta.url).href;
     const script = `import { keepAwake } from '${url}'; keepAwake(${JSON.stringify([cores, files]).slice(1, -1)}); setInterval(() => {}, 1_000);`;
     const node = [process.execPath, '--import', 'tsx', '--input-type=module', '-e', script];
     const [command = '', ...words] = [...before, ...node];
