@@ -16,7 +16,7 @@ import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
 /** Asked about in turn: a passport that comes again has been forgotten in between. */
 const passports = Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
 
-/** P5: decisions about passports that the sidecar does not know. */
+/** P5: decisions about unknown passports. */
 export const cold = (options: BenchOptions): Promise<Table> =>
   contest(
     options,
@@ -64,7 +64,7 @@ export const cold = (options: BenchOptions): Promise<Table> =>
     },
   );
 
-/** Requests about more passports in turn than a sidecar remembers. `finish` throws where it knew them. */
+/** Requests about more passports than a sidecar remembers, in turn; `finish` throws on cache hits. */
 export async function coldLoad(
   installation: Installation,
   scriptPath: string,
@@ -88,7 +88,7 @@ export async function coldLoad(
   return { load: { ...first, variety, scriptPath }, variety, finish };
 }
 
-/** A hundredth is room for the answers that `mustPermit` looks at, and for requests that came twice. */
+/** Room for the answers of `mustPermit` and for requests sent twice. */
 const hitsMaxShare = 0.01;
 
 async function mustBeCold({ sidecarMetric }: Parameters<typeof allShipped>[0]): Promise<void> {

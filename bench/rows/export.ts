@@ -153,8 +153,8 @@ function recordOf(
 const fileOf = ({ folder }: AuditStage, format: ExportFormat): string => join(folder, `export.${format}`);
 
 /**
- * What the control plane has after it has answered a few requests and rested; the same for all formats, which
- * each leave it a little larger.
+ * Memory of the control plane after a few requests and a rest: the same base for all formats, because each of
+ * them leaves it a little larger.
  */
 async function memoryAtRest(stage: AuditStage): Promise<number> {
   const future = new Date(Date.now() + 60_000).toISOString();
@@ -183,7 +183,7 @@ async function measureExport(
   };
 }
 
-/** Returns the bytes of it. */
+/** Returns its bytes. */
 async function download({ origin, headers }: AuditStage, query: string, file: string): Promise<number> {
   const { statusCode, body } = await request(`${origin}/v1/attestations/export?${query}`, { headers });
   if (statusCode !== 200) throw new Error(`the export answered ${statusCode}: ${await body.text()}`);
@@ -192,7 +192,7 @@ async function download({ origin, headers }: AuditStage, query: string, file: st
   return output.bytesWritten;
 }
 
-/** Our command, as anybody would run it. */
+/** The command as users run it. */
 function verifierSide(of: { readonly file: string; readonly jwks: string; readonly records: number }): {
   readonly side: Side;
   /** Bytes of memory that it has had at most, of all runs so far. */
@@ -228,7 +228,7 @@ function watch({ pid, cpuSeconds, ended }: Program): () => { cpuSeconds: number;
   let used = { cpuSeconds: 0, peakBytes: 0 };
   const timer = setInterval(() => {
     const { peak } = memoryOf(pid);
-    // A process that has ended and was not asked for its exit code yet has no memory.
+    // A zombie has no memory.
     if (peak > 0) used = { cpuSeconds: cpuSeconds(), peakBytes: peak };
   }, 20);
   void ended.then(() => clearInterval(timer));

@@ -12,9 +12,9 @@ import { type Table, tableLine } from '../harness/table.ts';
 import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { connectionsUsual, drive, lackOfWrk } from '../harness/wrk.ts';
 
-/** Twice as much is what the generator can send, and with the garbage nearly all that one core can answer. */
+/** The generator can send twice this; garbage included, it is nearly all that one core can answer. */
 const shareOfPeak = 0.3;
-/** Enough that none is answered from anything that is kept. */
+/** Enough that no cache answers them. */
 const garbageTokens = 5_000;
 
 /** P10: good requests that are answered in time beside as many with garbage for a token, and without them. */
@@ -87,7 +87,7 @@ const notesAbout = (perSecond: number): readonly string[] => [
   'Load comes at a fixed rate, so that the cores busy are a result and no condition. Processor time is that of everything the sidecar does.',
 ];
 
-/** As an attacker makes it: some of it looks like a passport up to its signature. */
+/** Some of it looks like a passport up to the signature. */
 function garbageLike(passport: string, index: number): string {
   const [header = '', claims = '', signature = ''] = passport.split('.');
   const random = (bytes: number) => randomBytes(bytes).toString('base64url');
@@ -115,7 +115,7 @@ function sideOf(
       const before = installation.sidecar.cpuSeconds();
       const streams = of.streams.map((requests) => ({ requests, perSecond: of.perSecond }));
       const results = await offer(streams, { folder, seconds, server: installation.sidecar });
-      // Also for the load before that which counts.
+      // The warm-up included.
       const coresBusy = (installation.sidecar.cpuSeconds() - before) / (warmSeconds + seconds);
       await allShipped(installation, [gateId]);
       offered.push(...results);

@@ -27,7 +27,7 @@ export async function growth(options: BenchOptions): Promise<readonly Table[]> {
 
 type Grow = (options: BenchOptions, isQuick: boolean) => Promise<Table>;
 
-/** Each line is compared with the first, the least of them. */
+/** Each line is compared with the first, the smallest. */
 const line = (index: number): Pick<Contender, 'does' | 'doesNot' | 'target'> => ({
   ...{ does: '', doesNot: '' },
   target: index === 0 ? null : { name: 'growth', wanted: null },
@@ -161,7 +161,7 @@ const byBatch: Grow = (options) =>
           const requests = [sent(stage, gateId, { checks }, '/batch')];
           const name = size === 1 ? 'one passport' : `${size} passports`;
           const one = contender(scene, stage, { index, name, requests, gateIds: [gateId] });
-          // Checks of batches that are under way at the end are made and not counted: few of them everywhere.
+          // Batches under way at the end are decided and not counted: as few checks for each size.
           const connections = Math.min(64, Math.ceil(underWayMax / size));
           const load = { ...one.load, connections, permitsEach: size };
           return { ...one, side: () => batchSide({ ...one, load }, size) };
@@ -208,7 +208,7 @@ const byGates: Grow = (options, isQuick) =>
       }),
   );
 
-/** Of these the generator holds the requests at once: 45 MB. */
+/** Requests that the generator holds at once: 45 MB. */
 const shownAtOnce = 50_000;
 
 const byPassports: Grow = (options, isQuick) =>
@@ -271,7 +271,7 @@ const byRevocations: Grow = async (options, isQuick) => {
   );
 };
 
-/** Every size at the same time, so that they can be measured in turns; then what memory each sidecar has. */
+/** All sizes at once, so that they can be measured in turns; then the memory of each sidecar. */
 async function ofSizes(
   scene: Scene,
   sizes: readonly number[],

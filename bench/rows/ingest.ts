@@ -75,7 +75,7 @@ async function backlogOf(
   return backlog.slice(0, batches);
 }
 
-/** Writes one record after the other as a sidecar does: PERMITs short, and one BLOCK in ten as a whole. */
+/** Writes records as a sidecar does: PERMITs short, and one BLOCK in ten whole. */
 function recordsOf(
   stage: AuditStage,
   tokens: ReadonlyMap<string, string>,
@@ -130,7 +130,7 @@ function recordsOf(
 const othersMax = 0.1;
 const coresSeconds = () => coreSeconds(measuredCore) + coreSeconds(otherCore);
 
-/** What the processes of a PostgreSQL server have used together, those that have ended included. */
+/** Processor seconds of all processes of a PostgreSQL server, ended ones included. */
 interface DatabaseServer {
   readonly cpuSeconds: () => number;
 }
@@ -139,7 +139,7 @@ async function databaseServer({ sql }: Pick<AuditStage, 'sql'>): Promise<Databas
   const [row] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
   const server = must(statOf(must(row, 'a session has a process').pid), 'the session is there').parent;
   const children = () => readdirSync('/proc').filter((name) => statOf(Number(name))?.parent === server);
-  // It was started where everything is that is not measured.
+  // It was started on the core for what is not measured.
   for (const pid of [server, ...children()])
     execFileSync('taskset', ['-a', '-c', '-p', bothCores, String(pid)], { stdio: 'ignore' });
   return {
@@ -298,7 +298,7 @@ export const figureOf = (records: number, { seconds, controlPlane, database }: S
   coresBusy: (controlPlane + database) / seconds,
 });
 
-/** The next batch is on its way while one is taken, as a shipper with a backlog does. */
+/** Sends the next batch while one is under way, as a shipper with a backlog does. */
 async function ship(stage: AuditStage, pool: Pool, backlog: Backlog): Promise<void> {
   let earlier: Promise<void> = Promise.resolve();
   for (const body of backlog) {
@@ -307,7 +307,7 @@ async function ship(stage: AuditStage, pool: Pool, backlog: Backlog): Promise<vo
     const taken = (async () => {
       const status = await first;
       await before;
-      // It came before the one that it follows.
+      // It overtook the batch before it.
       const last = status === 409 ? await send(stage, pool, body) : status;
       if (last !== 200) throw new Error(`a batch was answered ${last}`);
     })();
@@ -328,7 +328,7 @@ async function send({ headers }: AuditStage, pool: Pool, body: Buffer): Promise<
   return statusCode;
 }
 
-/** With records of other passports that the database makes by itself: no client would wait for them. */
+/** Adds records of other passports, made by the database, because shipping them would take too long. */
 async function fillUp({ sql, owner, passportIds, gateIds }: AuditStage, wanted: number): Promise<void> {
   const [row] = await sql<{ count: number }[]>`SELECT count(*) AS count FROM records`;
   const step = 20_000;

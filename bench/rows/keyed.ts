@@ -110,7 +110,7 @@ export function keyedSide(
       await loadWith({ url: target.url, scriptPath, connections: clients, seconds });
       const permitted = (await permits()) - permitsBefore;
       const cpu = installation.controlPlaneCpuSeconds() - cpuBefore;
-      // What is on its way belongs to this measurement: the next begins with nothing.
+      // Requests under way belong to this measurement: the next begins with none.
       await idle(installation);
       return { perSecond: permitted / seconds, perCpuSecond: permitted / cpu, coresBusy: cpu / seconds };
     },
@@ -136,16 +136,15 @@ async function idle(installation: Installation): Promise<void> {
   while ((await open()) > 0) await pause(20);
 }
 
-/** What one client was told last about its key. */
+/** Last answer to one client's key. */
 interface Told {
   readonly key: string;
   permitId: string | null;
 }
 
 /**
- * Twice as many requests as can be settled arrive for some seconds; every second client repeats its key while
- * it is told to come again. Then: how soon a usual load runs as usual, and whether anything is on record that
- * its client was not told.
+ * Twice as many requests as can be settled arrive for some seconds; every second client retries with its key
+ * after a 503. Measures how soon a usual load runs as usual, and checks that records and answers match.
  */
 async function overloaded(
   installation: Installation,
@@ -190,7 +189,7 @@ async function overloaded(
       clients.push(client(index));
     }
     const arrived = clients.length;
-    // Those that repeat their key are a part of the load: it ends with the last of them.
+    // Retries are part of the load: it ends with the last of them.
     await Promise.all(clients);
     const endedMs = performance.now();
     const normalMs = await untilNormal(ask, told);
@@ -215,7 +214,7 @@ async function overloaded(
 /** From the last answer of an overload. */
 const recoveryMsMax = 2_000;
 
-/** Throws where an overload has left behind what it must not. */
+/** Throws where records and answers differ after an overload, or the recovery took too long. */
 export function mustHaveRecovered({
   before,
   after,
@@ -226,7 +225,7 @@ export function mustHaveRecovered({
   readonly before: ReadonlySet<string>;
   /** PERMITs that stand now. */
   readonly after: ReadonlySet<string>;
-  /** PERMITs that clients were told meanwhile. */
+  /** PERMITs that clients have received meanwhile. */
   readonly permitted: ReadonlySet<string>;
   /** Until a usual load ran as usual. */
   readonly recoveryMs: number;

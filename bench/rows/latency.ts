@@ -19,21 +19,21 @@ import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { connectionsUsual, drive, lackOfWrk } from '../harness/wrk.ts';
 
 const changesPerSecondUsual = 10;
-/** One that takes longer than others keeps none from being made in time, unless so many do. */
+/** Slow changes do not delay others below this number. */
 const changesUnderWayMax = 10;
 const shareOfPeak = 0.5;
 /**
- * Before those that count, as long after the start as ten changes a second need for some minutes: the code
- * that calls the control plane is compiled until then, for milliseconds at once on the core that is measured.
+ * Uncounted rounds before the others. The code for a change is compiled after some minutes of ten changes a
+ * second, for milliseconds at a time on the measured core; faster changes bring that forward.
  */
 const warmRounds = 14;
 const warmChangesPerSecond = 100;
-/** Of the requests, those for which the generator was away: from here on it measures itself. */
+/** Share of requests with an absence of the generator above which it measures itself. */
 const absentShareMax = 0.05;
-/** Of the time, what other programs have the core of the sidecar: p99 leaves one in a hundred to be late. */
+/** Share of the time in which other programs had the sidecar's core: p99 leaves one in a hundred. */
 const disturbedShareMax = 0.003;
 
-/** What is asked of whom. */
+/** One request at one installation. */
 interface Scene {
   readonly installation: Installation;
   readonly gateId: string;
@@ -179,7 +179,7 @@ async function offerRounds(
   return { perSecond, rounds: offered, changes, changesWanted: (changingMs * changesPerSecond) / 1_000 };
 }
 
-/** The same load for a server that does next to nothing: what generator and machine add by themselves. */
+/** The same load for a bare server: what generator and machine add. */
 async function offerToBareServer({ sent, folder, seconds }: Scene, perSecond: number): Promise<Offered> {
   const { url, headers, body } = sent;
   const answer = await fetch(url, { method: 'POST', headers, body });
@@ -205,7 +205,7 @@ function changeGate(
   changesPerSecond: number,
 ): { stop(): Promise<number> } {
   const stopping = new AbortController();
-  // One that fails stays, for the end to see.
+  // A failure is kept for the end.
   const underWay = new Set<Promise<unknown>>();
   const change = (limitUsd: number) => {
     const constraints = { spend_limits: { per_transaction_usd: limitUsd } };
@@ -226,7 +226,7 @@ function changeGate(
       change(500 + (changes % 2));
     }
   })();
-  // Whoever stops it sees the failure.
+  // The stop rejects with it.
   changing.catch(() => undefined);
   return {
     stop: () => {
@@ -239,8 +239,8 @@ function changeGate(
 const tail = (times: readonly number[]): number => percentileMs(times, 0.99) / percentileMs(times, 0.5);
 
 /**
- * The worse one of two: a request that takes long is more likely than others to meet an absence of the
- * generator, and is then among those that are left out on the one side and not on the other.
+ * The worse of two: a long request is more likely to meet an absence of the generator, and one of the two
+ * leaves such requests out.
  */
 const ratioOf = ({ watched, lessAbsences }: Offered): number => Math.max(tail(watched), tail(lessAbsences));
 
@@ -267,7 +267,7 @@ function disturbanceOf({ rounds, changes, changesWanted }: AtRate): string | nul
 
 interface Measured {
   readonly sustained: AtRate;
-  /** Of a server that does next to nothing, at the same rate. */
+  /** Of a bare server at the same rate. */
   readonly bare: Offered;
   readonly answered: AtRate;
   readonly peak: Peak;

@@ -9,7 +9,7 @@ import { type Table, tableLine } from '../harness/table.ts';
 import { allShipped, headersOf } from '../harness/warm-load.ts';
 import { lackOfWrk } from '../harness/wrk.ts';
 
-/** Large enough that the run does not reach them: what is measured is a PERMIT. */
+/** Out of reach for a run: all decisions are PERMITs. */
 const requestsMax = 1_000_000_000;
 const moneyMaxUsd = 1_000_000_000;
 const request = { permission_key: 'orders:create', amount: 0.25, currency: 'USD' };
@@ -113,13 +113,13 @@ async function prepare(installation: Installation, folder: string): Promise<[Con
 
 export interface LeaseCost {
   readonly decisions: number;
-  /** Those too that were not answered. */
+  /** Failed calls included. */
   readonly calls: number;
   /** Requests that had to wait for a call. */
   readonly waits: number;
 }
 
-/** Also what the limits of a side cost, in `costs`. Its decisions are PERMITs (chargedSide). */
+/** Adds the lease calls of each measurement to `costs`. */
 export function countingCalls(
   side: Side,
   { sidecarMetric }: Pick<Installation, 'sidecarMetric'>,

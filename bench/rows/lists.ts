@@ -66,7 +66,7 @@ const notes = [
   'All records belong to one account: 100 passports at 20 gates, one record in ten a BLOCK, one in 10,000 a SUSPEND. They are made by the database and signed by nobody, which a list does not look at.',
 ];
 
-/** In steps, so that none takes long; then counted, as PostgreSQL does by itself after a while. */
+/** In short steps; then ANALYZE, as autovacuum does after a while. */
 async function fill(
   { sql, owner, passportIds, gateIds }: AuditStage,
   records: number,
@@ -145,7 +145,7 @@ async function ask(
   });
 }
 
-/** Of the lists in which a careless plan would go through most. */
+/** Plans of the lists where a bad plan would read most rows. */
 async function plansOf({ sql, owner, passportIds, gateIds }: AuditStage): Promise<LatencyTable['plans']> {
   const explained = async (of: string, part: Partial<PageQuery>) => {
     const query = { ...everything, limit: 51, ...part };

@@ -22,7 +22,7 @@ export interface Way {
   readonly name: string;
   /** Counts decisions. */
   readonly drive: (seconds: number) => Promise<Driven>;
-  /** Decisions that may be made although the generator ends before it has their answers. */
+  /** Decisions under way when the generator ends. */
   readonly underWayMax: number;
   readonly does: string;
   readonly doesNot: string;
@@ -183,7 +183,7 @@ export const overStreams = (
   target: null,
 });
 
-/** `onDriven`: is told what the generator did in each measurement. */
+/** `onDriven`: called with the generator's figures of each measurement. */
 export const sideOfWay = (
   { name, drive, underWayMax }: Way,
   { installation, gateId }: Asked,
@@ -204,9 +204,8 @@ export const sideOfWay = (
 const allDecisions = 'agent_trust_sidecar_decisions_total';
 
 /**
- * Returns how many decisions were made. Throws unless all were PERMITs, and as many records are in the
- * database: the chain of the passport numbers them without a hole, and the last one, which is asked for here,
- * has the highest number.
+ * Returns the number of decisions. Throws unless all were PERMITs with a record each in the database: the
+ * last record of the passport's chain has that number.
  */
 async function mustHaveAll(asked: Asked): Promise<number> {
   const { installation, gateId } = asked;

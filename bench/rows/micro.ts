@@ -26,8 +26,6 @@ import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../../share
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { KnownRoutes } from '../../sidecar/http/known-routes.ts';
 import { type Route, routeOf } from '../../sidecar/http/routes.ts';
-import { plainRequest } from '../../sidecar/intake/in-process/plain-request.ts';
-import { asciiOf } from '../../sidecar/intake/read-check.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
 import { WindowTable } from '../../sidecar/quota/window-table.ts';
@@ -38,8 +36,7 @@ import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 
 /**
- * A trick of the hot path beside what would stand there without it; the tests have the plain form as their
- * oracle.
+ * A trick of the hot path and its plain form, which is its oracle in the tests.
  */
 interface Trick {
   readonly name: string;

@@ -22,7 +22,7 @@ import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { peerPackage } from '../peers/peer-packages.ts';
 
-/** Each of these takes a thousand times as long as one of ours. */
+/** Each call takes a thousand times as long as one of ours. */
 const peerCallsPerSample = 5;
 
 /** P16: whether an agent may do what it asks for, from its token, in process. */
@@ -72,7 +72,7 @@ export async function passport({ isQuick, say }: BenchOptions): Promise<Table> {
   };
 }
 
-/** The ratio that a caller sees whose agents come once and never again. */
+/** The ratio for agents that come once. */
 function neverSeenNote(unknown: string, peer: string, figures: Figures): string {
   const rates = (name: string) => (figures.get(name) ?? []).map(({ perSecond }) => perSecond);
   const { median, min, max } = summary(ratios(rates(unknown), rates(peer)));

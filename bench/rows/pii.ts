@@ -7,9 +7,8 @@ import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 
 /**
- * What the scan for personal data costs a request, beside JSON.parse of the same body, which everybody pays.
- * A ratio of 1.00 in the line of JSON.parse says that both take as long, of 0.50 that the scan takes twice as
- * long.
+ * The scan for personal data beside JSON.parse of the same body. A ratio of 0.50 in the line of JSON.parse:
+ * the scan takes twice as long.
  */
 export async function pii({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 3 : 5;
@@ -70,7 +69,7 @@ function repeat(run: () => unknown, seconds: number): number {
   for (; performance.now() < endsAt; calls += callsPerLook) {
     for (let call = 0; call < callsPerLook; call += 1) lastResult = run();
   }
-  // Looked at, so that the compiler leaves out no call.
+  // Used, so that the compiler drops no call.
   if (lastResult === undefined) throw new Error('a measured call answers something');
   return calls;
 }

@@ -13,9 +13,9 @@ import { targets } from '../harness/targets.ts';
 import { benchGate } from '../harness/warm-load.ts';
 
 const sidecars = 4;
-/** A sidecar that has not blocked by then has missed the revocation. */
+/** After this a sidecar has missed the revocation. */
 const blockedMsMax = 30_000;
-/** Between two questions, so that four clients that wait do not take both cores. */
+/** Between two requests, so that four waiting clients do not fill both cores. */
 const betweenMs = 1;
 
 /** P17: from the answer to a revocation to BLOCK at every sidecar, while all of them serve. */

@@ -26,8 +26,8 @@ interface Contestant {
 }
 
 /**
- * P22: requests per second through nginx that asks a gate about each one, beside the same nginx that asks
- * nobody. nginx, the service behind it and the sidecar share one core.
+ * P22: requests per second through nginx with a check at a gate for each, and through nginx alone. nginx, the
+ * service behind it and the sidecar share one core.
  */
 export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
@@ -174,7 +174,7 @@ async function listening(port: number): Promise<void> {
   }
 }
 
-/** A proxy that refuses is fast: what is measured must reach the service. */
+/** Throws unless a request reaches the service, because refusing is fast. */
 async function mustServe({ url, headers, body }: Load): Promise<void> {
   const deadline = performance.now() + readyMsMax;
   for (;;) {

@@ -19,7 +19,7 @@ export const revocations = (options: BenchOptions): Promise<Table> => {
     {
       row: 'revocations',
       title: `Warm decisions among ${revokedText} revocations, on one core`,
-      // The two are told apart by less than their rounds differ.
+      // The difference is smaller than the spread of the rounds.
       rounds: 15,
       notes: [],
     },

@@ -17,8 +17,8 @@ import { type Table, tableLine } from '../harness/table.ts';
 
 const revocations = 1_000_000;
 /**
- * Each look-up is about another one: as in earnest, little of it is in the processor's cache. Their digests
- * are known, as with a cached passport.
+ * Each look-up is for another id, so that little is in the processor's cache, as in production. Digests are
+ * known, as with a cached passport.
  */
 const askedAbout = 100_000;
 /** Passports are issued for 90 days, so a million of them end on about as many. */
@@ -109,7 +109,7 @@ function snapshotOf(ids: readonly string[]): Snapshot {
   };
 }
 
-/** What is left of it after garbage collection, and how long it took to make. */
+/** Its memory after garbage collection, and the time that making it took. */
 function measureMemory<T>(make: () => T): {
   readonly made: T;
   readonly bytes: number;

@@ -12,12 +12,12 @@ import { connectionsUsual, drive, type Load } from '../harness/wrk.ts';
 const bothCores = '0,1';
 const warmSecondsOfThread = 3;
 
-/** For the sidecar a batch is the work of a dozen single requests, for the generator hardly more than one. */
+/** A batch costs the sidecar a dozen single requests, and the generator hardly more than one. */
 const batchChecks = 32;
 
 /**
- * P14: what a second listening thread is worth on two cores that the load generator uses too. And the same
- * with batches, for which the generator needs little: what it is worth where there is a core for it.
+ * P14: two listening threads beside one, on two cores that the load generator uses too; and with batches,
+ * where the generator needs little of them.
  */
 export const threads = async (options: BenchOptions): Promise<readonly Table[]> => [
   await compared(options, {
@@ -104,9 +104,9 @@ async function withThreads(
       coresBusy: during / tookS,
     };
   };
-  // The threads follow the control plane by themselves: all of them have to know the gate.
+  // Each thread follows the control plane, and each has to know the gate.
   for (let i = 0; i < 50; i += 1) await mustPermit({ name, load });
-  // Each of them compiles by itself, and has only its share of the load.
+  // Each compiles its own code, with its share of the load.
   await measure(warmSecondsOfThread * count);
   return {
     ...{ name, load, program, finish: shipped, does: '', doesNot: '' },

@@ -5,7 +5,7 @@ import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 
-/** P6: what the sidecar's pool gets out of a core, beside what `node:crypto` would. */
+/** P6: signature checks of the sidecar's pool on a core, beside `node:crypto`. */
 export async function verify({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 5;
   const secondsEach = isQuick ? 0.5 : 2;

@@ -60,7 +60,7 @@ const notes = [
   'Records that the sidecar has not shipped when its time is over are shipped then, and the processor time this takes is added to the time it is charged: its figure can be sustained.',
 ];
 
-/** What the sides are made from. */
+/** What sides are made from. */
 interface Scene {
   readonly installation: Installation;
   readonly folder: string;
@@ -218,7 +218,7 @@ async function ownStack({ installation, loadOf, stops }: Scene): Promise<Contest
   return contestant;
 }
 
-/** In the members of RFC 8037 and RFC 7517 alone: readers pick the key by these, and some take no others. */
+/** Members of RFC 8037 and RFC 7517 alone: some readers accept no others. */
 async function passportKeys(installation: Installation): Promise<string> {
   const { keys } = JSON.parse(await installation.jwks()) as { keys: readonly Record<string, unknown>[] };
   const ofPassports = keys.filter(({ purpose }) => purpose === 'passport');

@@ -14,7 +14,7 @@ const endpoints = 10;
 const steadyPerSecond = 100;
 /** As many events as one batch of a sidecar might cause. */
 const burstPerTransaction = 100;
-/** Without a delivery for so long, something is stuck. */
+/** Fails after this long without a delivery. */
 const silenceMsMax = 30_000;
 
 /**
@@ -86,7 +86,7 @@ interface Receiver {
   readonly isDead: boolean;
   readonly url: string;
   readonly server: Server;
-  /** Who is told of an arrival: the number of the event, and when. */
+  /** Called on each arrival, with the number of the event and the time. */
   onArrival: (event: number, atMs: number) => void;
 }
 

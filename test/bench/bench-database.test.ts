@@ -23,7 +23,7 @@ const coresOf = (pid: number) =>
   /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
 const policyOf = (pid: number) => execFileSync('chrt', ['--pid', String(pid)], { encoding: 'latin1' });
 
-describe("Debian's PostgreSQL as a row of the bench has it", () => {
+describe("Debian's PostgreSQL in a row of the bench", () => {
   const folders: ReturnType<typeof temporaryFolder>[] = [];
   const databases: DebianDatabase[] = [];
 
@@ -59,7 +59,7 @@ describe("Debian's PostgreSQL as a row of the bench has it", () => {
     }
   }
 
-  it('is reached over TCP, by a role that owns nothing but its database', async () => {
+  it('is reached over TCP, by a role that owns its database alone', async () => {
     expect(new URL(database.url).hostname).toBe('127.0.0.1');
     await inSession(database, async (_, sql) => {
       const [row] = await sql`

@@ -50,7 +50,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-it('leaves neither its programs nor its folders behind where it is stopped', async () => {
+it('a stopped bench leaves neither programs nor folders behind', async () => {
   const { folder, pid } = await started();
   const run = must(bench, 'it runs');
   const ended = once(run, 'exit');
@@ -60,7 +60,7 @@ it('leaves neither its programs nor its folders behind where it is stopped', asy
   await until(() => !isRunning(pid), { what: 'the end of its program' });
 });
 
-it('leaves no program behind where it is killed', async () => {
+it('a killed bench leaves no program behind', async () => {
   const { pid } = await started();
   bench?.kill('SIGKILL');
   await until(() => !isRunning(pid), { what: 'the end of its program' });

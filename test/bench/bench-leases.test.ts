@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { countingCalls, type LeaseCost } from '../../bench/rows/leases.ts';
 
-it('counts a lease call that failed as one more call', async () => {
+it('row `leases` counts a failed call as a call', async () => {
   const counts = new Map([
     ['agent_trust_sidecar_decisions_total', 5],
     ['agent_trust_sidecar_lease_calls_total', 2],

@@ -10,7 +10,7 @@ const left = (of: { stands: readonly string[]; told: readonly string[]; recovery
     recoveryMs: of.recoveryMs ?? 0,
   });
 
-it('takes an overload for done where what stands is what clients were told', () => {
+it('row `keyed` accepts an overload after which the records match the answers', () => {
   expect(left({ stands: ['att_1', 'att_2'], told: ['att_1', 'att_2'], recoveryMs: 2_000 })).not.toThrow();
 });
 

@@ -75,7 +75,7 @@ describe('a load at a fixed rate', () => {
   let program: Program | null = null;
   afterEach(() => program?.stop());
 
-  it('fails where it is answered by BLOCKs', async () => {
+  it('fails where the answers are BLOCKs', async () => {
     const { sent, ...blocking } = await startBlocker();
     program = blocking.program;
     const streams = [{ requests: [sent], perSecond: 200 }];
@@ -86,14 +86,14 @@ describe('a load at a fixed rate', () => {
     );
   });
 
-  it('may be late with one answer in a thousand', () => {
+  it('accepts one late answer in a thousand', () => {
     const permitting = (permittedInTime: number) => () =>
       mustPermitInTime({ due: 2_000, answered: 2_000, permittedInTime });
     expect(permitting(1_998)).not.toThrow();
     expect(permitting(1_997)).toThrow('3 of 2000 requests got no PERMIT within a second');
   });
 
-  it('fails where a request was not answered', () => {
+  it('fails where a request has no answer', () => {
     expect(() => mustPermitInTime({ due: 2_000, answered: 1_999, permittedInTime: 1_999 })).toThrow(
       '1999 of 2000 requests were answered',
     );

@@ -51,7 +51,7 @@ describe('a bench', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('asks the kernel not to let cores sleep, until it says so', () => {
+  it('keeps cores awake by the kernel until it is told to stop', () => {
     writeFileSync(files.driver, 'haltpoll\n');
     writeFileSync(files.latency, '');
     letSleep = keepAwake([0], files);
@@ -62,14 +62,14 @@ describe('a bench', () => {
     expect(isOpen(files.latency)).toBe(false);
   });
 
-  it('keeps a core awake by a loop where there is nobody to ask, and makes no file', async () => {
+  it('keeps a core awake by a loop where the kernel has no such device, and creates no file', async () => {
     writeFileSync(files.driver, 'haltpoll\n');
     letSleep = keepAwake([0], files);
     await until(() => loopsOf(process.pid).length === 1, { what: 'one loop' });
     expect(existsSync(files.latency)).toBe(false);
   });
 
-  it('keeps a core awake at the lowest priority where no driver would heed it, until it says so', async () => {
+  it('keeps a core awake by a loop of the lowest priority where no driver puts cores to sleep', async () => {
     letSleep = keepAwake([0], files);
     await until(() => loopsOf(process.pid).length === 1, { what: 'one loop' });
     // proc(5): the policy is field 41; SCHED_IDLE is 5.
@@ -104,7 +104,7 @@ describe('a bench', () => {
     },
   );
 
-  it('leaves no loop behind where it is killed', async () => {
+  it('leaves no loop behind when it is killed', async () => {
     const child = startBench([0]);
     const pid = child.pid ?? 0;
     await until(() => loopsOf(pid).length === 1, { what: 'its loop' });

@@ -34,11 +34,11 @@ async function measured(each: number): Promise<void> {
 }
 
 describe('a side of the bench', () => {
-  it('fails where its program writes a line about each request, for which no other side pays', async () => {
+  it('fails where its program logs each request', async () => {
     await expect(measured(1)).rejects.toThrow(/^a server wrote \d+ bytes about 100 requests/);
   });
 
-  it('may write a line now and then', async () => {
+  it('may log a line now and then', async () => {
     await measured(requests / 2);
   });
 });

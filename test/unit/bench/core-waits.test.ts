@@ -12,11 +12,11 @@ function sumOf(waitsMs: readonly number[], everyMs: number): number {
   return waits.sumMs;
 }
 
-test('counts the waits that are more than a switch to the thread', () => {
+test('waits for a core are counted above the length of a switch', () => {
   expect(sumOf([0.003, 4, 0.005, 0.2], 0.2)).toBeCloseTo(4.2);
 });
 
-test('looks no oftener than it needs to', () => {
+test('waits for a core are read no more often than necessary', () => {
   let reads = 0;
   const waits = new CoreWaits(() => {
     reads += 1;

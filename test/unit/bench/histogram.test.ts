@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { addedUp, emptyHistogram, note, percentileMs } from '../../../bench/harness/histogram.ts';
 
-test('gives the percentiles of what it was told within 2.2 %, from a microsecond to minutes', () => {
+test('percentiles are within 2.2 %, from a microsecond to minutes', () => {
   for (const scaleMs of [0.01, 1, 60]) {
     const histogram = emptyHistogram();
     for (let i = 1; i <= 10_000; i += 1) note(histogram, (i / 10_000) * scaleMs);
@@ -13,7 +13,7 @@ test('gives the percentiles of what it was told within 2.2 %, from a microsecond
   }
 });
 
-test('one slow answer among a hundred is in the maximum and not in the p99 before it', () => {
+test('one slow answer in a hundred changes the maximum and not the p99', () => {
   const histogram = emptyHistogram();
   for (let i = 0; i < 99; i += 1) note(histogram, 1);
   note(histogram, 1_000);
@@ -21,7 +21,7 @@ test('one slow answer among a hundred is in the maximum and not in the p99 befor
   expect(percentileMs(histogram, 1)).toBeGreaterThanOrEqual(1_000);
 });
 
-test('adds the counts of several rounds', () => {
+test('histograms of several rounds add up', () => {
   const [fast, slow] = [emptyHistogram(), emptyHistogram()];
   for (let i = 0; i < 3; i += 1) note(fast, 1);
   note(slow, 100);
@@ -29,6 +29,6 @@ test('adds the counts of several rounds', () => {
   expect(percentileMs(addedUp([fast, slow]), 1)).toBeGreaterThanOrEqual(100);
 });
 
-test('an empty one has no percentile', () => {
+test('an empty histogram has no percentile', () => {
   expect(percentileMs(emptyHistogram(), 0.5)).toBeNaN();
 });

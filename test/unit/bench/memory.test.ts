@@ -27,7 +27,7 @@ describe('the memory of an export', () => {
     expect(verdictsOf(tableOf(49.2, 158.5, 45.9))).toMatchObject([{ figure: 158.5, status: 'missed' }]);
   });
 
-  it('is told of each step', () => {
+  it('has a note per step', () => {
     expect(tableOf(49.2, 158.5).notes).toEqual([
       'step 0: 49.2 MiB (P19 memory: 64.0 met).',
       'step 1: 158.5 MiB (P19 memory: 64.0 **missed**).',

@@ -37,17 +37,17 @@ describe('the rounds of a row', () => {
     expect((await measure([])).reads).toEqual({ a: [10, 40], b: [20, 30] });
   });
 
-  it('are measured again where the host took the machine, and all sides of a round are kept or none', async () => {
+  it('are repeated where the host took the machine, all sides of a round together', async () => {
     expect((await measure([1e3])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 
-  it('end after half as many more, with those that lost least', async () => {
+  it('end after half as many more, and keep those that lost least', async () => {
     expect((await measure([1e9, 1e3, 1e6])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 });
 
 describe('the median of some rounds', () => {
-  it('lies between the figures that 95 % of such rounds put it between', () => {
+  it('has an interval of 95 %', () => {
     const upTo = (count: number) => medianInterval(Array.from({ length: count }, (_, index) => index + 1));
 
     expect(upTo(6)).toEqual({ median: 3.5, low: 1, high: 6 });
@@ -55,12 +55,12 @@ describe('the median of some rounds', () => {
     expect(upTo(12)).toEqual({ median: 6.5, low: 3, high: 10 });
   });
 
-  it('lies anywhere in their range where they are few', () => {
+  it('has their whole range as interval where they are few', () => {
     expect(medianInterval([3, 1, 2])).toEqual({ median: 2, low: 1, high: 3 });
     expect(medianInterval([7])).toEqual({ median: 7, low: 7, high: 7 });
   });
 
-  it('is caught as often as the interval promises', () => {
+  it('lies in the interval as often as promised', () => {
     // A fixed sequence of uniform figures in [0, 1), whose median is 0.5 (Numerical Recipes' generator).
     let state = 1;
     const next = () => {

@@ -45,7 +45,7 @@ function observed(): Observed {
   return options;
 }
 
-test('names a row that fails, ends its programs, and runs and writes all others', async () => {
+test('a failed row is reported, its programs end, and all other rows run', async () => {
   const options = observed();
   const { verdicts, failures } = await runRows(
     [
@@ -68,7 +68,7 @@ test('names a row that fails, ends its programs, and runs and writes all others'
   expect(options.said.filter((line) => line.includes('minutes left'))).toHaveLength(3);
 });
 
-test('says of a target that its row has no figure for that it was not measured', async () => {
+test('a target without a figure is not measured', async () => {
   const { verdicts, failures } = await runRows(
     [rowOf('skipping', 'P1', async () => ({ ...tableOf('skipping', 'P1'), judged: [] }))],
     observed(),
@@ -77,7 +77,7 @@ test('says of a target that its row has no figure for that it was not measured',
   expect(verdicts).toMatchObject([{ target: 'P1', figure: null, status: 'not measured' }]);
 });
 
-test('reads from the shared cache before and after a row of waiting times, and judges it by that', async () => {
+test('a row of waiting times is judged by the shared cache before and after it', async () => {
   const reads = [20, 160];
   const waiting: LatencyTable = {
     ...{ kind: 'latency', row: 'waiting', title: 'waiting', lines: [], plans: [], notes: [] },
@@ -93,7 +93,7 @@ test('reads from the shared cache before and after a row of waiting times, and j
   expect(verdicts).toMatchObject([{ status: 'not judged', remark: 'there was no room in the shared cache' }]);
 });
 
-test('keeps the cores awake while a row runs, unless the row lets them sleep', async () => {
+test('cores stay awake during a row, unless the row lets them sleep', async () => {
   const options = observed();
   const seen: boolean[] = [];
   const run = async () => {

@@ -7,7 +7,7 @@ describe('a chain of cache lines', () => {
   const lines = 1_000;
   const chain = newChain(lines * lineBytes);
 
-  it('leads through every line once, and back to the first', () => {
+  it('visits every line once and returns to the first', () => {
     const seen = new Set<number>();
     for (let at = 0; !seen.has(at); at = chain[at] ?? Number.NaN) seen.add(at);
     expect(seen.size).toBe(lines);
@@ -15,7 +15,7 @@ describe('a chain of cache lines', () => {
     expect(walk(chain)).toBe(0);
   });
 
-  it('hardly ever leads from a line to its neighbour', () => {
+  it('hardly ever goes from a line to its neighbour', () => {
     const starts = Array.from({ length: lines }, (_, line) => line * 16);
     const toNeighbour = starts.filter((at) => Math.abs((chain[at] ?? 0) - at) === 16);
     expect(toNeighbour.length).toBeLessThan(20);
@@ -23,7 +23,7 @@ describe('a chain of cache lines', () => {
 });
 
 describe('a read that only the shared cache can answer', () => {
-  it('is really made: it takes some time, and no longer than any memory does', () => {
+  it('takes a time that a memory can have', () => {
     const readNs = sharedCacheReadNs();
     expect(readNs).toBeGreaterThan(1);
     expect(readNs).toBeLessThan(100_000);

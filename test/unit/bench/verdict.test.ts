@@ -43,21 +43,21 @@ describe('the verdict on a ratio', () => {
     expect(statusOf({ perSecond }, { perSecond: 1 })).toBe(status);
   });
 
-  it('is not given where the other side did not have its core, which makes ours too good', () => {
+  it('is not given where the other side lacked its core, so that the ratio is too good', () => {
     expect(statusOf({ perSecond: 0.6 }, { perSecond: 1, coresBusy: 0.8 })).toBe('not judged');
   });
 
-  it('is given where ours did not have its core and is good enough all the same', () => {
+  it('is given where ours lacked its core and is good enough', () => {
     expect(statusOf({ perSecond: 0.6, coresBusy: 0.8 }, { perSecond: 1 })).toBe('met');
     expect(statusOf({ perSecond: 0.4, coresBusy: 0.8 }, { perSecond: 1 })).toBe('not judged');
   });
 
-  it('is given at a fixed load, which no side needs a whole core for', () => {
+  it('is given at a fixed load, which needs no whole core', () => {
     const idle = { perSecond: 1, coresBusy: 0.2 };
     expect(statusOf({ ...idle, perSecond: 0.4 }, idle, { isLoadFixed: true })).toBe('missed');
   });
 
-  it('is not given where there was no room in the cache that all cores share', () => {
+  it('is not given without room in the shared cache', () => {
     for (const perSecond of [0.4, 0.6]) {
       expect(statusOf({ perSecond, sharedReadNs: 160 }, { perSecond: 1, sharedReadNs: 90 })).toBe(
         'not judged',
@@ -109,7 +109,7 @@ describe('the verdict on waiting times', () => {
     expect(latencyMarkdown(table)).toContain(cell);
   });
 
-  it('says on its page how long a read took', () => {
+  it('stands on the page with the time of a read', () => {
     const page = latencyMarkdown(tableOf(19, { sharedReadNs: { before: 150, after: 130 } }));
     expect(page).toContain('took 150 ns before this row and 130 ns after it. That is as long as memory');
   });
