@@ -73,6 +73,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['embedded', 'threads'],
     ['main.ts'],
   ],
+  bench: [['harness'], ['peers'], ['rows'], ['compare-rows.ts'], ['compare.ts'], ['run.ts']],
 };
 /**
  * Composition roots: they read the environment, choose adapters and end the process. Workers are started by
