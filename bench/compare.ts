@@ -26,7 +26,7 @@ width is the noise floor.
 
 ${compareRows.map(({ name, describe }) => `  ${name.padEnd(10)} ${describe}`).join('\n')}
 
-  --precision  a row ends when its noise floor is this small, or after five minutes; default: ${precisionUsual}
+  --precision  a row ends when its noise floor is this small, or after four minutes; default: ${precisionUsual}
   --quick      few rounds, one start: for a look, not for a claim
   --embedded   rows with a database on the embedded PostgreSQL; default: on Debian's, over TCP
 Exit code: 0 when every row came to its end, 1 when one failed, 2 for a wrong command.
@@ -118,7 +118,7 @@ const header = ([own, other]: Builds, database: DatabaseKind | null): string =>
 const roundsOfStart = { full: 4, quick: 6 } as const;
 const startsMin = 3;
 /** When the next start would end later than this, the row ends, however wide its interval is. */
-const rowMsMax = 300_000;
+const rowMsMax = 240_000;
 
 /**
  * Rounds of both builds, from one start of their programs after the other, until the noise floor is as small

@@ -90,6 +90,11 @@ const shortened = (commit: string): string => commit.slice(0, 10);
 
 const git = (...words: readonly string[]): string => run(projectRoot, 'git', ...words);
 
+/** Of one step; `npm ci` takes a minute on a quiet machine. */
+const stepMsMax = 900_000;
+
 function run(folder: string, command: string, ...words: readonly string[]): string {
-  return execFileSync(command, words, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  return execFileSync(command, words, {
+    ...{ cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: stepMsMax },
+  });
 }

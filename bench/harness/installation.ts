@@ -273,8 +273,9 @@ export async function ready(origin: string, of: Program): Promise<void> {
     const answer = await fetch(`${origin}/readyz`).catch(() => null);
     if (answer?.ok === true) return;
     if (hasEnded || performance.now() > deadline) {
-      // Throws with its last output, which has the cause.
-      await of.find(/(?!)/);
+      const output = await of.find(/(?!)/).catch(({ message }: Error) => message);
+      const what = hasEnded ? 'ended before it was ready' : `was not ready after ${readyMsMax / 1_000} s`;
+      throw new Error(`A program ${what}: look at its output, and whether others have its core.\n${output}`);
     }
     await pause(50);
   }
