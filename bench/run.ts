@@ -3,7 +3,7 @@ import { compare, compareHelp } from './compare.ts';
 import { keepAwake } from './harness/awake.ts';
 import { measuredCore, otherCore } from './harness/cores.ts';
 import { databaseOf } from './harness/database.ts';
-import { endPrograms, findProgram, leaveMeasuredCore } from './harness/programs.ts';
+import { endPrograms, findProgram, leaveMeasuredCore, onStopSignal } from './harness/programs.ts';
 import { writePage, writeSummary } from './harness/results.ts';
 import type { Measured, Row } from './harness/row.ts';
 import { runRows } from './harness/run-rows.ts';
@@ -60,7 +60,7 @@ async function main(): Promise<number> {
     say(`The bench needs ${needs}: what is measured has one core, and what loads it the other one.`);
     return 1;
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopBy(signal));
+  onStopSignal(stopBy);
   const print = (text: string) => void process.stdout.write(text);
   if (isOverTcp) return overTcp(words.slice(1), { say, print });
   leaveMeasuredCore();

@@ -29,6 +29,11 @@ const running = new Set<ChildProcess>();
 /** For setpriv(1): the system ends the program when this process ends, also where that is killed. */
 const endsWithThis = ['--pdeathsig', 'TERM'];
 
+/** `stop` ends this process. Further signals do not cut it short while it removes its folders. */
+export function onStopSignal(stop: (signal: 'SIGINT' | 'SIGTERM') => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal));
+}
+
 /** Ends the programs of a failed row, so that the next row has its cores. */
 export function endPrograms(): void {
   for (const child of running) child.kill('SIGKILL');
