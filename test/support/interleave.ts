@@ -3,7 +3,7 @@ export interface TimedFile {
   readonly seconds: number;
 }
 
-/** What a file counts for that takes less than a second. */
+/** Counted for a file that is not in the list: it takes less than a second. */
 const secondsMin = 0.5;
 
 /**
