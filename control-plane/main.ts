@@ -31,6 +31,7 @@ import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { readConsole } from './console/serve-console.ts';
+import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
@@ -140,6 +141,7 @@ async function startAll(
   for (const note of lock.notes) logger.warn({}, note);
 
   const shares = connectionShares(settings.DATABASE_CONNECTIONS);
+  const turns = decisionTurns(shares.decisions);
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
   // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.
   const clock = new CarriedClock(systemClock);
@@ -188,7 +190,8 @@ async function startAll(
     appending,
     draining: { isDraining: false },
     shares,
-    turns: decisionTurns(shares.decisions),
+    turns,
+    checks: new CheckQueue(turns),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,

@@ -2,6 +2,8 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { FairShare } from '../storage/fair-share.ts';
+import type { CheckQueue } from './check-queue.ts';
+import type { Enforcement, EnforcementCall } from './decide-request.ts';
 import type { OwnVoids } from './own-voids.ts';
 
 export interface DecisionDeps extends AppendingDeps {
@@ -10,6 +12,8 @@ export interface DecisionDeps extends AppendingDeps {
    * (admission/decision-turns.ts).
    */
   readonly turns: FairShare<AccountId>;
+  /** Where checks of this program wait for the next batch of their account. */
+  readonly checks: CheckQueue<EnforcementCall, Enforcement | null>;
   /** Where requests wait for what others have begun; with `decisionsLimits.retries`. */
   readonly retryWaits: RetryWaits;
   /** Decisions whose commit got no answer from the database. */

@@ -5,13 +5,11 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
-import { readWindows } from '../quota/read-windows.ts';
 import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
-import { lentUnits, type ShortWindow } from '../quota/unused-units.ts';
+import type { ShortWindow } from '../quota/unused-units.ts';
 
-interface DrawnWindow extends WindowLimit {
+export interface DrawnWindow extends WindowLimit {
   readonly counter: CounterKey;
 }
 
@@ -60,42 +58,6 @@ export function shortWindows(
     ...drawn.spend.flatMap(shortOf(moneyMicroUsd, view.spend)),
     ...drawn.rate.flatMap(shortOf(requests, view.rate)),
   ];
-}
-
-/** What the ledger says at this moment. It promises nothing: only a grant takes. */
-export async function askedView(
-  tx: Transaction,
-  { spend, rate }: DrawnWindows,
-  nowMs: UnixMillis,
-): Promise<QuotaView> {
-  const drawn = [...spend, ...rate];
-  const read = await readWindows(tx, drawn, nowMs);
-  const views = drawn.map(({ limit }, place): WindowView => {
-    const { window, leased } = must(read[place], 'each window that was asked for is read');
-    const available = Math.max(limit - leased, 0);
-    return { limit, available, used: leased, isFinal: true, endsAtMs: window.endsAtMs };
-  });
-  return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
-}
-
-/** The same view, in which units that are only lent do not count as used. */
-export async function withoutLent(
-  tx: Transaction,
-  { spend, rate }: DrawnWindows,
-  view: QuotaView,
-  nowMs: UnixMillis,
-): Promise<QuotaView> {
-  const drawn = [...spend, ...rate].map(({ counter, window }) => ({
-    counter,
-    window,
-    startsAtMs: windowAt(window, nowMs).startsAtMs,
-  }));
-  const lent = await lentUnits(tx, drawn, null);
-  const views = [...view.spend, ...view.rate].map((each, place) => ({
-    ...each,
-    used: Math.max(0, each.used - (lent[place] ?? 0)),
-  }));
-  return { spend: views.slice(0, spend.length), rate: views.slice(spend.length) };
 }
 
 /**

@@ -32,11 +32,20 @@ export const decisionsLimits = {
    */
   settlementAgeMsMax: minuteMs,
   /**
-   * A decision of the control plane that others were quicker than is made anew, with what they have left.
-   * After so many tries it ends its transaction and waits, as for everything that others have begun. Two are
-   * the rule, because who lost once knows what is left.
+   * Transactions that try a check, after a lost race or behind what it depends on. After the last one it
+   * waits as for everything that others have begun, and at its deadline gets 503 `overloaded`. Two are the
+   * rule: the second knows what is left.
    */
   enforcementTriesMax: 5,
+  checks: {
+    /** Of a batch: with ten windows each, they would be more than the ledger takes in one statement. */
+    batchMax: 256,
+    /** Of one control plane, and of one account: half a second of what it decides. */
+    waitingMax: 4_096,
+    waitingPerAccountMax: 1_024,
+    /** A batch takes some 20 ms. One that takes so long waits for a lock, and the next begins beside it. */
+    hangsAfterMs: 100,
+  },
 } as const;
 
 mustHold(

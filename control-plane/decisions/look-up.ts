@@ -1,8 +1,6 @@
 import type { PresentedApproval } from '../../shared/model/approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
-import { counterOfLease } from '../../shared/wire/lease-call.ts';
-import type { LookUpSettlement, SettlementAnswer, WindowInNeed } from '../../shared/wire/settlement.ts';
+import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import {
   type ApprovalBinding,
   findPendingApproval,
@@ -10,9 +8,8 @@ import {
   readPresentedApproval,
 } from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
-import { limitsMayChange, type ShortWindow } from '../quota/unused-units.ts';
-import type { Parties } from './read-parties.ts';
-import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
+import { limitsMayChange } from '../quota/unused-units.ts';
+import { answerEarlier, type LookUp } from './settled-request.ts';
 import {
   type ClaimedPermit,
   findClaims,
@@ -20,12 +17,6 @@ import {
   type Reading,
   readSettlements,
 } from './settlement-store.ts';
-
-/** A look-up of a sidecar, and what it is about. */
-export interface AdmittedLookUp {
-  readonly lookUp: LookUpSettlement;
-  readonly parties: Parties;
-}
 
 /**
  * What is known of presented approvals, of keys, and of pending approvals of the same requests. Takes
@@ -38,41 +29,30 @@ export interface AdmittedLookUp {
  */
 export async function lookUpAll(
   tx: Transaction,
-  admitted: readonly AdmittedLookUp[],
-  sender: SettlementSender,
+  lookUps: readonly LookUp[],
+  nowMs: UnixMillis,
 ): Promise<readonly SettlementAnswer[]> {
-  if (admitted.length === 0) return [];
-  const short = admitted.map(({ lookUp }) => lookUp.short.map(shortWindow));
+  if (lookUps.length === 0) return [];
+  const short = lookUps.map((each) => each.short);
   const mayChange = await limitsMayChange(tx, short);
-  const claims = await findClaims(
-    tx,
-    admitted.map(({ lookUp }) => questionOf(lookUp, sender)),
-    sender.nowMs,
-  );
+  const claims = await findClaims(tx, lookUps, nowMs);
   const mayHaveChanged = await limitsMayChange(
     tx,
     short.map((windows, place) => (claims[place] !== null || mayChange[place] === true ? [] : windows)),
   );
   await holdWaiting(
     tx,
-    admitted.map(({ lookUp, parties }) => bindingNow(lookUp, parties.gate)),
+    lookUps.map(({ binding }) => binding),
   );
   const answers: SettlementAnswer[] = [];
-  for (const [place, each] of admitted.entries()) {
-    const found = await lookUpOne(tx, each, { ...sender, earlier: claims[place] ?? null });
+  for (const [place, each] of lookUps.entries()) {
+    const found = await lookUpOne(tx, each, { earlier: claims[place] ?? null, nowMs });
     answers.push(
       found ?? { kind: 'none', may_change: mayChange[place] === true || mayHaveChanged[place] === true },
     );
   }
   return answers;
 }
-
-const shortWindow = (short: WindowInNeed): ShortWindow => ({
-  counter: counterKey(counterOfLease(short)),
-  window: short.window,
-  startsAtMs: short.starts_at_ms,
-  leasedMax: short.leased_max,
-});
 
 /**
  * An approval that refuses the request comes before the key, because `decide` looks at it before any limit,
@@ -81,18 +61,16 @@ const shortWindow = (short: WindowInNeed): ShortWindow => ({
  */
 async function lookUpOne(
   tx: Transaction,
-  { lookUp, parties }: AdmittedLookUp,
-  { nowMs, sidecarId, earlier }: SettlementSender & { readonly earlier: ClaimedPermit | null },
+  lookUp: LookUp,
+  { earlier, nowMs }: { readonly earlier: ClaimedPermit | null; readonly nowMs: UnixMillis },
 ): Promise<SettlementAnswer | null> {
-  const binding = bindingNow(lookUp, parties.gate);
-  const presented =
-    lookUp.approval_id === null ? null : await readPresented(tx, lookUp.approval_id, binding, nowMs);
+  const { approvalId: presentedId, binding } = lookUp;
+  const presented = presentedId === null ? null : await readPresented(tx, presentedId, binding, nowMs);
   if (presented !== null && refusing.has(presented.standing)) return presented;
   if (earlier !== null) return answerEarlier(earlier, lookUp);
   if (presented !== null) return presented;
 
-  const reader = { readerId: lookUp.reader_id, source: sidecarId };
-  const waiting = binding === null ? null : await findWaiting(tx, { binding, reader }, nowMs);
+  const waiting = binding === null ? null : await findWaiting(tx, { binding, reader: lookUp }, nowMs);
   if (waiting === null) return null;
   const { approvalId, expiresAtMs } = waiting;
   return { kind: 'suspended', approval_id: approvalId, expires_at_ms: expiresAtMs, is_new: false };
@@ -115,7 +93,8 @@ export async function findWaiting(
 ): Promise<Awaited<ReturnType<typeof findPendingApproval>>> {
   const waiting = await findPendingApproval(tx, binding);
   if (waiting === null || waiting.expiresAtMs <= nowMs) return null;
-  const gone = await readSettlements(tx, [{ reads: waiting.approvalId, ...reader }], nowMs);
+  const { readerId, source } = reader;
+  const gone = await readSettlements(tx, [{ reads: waiting.approvalId, readerId, source }], nowMs);
   return gone.size > 0 ? null : waiting;
 }
 
@@ -130,7 +109,7 @@ const refusing: ReadonlySet<PresentedApproval> = new Set<Presented['standing']>(
 
 async function readPresented(
   tx: Transaction,
-  approvalId: NonNullable<LookUpSettlement['approval_id']>,
+  approvalId: NonNullable<LookUp['approvalId']>,
   binding: ApprovalBinding | null,
   nowMs: UnixMillis,
 ): Promise<Presented> {

@@ -2,8 +2,17 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
 import type { Malformed } from '../../shared/wire/attestation-batch.ts';
-import type { ArrivedCall, ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { counterOfLease } from '../../shared/wire/lease-call.ts';
+import type {
+  ArrivedCall,
+  ArrivedPermit,
+  ArrivedSettlement,
+  LookUpSettlement,
+  SettlementAnswer,
+  SuspendSettlement,
+} from '../../shared/wire/settlement.ts';
 import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseFailure } from '../storage/database-away.ts';
@@ -11,11 +20,12 @@ import { beginReading, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import { closeRefusals } from './close-refusals.ts';
 import type { DecisionDeps } from './deps.ts';
-import { type AdmittedLookUp, lookUpAll } from './look-up.ts';
+import { type Admitted, judgePermits, judgeSuspends } from './judge-settlements.ts';
+import { lookUpAll } from './look-up.ts';
 import { readParties, refused } from './read-parties.ts';
-import { type AdmittedPermit, settlePermits } from './settle-permits.ts';
-import { type AdmittedSuspend, settleSuspends } from './settle-suspends.ts';
-import type { SettlementSender } from './settled-request.ts';
+import { settlePermits } from './settle-permits.ts';
+import { settleSuspends } from './settle-suspends.ts';
+import { bindingNow, type LookUp, questionOf, type SettlementSender } from './settled-request.ts';
 
 /** The answer to the sidecar; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
 export type SettlementCallOutcome =
@@ -96,7 +106,8 @@ function partsOf(settlements: readonly ArrivedSettlement[]): (readonly ArrivedSe
 }
 
 /** The database is away or overloaded, or this replica appends no more: one by one fares no better. */
-const isOfAll = (error: unknown): boolean => error instanceof ApiError || databaseFailure(error) !== null;
+export const isOfAll = (error: unknown): boolean =>
+  error instanceof ApiError || databaseFailure(error) !== null;
 
 async function settleTogether(
   deps: SettleDeps,
@@ -147,8 +158,8 @@ async function settleTogether(
  * time. Such a plan stays until statistics are taken anew, however much its tables have grown meanwhile, so
  * it must be good for tables of any size: rows are found by their keys, one by one (storage/connect.ts).
  */
-export const setUpSettling = (tx: Transaction) => tx`
-  SELECT set_config('lock_timeout', ${String(limits.quotaWaitMsMax)}, true),
+export const setUpSettling = (tx: Transaction, lockWaitMsMax: number = limits.quotaWaitMsMax) => tx`
+  SELECT set_config('lock_timeout', ${String(lockWaitMsMax)}, true),
     set_config('plan_cache_mode', 'force_generic_plan', true),
     set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true)`;
@@ -175,29 +186,55 @@ async function settleWanted(
   sender: SettlementSender,
 ): Promise<ReadonlyMap<ArrivedSettlement, SettlementAnswer>> {
   const answers = new Map<ArrivedSettlement, SettlementAnswer>();
-  const lookUps: AdmittedLookUp[] = [];
-  const permits: AdmittedPermit[] = [];
-  const suspends: AdmittedSuspend[] = [];
+  const lookUps: Admitted<LookUpSettlement>[] = [];
+  const permits: Admitted<ArrivedPermit>[] = [];
+  const suspends: Admitted<SuspendSettlement>[] = [];
   wanted.forEach((settlement, place) => {
     const about = must(parties[place], 'each settlement is about something');
     if (about.kind !== 'parties') answers.set(settlement, about);
-    else if (settlement.kind === 'look_up') lookUps.push({ lookUp: settlement, parties: about });
-    else if (settlement.kind === 'permit') permits.push({ permit: settlement, parties: about });
-    else if (settlement.kind === 'suspend') suspends.push({ suspend: settlement, parties: about });
+    else if (settlement.kind === 'look_up') lookUps.push({ settlement, parties: about });
+    else if (settlement.kind === 'permit') permits.push({ settlement, parties: about });
+    else if (settlement.kind === 'suspend') suspends.push({ settlement, parties: about });
     else unreachable(settlement);
   });
-
-  const found = await lookUpAll(tx, lookUps, sender);
-  lookUps.forEach(({ lookUp }, place) => {
-    answers.set(lookUp, must(found[place], 'each look-up is answered'));
-  });
-  const settled = await settlePermits(tx, deps, { admitted: permits, known }, sender);
-  permits.forEach(({ permit }, place) => {
-    answers.set(permit, must(settled[place], 'each permit is answered'));
-  });
-  const suspended = await settleSuspends(tx, deps, { admitted: suspends, known }, sender);
-  suspends.forEach(({ suspend }, place) => {
-    answers.set(suspend, must(suspended[place], 'each suspend is answered'));
-  });
+  /** Notes the answers to those that are not new; then what is done with the new ones, with their answers. */
+  const settle = async <New>(
+    admitted: readonly Admitted<ArrivedSettlement>[],
+    judged: readonly (SettlementAnswer | { readonly kind: 'new'; readonly new: New })[],
+    settleAll: (news: readonly New[]) => Promise<readonly SettlementAnswer[]>,
+  ): Promise<void> => {
+    const places = judged.flatMap((each, place) => (each.kind === 'new' ? [{ place, new: each.new }] : []));
+    const settled = await settleAll(places.map((each) => each.new));
+    const of = new Map(places.map(({ place }, index) => [place, settled[index]]));
+    for (const [place, each] of judged.entries()) {
+      const { settlement } = must(admitted[place], 'each verdict is about a settlement');
+      const answer = each.kind === 'new' ? of.get(place) : each;
+      answers.set(settlement, must(answer, 'each settlement is answered'));
+    }
+  };
+  const { nowMs } = sender;
+  await settle(
+    lookUps,
+    lookUps.map((each) => ({ kind: 'new', new: lookUpOf(each, sender) })),
+    (news) => lookUpAll(tx, news, nowMs),
+  );
+  await settle(permits, await judgePermits(tx, permits, known, sender), (news) =>
+    settlePermits(tx, deps, { permits: news }, nowMs),
+  );
+  await settle(suspends, judgeSuspends(suspends, known, sender), (news) =>
+    settleSuspends(tx, deps, news, nowMs),
+  );
   return answers;
 }
+
+const lookUpOf = ({ settlement, parties }: Admitted<LookUpSettlement>, sender: SettlementSender): LookUp => ({
+  ...questionOf(settlement, sender),
+  approvalId: settlement.approval_id,
+  binding: bindingNow(settlement, parties.gate),
+  short: settlement.short.map((short) => ({
+    counter: counterKey(counterOfLease(short)),
+    window: short.window,
+    startsAtMs: short.starts_at_ms,
+    leasedMax: short.leased_max,
+  })),
+});

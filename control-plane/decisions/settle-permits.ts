@@ -1,5 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { ArrivedPermit, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { readAmounts } from '../approvals/approval-store.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import {
@@ -8,157 +9,123 @@ import {
   lockChains,
   type NewRecord,
 } from '../attestations/append-records.ts';
-import { judgeAmong, type KnownThings } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { together } from '../storage/together.ts';
 import type { DecisionDeps } from './deps.ts';
-import { decisionsLimits } from './limits.ts';
-import { type Parties, passed, refused } from './read-parties.ts';
-import { answerEarlier, bindingNow, questionOf, type SettlementSender } from './settled-request.ts';
+import { passed, refused } from './read-parties.ts';
+import { answerEarlier, type NewPermit } from './settled-request.ts';
 import {
   claimSettlements,
   dropSettlements,
-  findVoids,
   removeOldSettlements,
   type SettlementId,
   type SettlementVerdict,
 } from './settlement-store.ts';
 
-/** A permit of a sidecar, and what it is about. */
-export interface AdmittedPermit {
-  readonly permit: ArrivedPermit;
-  readonly parties: Parties;
-}
-
-type Deciding = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
+type Settling = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
+type Answers = Map<NewPermit, SettlementAnswer>;
 
 /**
- * Makes PERMITs of a sidecar true, each for itself: its key is claimed, its approval used and its record in
- * its chain, all with the commit or none of it. Of two at once with one key, or with one approval, one is
- * committed; the other waits for it, and is answered with what it finds then.
+ * Makes PERMITs true, each for itself: its key is claimed, its approval used and its record in its chain, all
+ * with the commit or none of it. Of two at once with one key, or with one approval, one is committed; the
+ * other waits for it, and is answered with what it finds then.
  *
  * The settlement is the memory: a permit that comes again is answered as the first time, whatever has
  * happened since. Answers are in the order of the permits. Records that need not or must not become true are
  * dropped from one step to the next, and what is left is appended at once.
+ *
+ * `beside`: records that settle nothing, appended with those of the permits.
  */
 export async function settlePermits(
   tx: Transaction,
-  deps: Deciding,
-  { admitted, known }: { readonly admitted: readonly AdmittedPermit[]; readonly known: KnownThings },
-  sender: SettlementSender,
+  deps: Settling,
+  {
+    permits,
+    beside = [],
+  }: { readonly permits: readonly NewPermit[]; readonly beside?: readonly NewRecord[] },
+  nowMs: UnixMillis,
 ): Promise<readonly SettlementAnswer[]> {
-  if (admitted.length === 0) return [];
-  const answers = new Map<AdmittedPermit, SettlementAnswer>();
-  const records = await judge(tx, { admitted, known }, sender, answers);
-  const inserted = await insertOrFindEarlier(tx, records, sender, answers);
-  const locked = await refuseUntrueTakes(tx, deps, inserted, { records, sender }, answers);
-  await consume(tx, inserted, sender, answers);
+  if (permits.length + beside.length === 0) return [];
+  const answers: Answers = new Map();
+  const inserted = await insertOrFindEarlier(tx, permits, nowMs, answers);
+  const locked = await refuseUntrueTakes(tx, deps, { permits, inserted, beside, nowMs }, answers);
+  await consume(tx, inserted, nowMs, answers);
   const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
   withdrawCopies(dropped, answers);
-  await appendRecords(
-    tx,
-    deps,
-    [...records].flatMap(([each, record]) => (answers.has(each) ? [] : [record])),
-    null,
-    locked,
-  );
-  return admitted.map((each) => answers.get(each) ?? committed);
+  const records = inserted.flatMap((each) => (answers.has(each) ? [] : [each.record]));
+  await appendRecords(tx, deps, [...records, ...beside], null, locked);
+  return permits.map((each) => answers.get(each) ?? committed);
 }
 
 const committed: SettlementAnswer = { kind: 'committed' };
-const idOf = ({ permit }: AdmittedPermit): SettlementId => permit.shipped.record.id;
-
-/** Those whose record may be taken from this sidecar, with it. */
-async function judge(
-  tx: Transaction,
-  { admitted, known }: { readonly admitted: readonly AdmittedPermit[]; readonly known: KnownThings },
-  sender: SettlementSender,
-  answers: Map<AdmittedPermit, SettlementAnswer>,
-): Promise<ReadonlyMap<AdmittedPermit, NewRecord>> {
-  const verdicts = judgeAmong(
-    known,
-    sender,
-    admitted.map(({ permit }) => ({ ...permit.shipped, isApproved: permit.approval_id !== null })),
-  );
-  const records = new Map<AdmittedPermit, NewRecord>();
-  const stored: AdmittedPermit[] = [];
-  admitted.forEach((each, place) => {
-    const verdict = must(verdicts[place], 'a record has a verdict');
-    const ageMs = sender.nowMs - each.permit.shipped.record.timestampMs;
-    if (verdict.kind === 'refused') answers.set(each, refused(verdict.message));
-    else if (verdict.kind === 'stored') stored.push(each);
-    else if (ageMs > decisionsLimits.settlementAgeMsMax)
-      answers.set(each, refused('timestamp_ms is too old to be settled'));
-    else records.set(each, verdict.record);
-  });
-  const voids = await findVoids(tx, stored.map(idOf));
-  for (const each of stored) answers.set(each, voids.has(idOf(each)) ? { kind: 'voided' } : committed);
-  return records;
-}
+const idOf = ({ record }: NewPermit): SettlementId => record.record.id;
 
 /** Those that were inserted have no answer yet. */
 async function insertOrFindEarlier(
   tx: Transaction,
-  records: ReadonlyMap<AdmittedPermit, NewRecord>,
-  sender: SettlementSender,
-  answers: Map<AdmittedPermit, SettlementAnswer>,
-): Promise<readonly AdmittedPermit[]> {
-  const claiming = [...records.keys()];
+  permits: readonly NewPermit[],
+  nowMs: UnixMillis,
+  answers: Answers,
+): Promise<readonly NewPermit[]> {
   const verdicts = await claimSettlements(
     tx,
-    claiming.map(({ permit }) => ({
-      id: permit.shipped.record.id,
-      ...questionOf(permit, sender, permit.shipped.record.timestampMs),
-      answer: permit.shipped.record,
-      took: permit.shipped.took ?? [],
-      held: [],
+    permits.map((each) => ({
+      ...each,
+      id: idOf(each),
+      answer: each.record.record,
+      took: each.record.took ?? [],
     })),
-    sender.nowMs,
+    nowMs,
   );
-  claiming.forEach((each, place) => {
+  permits.forEach((each, place) => {
     const answer = answerTo(must(verdicts[place], 'each settlement has a verdict'), each);
     if (answer !== null) answers.set(each, answer);
   });
-  return claiming.filter((each) => !answers.has(each));
+  return permits.filter((each) => !answers.has(each));
 }
 
 /**
  * A PERMIT takes what its leases have left, and becomes true now: one that a dead process left in flight may
- * name leases that were returned (quota/return-leases.ts), and a sidecar may say of its leases what is not
- * so. On the same journey old settlements make room for the new ones, and where no approval has to be used
- * first, chains are locked: also one whose PERMITs are all refused, which may begin it without a record.
+ * name leases that were returned (quota/return-leases.ts), and a sidecar may make false statements about its
+ * leases. On the same journey old settlements make room for the new ones, and where no approval has to be
+ * used first, chains are locked: also one whose PERMITs are all refused, which may begin it without a record.
  */
 async function refuseUntrueTakes(
   tx: Transaction,
-  deps: Deciding,
-  inserted: readonly AdmittedPermit[],
+  deps: Settling,
   {
-    records,
-    sender,
-  }: { readonly records: ReadonlyMap<AdmittedPermit, NewRecord>; readonly sender: SettlementSender },
-  answers: Map<AdmittedPermit, SettlementAnswer>,
+    permits,
+    inserted,
+    beside,
+    nowMs,
+  }: {
+    readonly permits: readonly NewPermit[];
+    readonly inserted: readonly NewPermit[];
+    readonly beside: readonly NewRecord[];
+    readonly nowMs: UnixMillis;
+  },
+  answers: Answers,
 ): Promise<LockedChains | null> {
-  const newRecords = inserted.map((each) => must(records.get(each), 'what is inserted has a record'));
-  const takes = inserted.map((each, place): Take => {
-    const of = must(newRecords[place], 'each is inserted');
+  const taking = inserted.filter(({ record }) => record.took !== undefined);
+  const takes = taking.map(({ record: of, holder, approvalId }): Take => {
     const { record, passportOwner, took = null, ownLimits = [] } = of;
-    const isPaid = each.permit.approval_id !== null;
-    return { record, passportOwner, took, ownLimits, holder: sender.holder, isPaid };
+    return { record, passportOwner, took, ownLimits, holder, isPaid: approvalId !== null };
   });
-  const mayLock = takes.length > 0 && takes.every(({ isPaid }) => !isPaid);
+  const records = [...inserted.map(({ record }) => record), ...beside];
+  const mayLock = records.length > 0 && inserted.every(({ approvalId }) => approvalId === null);
   const [leases, , locked] = await together([
     () => holdLeases(tx, takes),
-    () => removeOldSettlements(tx, records.size, sender.nowMs),
-    () => (mayLock ? lockChains(tx, deps, newRecords) : null),
+    () => (permits.length === 0 ? null : removeOldSettlements(tx, permits.length, nowMs)),
+    () => (mayLock ? lockChains(tx, deps, records) : null),
   ]);
   for (const [place, fault] of judgeTakes(leases, takes, 'refuse').entries())
-    if (fault !== null) answers.set(must(inserted[place], 'each take is of a permit'), refused(fault));
+    if (fault !== null) answers.set(must(taking[place], 'each take is of a permit'), refused(fault));
   return locked;
 }
 
-function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): SettlementAnswer | null {
+function answerTo(verdict: SettlementVerdict, permit: NewPermit): SettlementAnswer | null {
   switch (verdict.kind) {
     case 'new':
       return null;
@@ -175,29 +142,28 @@ function answerTo(verdict: SettlementVerdict, { permit }: AdmittedPermit): Settl
 /** In the order of the approvals, so that no two transactions wait for each other in a circle. */
 async function consume(
   tx: Transaction,
-  inserted: readonly AdmittedPermit[],
-  { nowMs }: SettlementSender,
-  answers: Map<AdmittedPermit, SettlementAnswer>,
+  inserted: readonly NewPermit[],
+  nowMs: UnixMillis,
+  answers: Answers,
 ): Promise<void> {
   const consuming = inserted
-    .flatMap((each) => {
-      const { approval_id: approvalId } = each.permit;
-      return approvalId === null || answers.has(each) ? [] : [{ each, approvalId }];
-    })
+    .flatMap((each) =>
+      each.approvalId === null || answers.has(each) ? [] : [{ each, approvalId: each.approvalId }],
+    )
     .sort((one, other) => (one.approvalId < other.approvalId ? -1 : 1));
   const amounts = await readAmounts(
     tx,
     consuming.map(({ approvalId }) => approvalId),
   );
   for (const { each, approvalId } of consuming) {
-    const { permit, parties } = each;
-    const binding = bindingNow(permit, parties.gate);
+    const { binding } = each;
+    const { record } = each.record;
     // The hash binds the request, which is not here: what a person said yes to is an amount.
-    const isItsAmount = amounts.get(approvalId) === permit.shipped.record.amountMicroUsd;
+    const isItsAmount = amounts.get(approvalId) === record.amountMicroUsd;
     const used =
       binding === null || !isItsAmount
         ? mismatch
-        : await consumeApproval(tx, approvalId, binding, permit.shipped.record.id, nowMs);
+        : await consumeApproval(tx, approvalId, binding, record.id, nowMs);
     if (used !== 'consumed')
       answers.set(each, { kind: 'approval', standing: used.state, expires_at_ms: used.expiresAtMs });
   }
@@ -206,10 +172,7 @@ async function consume(
 const mismatch = { state: 'mismatch', expiresAtMs: null } as const;
 
 /** A copy in the same call that was answered with a PERMIT that came to nothing has to come again. */
-function withdrawCopies(
-  dropped: readonly SettlementId[],
-  answers: Map<AdmittedPermit, SettlementAnswer>,
-): void {
+function withdrawCopies(dropped: readonly SettlementId[], answers: Answers): void {
   const ids = new Set<SettlementId>(dropped);
   for (const [each, answer] of answers) {
     if (answer.kind === 'replayed' && ids.has(answer.first.attestation_id))

@@ -1,5 +1,7 @@
-import type { AccountId, GateId } from '../../shared/model/ids.ts';
+import type { Gate } from '../../shared/model/gate.ts';
+import type { AccountId, ApprovalId, GateId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import {
   type FirstPermitBody,
   firstPermitBody,
@@ -7,10 +9,43 @@ import {
   type SettlementAnswer,
 } from '../../shared/wire/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
+import type { NewApproval } from '../approvals/open-approval.ts';
+import type { NewRecord } from '../attestations/append-records.ts';
 import type { RecordSender } from '../attestations/judge-records.ts';
+import type { HeldUnits } from '../quota/held-units.ts';
 import type { HolderName } from '../quota/holder-store.ts';
+import type { ShortWindow } from '../quota/unused-units.ts';
 import type { SettledGate } from './read-parties.ts';
 import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement-store.ts';
+
+/** A look-up, of a sidecar or of this program. */
+export interface LookUp extends ClaimQuestion {
+  readonly approvalId: ApprovalId | null;
+  /** Null: no approval can count for the request. */
+  readonly binding: ApprovalBinding | null;
+  readonly short: readonly ShortWindow[];
+}
+
+/** A PERMIT to make true, whoever decided it. Its settlement has the id of its record. */
+export interface NewPermit extends ClaimQuestion {
+  readonly record: NewRecord;
+  /** The approval to use. */
+  readonly approvalId: ApprovalId | null;
+  readonly binding: ApprovalBinding | null;
+  /** Whose leases it took from; null: this program's own, which keeps none. */
+  readonly holder: string | null;
+  /** Units that this program takes from the ledger for it. */
+  readonly held: readonly HeldUnits[];
+}
+
+/** A SUSPEND that opens an approval, whoever decided it. Its settlement has the id of the approval. */
+export interface NewSuspend extends ClaimQuestion, Omit<NewApproval, 'gate' | 'nowMs'> {
+  readonly gate: Pick<Gate, 'gateId' | 'accountId' | 'mode'>;
+  /** `gateVersion`: of the policy that it was decided on. */
+  readonly binding: ApprovalBinding;
+  /** The sidecar that hands its money over; null: the caller takes it from the ledger. */
+  readonly from: (HolderName & { readonly held: readonly LeaseReturn[] }) | null;
+}
 
 /** Null: the request has no idempotency key. The account is that of the sidecar. */
 const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null =>
@@ -47,16 +82,19 @@ export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }
 });
 
 /**
- * The same where an approval of it can count: null without a gate, and where the gate's policy was changed or
- * the gate deleted since the sidecar looked at it, so that no approval is of that policy any more.
+ * The same where an approval can count: null without a gate, and where the gate's policy was changed or the
+ * gate deleted since the sidecar looked at it, so that no approval is of that policy any more.
  */
 export const bindingNow = (settled: SettledRequest, gate: SettledGate | null): ApprovalBinding | null =>
   gate === null || gate.policyVersion !== settled.gate_version || gate.isDeleted
     ? null
     : bindingTo({ ...settled, gate_id: gate.gateId });
 
-/** What a settlement is answered whose key belongs to an earlier PERMIT (contract §5). */
-export const answerEarlier = (earlier: ClaimedPermit, settled: SettledRequest): SettlementAnswer =>
-  earlier.requestHash === settled.request_hash
+/** The answer to a settlement whose key belongs to an earlier PERMIT (contract §5). */
+export const answerEarlier = (
+  earlier: ClaimedPermit,
+  { requestHash }: Pick<ClaimQuestion, 'requestHash'>,
+): SettlementAnswer =>
+  earlier.requestHash === requestHash
     ? { kind: 'replayed', first: firstPermitBody(earlier) satisfies FirstPermitBody }
     : { kind: 'conflict' };

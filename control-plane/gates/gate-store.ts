@@ -1,6 +1,6 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Gate, GateStats } from '../../shared/model/gate.ts';
-import type { GateId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
@@ -104,6 +104,19 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
       ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${routesColumn(gate)}::text::jsonb, ${prices}::text::jsonb,
       ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
+}
+
+/** Of the account, in both modes, those that are there and not deleted. */
+export async function findGates(
+  tx: Transaction,
+  accountId: AccountId,
+  gateIds: readonly GateId[],
+): Promise<ReadonlyMap<GateId, Gate>> {
+  if (gateIds.length === 0) return new Map();
+  const rows = await tx<GateRow[]>`
+    SELECT ${columns(tx)} FROM gates g
+    WHERE g.gate_id = ANY(${[...gateIds]}::text[]) AND g.account_id = ${accountId} AND g.deleted_at_ms IS NULL`;
+  return new Map(rows.map((row) => [row.gateId, toGate(row)]));
 }
 
 /** Deleted gates are gone for everybody. */

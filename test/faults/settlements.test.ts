@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Database } from '../../control-plane/base/database.ts';
+import type { Database, Transaction } from '../../control-plane/base/database.ts';
 import { decideRequest } from '../../control-plane/decisions/decide-request.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { settleBatch } from '../../control-plane/decisions/settle-batch.ts';
@@ -267,7 +267,7 @@ describe('a check of the control plane whose commit gets no answer', () => {
 describe('a check that others are quicker than', () => {
   /**
    * The database, with `meanwhile` called before each statement that takes units, and `undone` after each
-   * return to a savepoint.
+   * transaction that fails.
    */
   const interrupted = (
     sql: Database,
@@ -278,21 +278,24 @@ describe('a check that others are quicker than', () => {
       get: (target, name) =>
         name !== 'begin'
           ? Reflect.get(target, name)
-          : (work: Parameters<Database['begin']>[1]) =>
-              target.begin((tx) =>
-                work(
-                  new Proxy(tx, {
-                    apply: (query, self, args) => {
-                      const [parts] = args;
-                      const text = Array.isArray(parts) ? parts.join('') : '';
-                      const takes = text.includes('UPDATE quota_windows');
-                      if (text.includes('ROLLBACK TO')) return Reflect.apply(query, self, args).then(undone);
-                      if (!takes) return Reflect.apply(query, self, args);
-                      return meanwhile().then(() => Reflect.apply(query, self, args));
-                    },
-                  }),
-                ),
-              ),
+          : (options: string, work: (tx: Transaction) => unknown) =>
+              target
+                .begin(options, (tx) =>
+                  work(
+                    new Proxy(tx, {
+                      apply: (query, self, args) => {
+                        const [parts] = args;
+                        const text = Array.isArray(parts) ? parts.join('') : '';
+                        if (!text.includes('UPDATE quota_windows')) return Reflect.apply(query, self, args);
+                        return meanwhile().then(() => Reflect.apply(query, self, args));
+                      },
+                    }),
+                  ),
+                )
+                .catch(async (error: unknown) => {
+                  await undone();
+                  throw error;
+                }),
     });
   const setUsed = (micro: number) => api.deps.sql`
     INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)

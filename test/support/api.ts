@@ -7,6 +7,7 @@ import { build } from '../../control-plane/app.ts';
 import { connectionShares } from '../../control-plane/base/connection-shares.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts';
+import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
@@ -151,6 +152,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });
   const shares = connectionShares(limits.databaseConnectionsMax);
+  const turns = decisionTurns(shares.decisions);
   const deps: Deps = {
     sql,
     clock,
@@ -163,7 +165,8 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     appending,
     draining: { isDraining: false },
     shares,
-    turns: decisionTurns(shares.decisions),
+    turns,
+    checks: new CheckQueue(turns),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,

@@ -1,0 +1,320 @@
+import { mayBePending } from '../../shared/decision/check-approval.ts';
+import { isForAMoment } from '../../shared/decision/check-windows.ts';
+import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
+import { decide, permitCharge } from '../../shared/decision/decide.ts';
+import type {
+  Charge,
+  Decision,
+  PassportFacts,
+  RequestFacts,
+  VerifiedPassport,
+} from '../../shared/decision/facts.ts';
+import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
+import { firstPermitOf, type SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { ApprovalBinding } from '../approvals/approval-store.ts';
+import type { NewRecord } from '../attestations/append-records.ts';
+import type { AskGroup } from '../quota/take-units.ts';
+import type { EnforcementCall } from './decide-request.ts';
+import type { DecisionDeps } from './deps.ts';
+import { askFor, type DrawnWindows, holdsFor, shortWindows } from './drawn-windows.ts';
+import { newRecord } from './new-record.ts';
+import type { LookUp, NewPermit, NewSuspend } from './settled-request.ts';
+import type { ClaimQuestion, PermitKey, SettlementId } from './settlement-store.ts';
+import type { WindowBook } from './window-book.ts';
+
+/** What a request is decided on, as the database knows it in this transaction. */
+export interface CheckInput {
+  readonly gate: CompiledGate | null;
+  readonly policy: CompiledPolicy;
+  readonly facts: PassportFacts;
+  /** Null where no passport verified. */
+  readonly passport: VerifiedPassport | null;
+  /** Scanned where the policy has PII controls. */
+  readonly request: RequestFacts;
+  readonly drawn: DrawnWindows;
+  readonly nowMs: UnixMillis;
+}
+
+/**
+ * The run of one request in a batch, inside one transaction: what it asks for next, and what became of it.
+ * It talks to no database: `decide-together.ts` asks for all of a batch at once.
+ *
+ * One that depends on what becomes of a neighbour, or that something changed for, is decided `again`: by the
+ * next transaction, which finds the neighbour committed.
+ */
+export class CheckRun {
+  readonly call: EnforcementCall;
+  readonly input: CheckInput;
+  readonly #random: DecisionDeps['random'];
+  readonly #run: Run;
+  readonly #key: PermitKey | null;
+  #next: RunEffect | 'again' = { kind: 'decide' };
+  /** Of the record that was appended or settled. */
+  #attestationId: AttestationId | null = null;
+  #offeredId: ApprovalId | null = null;
+  /** Set once its settlement is written; voided if the outcome of the commit is unknown. */
+  #settledId: SettlementId | null = null;
+  /** Units that its settlement takes from the ledger. */
+  #ask: AskGroup = [];
+  /** Under which it asked last. */
+  #readerId: AttestationId | null = null;
+  /** Under which it may have read something. */
+  readonly #readings = new Set<AttestationId>();
+  /** Under which it has read what it would be answered with. */
+  #readAs: AttestationId | null = null;
+
+  constructor({ random }: Pick<DecisionDeps, 'random'>, call: EnforcementCall, input: CheckInput) {
+    this.#random = random;
+    this.call = call;
+    this.input = input;
+    this.#run = new Run(input.request, { isDryRun: call.isTest, settlesAll: true });
+    this.#key = call.isTest ? null : keyOf(call, input);
+  }
+
+  /** What is to be done for it; `again`: nothing more in this transaction. */
+  get next(): RunEffect['kind'] | 'again' {
+    return this.#next === 'again' ? 'again' : this.#next.kind;
+  }
+
+  /** Null: it has none in this transaction. */
+  get answer(): RunAnswer | null {
+    return this.#next !== 'again' && this.#next.kind === 'answer' ? this.#next.answer : null;
+  }
+
+  get decision(): Decision {
+    return this.#run.decision;
+  }
+
+  get attestationId(): AttestationId {
+    return must(this.#attestationId, 'a decision that is answered is on record');
+  }
+
+  /** As it was decided on last. */
+  get request(): RequestFacts {
+    return this.#run.known(this.input.request);
+  }
+
+  /** What has to be voided if it stays unknown whether the transaction was committed. */
+  get unknownIds(): readonly SettlementId[] {
+    return [this.#answeringReader(), this.#settledId].filter((id) => id !== null);
+  }
+
+  /** Readings that the request is not answered with: to be dropped, and forgotten here. */
+  takeUnusedReadings(): readonly AttestationId[] {
+    const used = this.#answeringReader();
+    const unused = [...this.#readings].filter((id) => id !== used);
+    this.#readings.clear();
+    return unused;
+  }
+
+  get ask(): AskGroup {
+    return this.#ask;
+  }
+
+  /**
+   * By this book; null where what a neighbour takes decides. Not taken to heart before `conclude`: how a
+   * limit was missed is known only with what of it is lent.
+   */
+  consider(book: WindowBook): Decision | null {
+    const { policy, facts, drawn, nowMs } = this.input;
+    const by = (asRead: boolean) => decide(policy, facts, this.request, book.view(drawn, asRead), nowMs);
+    const decision = by(false);
+    if (!missesWindow(decision) || !book.isTakenFrom(drawn)) return decision;
+    const alone = by(true);
+    return missesWindow(alone) ? alone : null;
+  }
+
+  /** Goes on with what `consider` gave, and takes for it from the book. */
+  conclude(decision: Decision | null, book: WindowBook): void {
+    if (decision === null) {
+      this.decideAgain();
+      return;
+    }
+    const { policy, passport, drawn } = this.input;
+    const isPending = passport !== null && mayBePending(policy, passport, this.request, decision);
+    const next = this.#run.decided(decision, isPending);
+    const isSettled = next.kind === 'settle_permit' || next.kind === 'settle_suspend';
+    this.#next = !isSettled || book.take(drawn, this.#charge()) ? next : 'again';
+  }
+
+  decideAgain(): void {
+    this.#next = 'again';
+  }
+
+  lookUp(book: WindowBook): LookUp {
+    const { drawn, nowMs } = this.input;
+    const { request } = this;
+    const need = permitCharge(request, this.decision.amountMicroUsd);
+    const question = this.#question();
+    // What is behind the key is read, also where the approval is the answer.
+    if (this.#key !== null) this.#readings.add(question.readerId);
+    return {
+      ...question,
+      approvalId: request.approval === 'unasked' ? request.approvalId : null,
+      binding: this.#binding(),
+      short: shortWindows(drawn, book.view(drawn, true), need, nowMs),
+    };
+  }
+
+  permit(): NewPermit {
+    const { drawn, nowMs } = this.input;
+    const { approvalId } = this.request;
+    return {
+      ...this.#question(),
+      record: this.record(),
+      approvalId,
+      binding: this.#binding(),
+      holder: null,
+      held: holdsFor(drawn, this.#charge(), nowMs),
+    };
+  }
+
+  suspend(): NewSuspend {
+    const { gate: named, policy, passport, request, drawn, nowMs } = this.input;
+    const { decision } = this;
+    const expiresInMs = decision.approvalExpiresInMs;
+    this.#offeredId = this.#newId('appr');
+    return {
+      ...this.#question(),
+      binding: must(this.#binding(), 'a SUSPEND is about a passport at a gate'),
+      approvalId: this.#offeredId,
+      passport: must(passport, 'a SUSPEND is about a passport'),
+      gate: must(named, 'a SUSPEND is at a gate'),
+      permissionKey: permissionOnRecord(request.permissionKey, policy.pii),
+      amountMicroUsd: decision.amountMicroUsd,
+      constraintsEvaluated: decision.evaluated,
+      pii: decision.pii,
+      expiresInMs: must(expiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),
+      holds: holdsFor(drawn, this.#charge(), nowMs),
+      from: null,
+    };
+  }
+
+  /** A BLOCK, or any decision of a gate test: the record is all there is. */
+  record(): NewRecord {
+    this.#attestationId = this.#newId('att');
+    return newRecord(this.call, { ...this.input, decision: this.decision }, this.#attestationId);
+  }
+
+  recorded(): void {
+    this.#next = this.#run.on({ kind: 'written' });
+  }
+
+  /** What its look-up has found. */
+  found(answer: SettlementAnswer): void {
+    const event = this.#eventOf(answer);
+    this.#next = event === null ? 'again' : this.#run.on(event);
+  }
+
+  /**
+   * What became of its settlement. Where it has to be decided anew, and is not just answered with an earlier
+   * PERMIT, that is for the next transaction: by now this one holds locks.
+   */
+  settled(answer: SettlementAnswer, book: WindowBook): void {
+    const ask = askFor(this.input.drawn, this.#charge());
+    const event = this.#eventOf(answer);
+    if (event === null) {
+      this.decideAgain();
+      return;
+    }
+    const isOpened = answer.kind === 'suspended' && answer.is_new;
+    if (event.kind === 'committed' || isOpened) {
+      this.#settledId = event.kind === 'committed' ? this.#attestationId : this.#offeredId;
+      this.#ask = ask;
+    }
+    this.#next = this.#run.on(event);
+    if (event.kind === 'replayed') this.conclude(this.consider(book), book);
+    const isRecorded = event.kind === 'blocked' && this.next === 'record';
+    if (this.next !== 'answer' && !isRecorded) this.decideAgain();
+  }
+
+  /** Null: something changed on the way. */
+  #eventOf(answer: SettlementAnswer): RunEvent | null {
+    switch (answer.kind) {
+      case 'none':
+        return { kind: 'none', mayChange: answer.may_change };
+      case 'approval':
+        return { kind: 'approval', state: answer.standing, expiresAtMs: answer.expires_at_ms };
+      case 'suspended': {
+        const { approval_id: approvalId, expires_at_ms: expiresAtMs } = answer;
+        if (!answer.is_new) this.#hasRead();
+        return { kind: 'suspended', approval: { approvalId, expiresAtMs } };
+      }
+      case 'replayed':
+        this.#hasRead();
+        return { kind: 'replayed', first: firstPermitOf(answer.first) };
+      case 'blocked':
+        return { kind: 'blocked', reason: answer.reason };
+      case 'committed':
+      case 'conflict':
+        return { kind: answer.kind };
+      case 'late':
+      case 'voided':
+      case 'refused':
+        return null;
+    }
+  }
+
+  #hasRead(): void {
+    this.#readAs = this.#readerId;
+    if (this.#readerId !== null) this.#readings.add(this.#readerId);
+  }
+
+  #answeringReader(): AttestationId | null {
+    const { answer } = this;
+    return answer?.kind === 'replay' || answer?.kind === 'suspended' ? this.#readAs : null;
+  }
+
+  #question(): ClaimQuestion {
+    const readerId = this.#newId('att');
+    this.#readerId = readerId;
+    const { request, nowMs } = this.input;
+    return {
+      key: this.#key,
+      requestHash: request.requestHash,
+      readerId,
+      source: 'control-plane',
+      askedAtMs: nowMs,
+    };
+  }
+
+  /** Null: without a gate or without a passport there is nothing that an approval could be bound to. */
+  #binding(): ApprovalBinding | null {
+    const { gate, passport, request } = this.input;
+    if (gate === null || passport === null) return null;
+    return {
+      passportId: passport.passportId,
+      gateId: gate.gateId,
+      gateVersion: gate.policyVersion,
+      requestHash: request.requestHash,
+    };
+  }
+
+  #newId<Kind extends 'att' | 'appr'>(kind: Kind) {
+    return this.#random.newId(kind, this.input.nowMs);
+  }
+
+  #charge(): Charge {
+    return must(this.decision.charge, 'what is settled has a charge');
+  }
+}
+
+const missesWindow = ({ limitMiss }: Decision): boolean => limitMiss !== null && limitMiss.resetAtMs !== null;
+
+/** Only what says how a limit was missed has to know how much of it is lent. */
+export const needsLent = (decision: Decision | null): boolean =>
+  decision?.limitMiss != null && missesWindow(decision) && !isForAMoment(decision.limitMiss);
+
+/** A key is scoped to a verified passport: without one it means nothing. */
+const keyOf = ({ caller }: EnforcementCall, { request, passport, gate }: CheckInput): PermitKey | null =>
+  request.idempotencyKey === null || passport === null
+    ? null
+    : {
+        passportId: passport.passportId,
+        scopeId: gate?.gateId ?? caller.accountId,
+        idempotencyKey: request.idempotencyKey,
+      };

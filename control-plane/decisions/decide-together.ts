@@ -1,0 +1,262 @@
+import { compileGate, noGate } from '../../shared/decision/compile-gate.ts';
+import type { PassportFacts } from '../../shared/decision/facts.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { scanPii } from '../../shared/pii/scan-pii.ts';
+import { appendRecords } from '../attestations/append-records.ts';
+import type { Transaction } from '../base/database.ts';
+import { findGates } from '../gates/gate-store.ts';
+import { takeUnits } from '../quota/take-units.ts';
+import { distinct } from '../storage/distinct.ts';
+import { beginReading, together } from '../storage/together.ts';
+import { type CheckInput, CheckRun, needsLent } from './check-run.ts';
+import type { DecidingDeps, EnforcementCall } from './decide-request.ts';
+import { drawnWindows, noDraws } from './drawn-windows.ts';
+import { lookUpAll } from './look-up.ts';
+import { findStandings } from './passport-standing-store.ts';
+import { setUpSettling } from './settle-batch.ts';
+import { settlePermits } from './settle-permits.ts';
+import { settleSuspends } from './settle-suspends.ts';
+import { dropReadings, type SettlementId } from './settlement-store.ts';
+import { sumOf, WindowBook } from './window-book.ts';
+
+export type CheckOutcome =
+  /** Committed, or answered without effect. */
+  | { readonly kind: 'run'; readonly run: CheckRun }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** It has left nothing: the next transaction decides it. */
+  | { readonly kind: 'again' }
+  /** It has left nothing, and waits for what others have begun. */
+  | { readonly kind: 'wait' };
+
+const again: CheckOutcome = { kind: 'again' };
+
+/**
+ * Decides requests of one account in one transaction, on what the database knows in it (contract §9). Each is
+ * decided on what those before it leave; what depends on the fate of one that is not committed yet is `again`.
+ * Outcomes are in the order of the calls.
+ *
+ * Rows are locked in the order of storage/locks.ts, those that many transactions share (counts, sums of
+ * money, quota windows) at the end and once for all. SUSPENDs lock gates and approvals before chains, so a transaction has the one or the other: SUSPENDs beside
+ * PERMITs are `again`.
+ *
+ * Where the ledger grants the sum no more, everything is undone, and all are `again`: others were quicker.
+ * Where the outcome of the commit is unknown, each fails, and is voided as soon as the database answers.
+ * Throws where a statement failed: nothing has happened then.
+ */
+export async function decideTogether(
+  deps: DecidingDeps,
+  calls: readonly EnforcementCall[],
+): Promise<readonly CheckOutcome[]> {
+  let unknown: readonly SettlementId[] | null = null;
+  try {
+    return await beginReading(deps.sql, async (tx): Promise<readonly CheckOutcome[]> => {
+      const inputs = await readInputs(tx, deps, calls);
+      const runs = inputs.map((input, place) =>
+        input instanceof ApiError
+          ? input
+          : new CheckRun(deps, must(calls[place], 'each input is of a call'), input),
+      );
+      const running = runs.filter((run) => run instanceof CheckRun);
+      await perform(tx, deps, running);
+      const outcomes = runs.map(outcomeOf);
+      unknown = running.flatMap(({ unknownIds }) => unknownIds);
+      return outcomes;
+    });
+  } catch (error) {
+    if (error instanceof OthersWereQuicker) return calls.map(() => again);
+    if (unknown === null) throw error;
+    // All statements succeeded: whether the commit did is unknown.
+    for (const id of unknown as readonly SettlementId[]) deps.ownVoids.add(id);
+    return calls.map(() => ({ kind: 'failed', error }));
+  }
+}
+
+/** Thrown to roll back; control flow, not a failure. */
+class OthersWereQuicker extends Error {
+  override readonly name = 'OthersWereQuicker';
+}
+
+function outcomeOf(run: CheckRun | ApiError): CheckOutcome {
+  if (run instanceof ApiError) return { kind: 'failed', error: run };
+  if (run.next === 'again') return again;
+  if (run.next === 'wait') return { kind: 'wait' };
+  const answer = must(run.answer, 'a run ends with an answer, or later');
+  return answer.kind === 'error'
+    ? { kind: 'failed', error: new ApiError(answer.code) }
+    : { kind: 'run', run };
+}
+
+/**
+ * What the requests are decided on. A gate that is not the caller's, or of the other mode, is
+ * `gate_not_found` (contract §2).
+ */
+async function readInputs(
+  tx: Transaction,
+  deps: DecidingDeps,
+  calls: readonly EnforcementCall[],
+): Promise<readonly (CheckInput | ApiError)[]> {
+  const { accountId } = must(calls[0], 'a batch has a first').caller;
+  const gateIds = distinct(calls.map(({ gateId }) => gateId));
+  const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'refused' ? [] : [verdict.passport]));
+  // One that waits alone keeps no other from its answer.
+  const lockWaitMsMax = calls.length === 1 ? 0 : limits.quotaWaitMsMax;
+  const [, gates, standings] = await together([
+    () => setUpSettling(tx, lockWaitMsMax),
+    () => findGates(tx, accountId, gateIds),
+    () => findStandings(tx, tokens),
+  ]);
+  const nowMs = deps.clock.now();
+  const compiled = new Map([...gates].map(([id, gate]) => [id, compileGate(gate, gate.catalogTerms)]));
+  const gateOf = ({ caller, gateId }: EnforcementCall & { readonly gateId: GateId }) => {
+    const isOfMode = gates.get(gateId)?.mode === caller.mode;
+    return (isOfMode ? compiled.get(gateId) : undefined) ?? new ApiError('gate_not_found');
+  };
+  const factsOf = ({ verdict }: EnforcementCall): PassportFacts => {
+    if (verdict.kind === 'refused') return verdict;
+    const known = standings.get(verdict.passport.tokenHash);
+    // A signature that this service did not make: somebody else has the key.
+    if (known === undefined) return { kind: 'refused', reason: 'passport_unknown_key' };
+    return { kind: 'verified', passport: verdict.passport, standing: known.standing };
+  };
+  return calls.map((call): CheckInput | ApiError => {
+    const { gateId, request } = call;
+    const gate = gateId === null ? null : gateOf({ ...call, gateId });
+    if (gate instanceof ApiError) return gate;
+    const policy = gate ?? noGate(call.caller);
+    const facts = factsOf(call);
+    const passport = facts.kind === 'verified' ? facts.passport : null;
+    return {
+      gate,
+      policy,
+      facts,
+      passport,
+      request: policy.pii === null ? request : { ...request, pii: scanPii(call.asked, policy.pii.types) },
+      drawn: passport === null ? noDraws : drawnWindows(policy, gate, passport),
+      nowMs,
+    };
+  });
+}
+
+async function perform(tx: Transaction, deps: DecidingDeps, runs: readonly CheckRun[]): Promise<void> {
+  const [first] = runs;
+  if (first === undefined) return;
+  const { nowMs } = first.input;
+  const book = await WindowBook.read(
+    tx,
+    runs.map(({ input }) => input.drawn),
+    nowMs,
+  );
+  await decideAll(tx, runs, book, nowMs);
+  // Settlements are locked before chains.
+  await dropUnusedReadings(tx, runs);
+  await settle(tx, deps, runs, { book, nowMs });
+  await dropUnusedReadings(tx, runs);
+  await take(
+    tx,
+    runs.map(({ ask }) => ask),
+    nowMs,
+  );
+}
+
+/** Decides, looks up what has to be known, and decides those again, until nothing has to be looked up. */
+async function decideAll(
+  tx: Transaction,
+  all: readonly CheckRun[],
+  book: WindowBook,
+  nowMs: UnixMillis,
+): Promise<void> {
+  let runs = all;
+  while (runs.length > 0) {
+    await decidePass(tx, runs, book, nowMs);
+    const looking = runs.filter(({ next }) => next === 'look_up');
+    const found = await lookUpAll(
+      tx,
+      looking.map((run) => run.lookUp(book)),
+      nowMs,
+    );
+    for (const [place, run] of looking.entries()) run.found(must(found[place], 'each look-up is answered'));
+    runs = looking.filter(({ next }) => next === 'decide');
+  }
+}
+
+async function decidePass(
+  tx: Transaction,
+  runs: readonly CheckRun[],
+  book: WindowBook,
+  nowMs: UnixMillis,
+): Promise<void> {
+  const lacking: CheckRun[] = [];
+  for (const run of runs) {
+    const decision = run.consider(book);
+    if (needsLent(decision)) lacking.push(run);
+    else run.conclude(decision, book);
+  }
+  if (lacking.length === 0) return;
+  await book.readLent(
+    tx,
+    lacking.map(({ input }) => input.drawn),
+    nowMs,
+  );
+  for (const run of lacking) run.conclude(run.consider(book), book);
+}
+
+async function settle(
+  tx: Transaction,
+  deps: DecidingDeps,
+  runs: readonly CheckRun[],
+  { book, nowMs }: { readonly book: WindowBook; readonly nowMs: UnixMillis },
+): Promise<void> {
+  const permits = runs.filter(({ next }) => next === 'settle_permit');
+  const recording = runs.filter(({ next }) => next === 'record');
+  const suspends = runs.filter(({ next }) => next === 'settle_suspend');
+  if (permits.length + recording.length > 0) {
+    for (const run of suspends) run.decideAgain();
+    const made = {
+      permits: permits.map((run) => run.permit()),
+      beside: recording.map((run) => run.record()),
+    };
+    const answers = await settlePermits(tx, deps, made, nowMs);
+    for (const run of recording) run.recorded();
+    for (const [place, run] of permits.entries())
+      run.settled(must(answers[place], 'each permit is answered'), book);
+    return;
+  }
+  const answers = await settleSuspends(
+    tx,
+    deps,
+    suspends.map((run) => run.suspend()),
+    nowMs,
+  );
+  for (const [place, run] of suspends.entries())
+    run.settled(must(answers[place], 'each suspend is answered'), book);
+  const blocked = suspends.filter(({ next }) => next === 'record');
+  await appendRecords(
+    tx,
+    deps,
+    blocked.map((run) => run.record()),
+  );
+  for (const run of blocked) run.recorded();
+}
+
+async function dropUnusedReadings(tx: Transaction, runs: readonly CheckRun[]): Promise<void> {
+  await dropReadings(
+    tx,
+    runs.flatMap((run) => run.takeUnusedReadings()),
+  );
+}
+
+/** Locks quota windows until the commit: the last statement. */
+async function take(
+  tx: Transaction,
+  asks: readonly ReturnType<typeof sumOf>[],
+  nowMs: UnixMillis,
+): Promise<void> {
+  const sum = sumOf(asks);
+  if (sum.length === 0) return;
+  const [grant] = await takeUnits(tx, [sum], nowMs);
+  if (!must(grant, 'an ask is answered').isGranted) throw new OthersWereQuicker();
+}

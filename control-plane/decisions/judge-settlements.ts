@@ -1,0 +1,135 @@
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { ArrivedPermit, SettlementAnswer, SuspendSettlement } from '../../shared/wire/settlement.ts';
+import { judgeAmong, type KnownThings, type Told, whyNotTold } from '../attestations/judge-records.ts';
+import type { Transaction } from '../base/database.ts';
+import { heldUnits } from '../quota/held-units.ts';
+import { decisionsLimits } from './limits.ts';
+import { type Parties, refused } from './read-parties.ts';
+import {
+  bindingNow,
+  bindingTo,
+  type NewPermit,
+  type NewSuspend,
+  questionOf,
+  type SettlementSender,
+} from './settled-request.ts';
+import { findVoids } from './settlement-store.ts';
+
+/** A settlement of a sidecar, and what it is about. */
+export interface Admitted<Settlement> {
+  readonly settlement: Settlement;
+  readonly parties: Parties;
+}
+
+type Judged<Kind> = { readonly kind: 'new'; readonly new: Kind } | SettlementAnswer;
+
+/**
+ * PERMITs that this sidecar may have made, and an answer to each of the others. One whose record is stored
+ * came before. In the order given.
+ */
+export async function judgePermits(
+  tx: Transaction,
+  admitted: readonly Admitted<ArrivedPermit>[],
+  known: KnownThings,
+  sender: SettlementSender,
+): Promise<readonly Judged<NewPermit>[]> {
+  const verdicts = judgeAmong(
+    known,
+    sender,
+    admitted.map(({ settlement }) => ({
+      ...settlement.shipped,
+      isApproved: settlement.approval_id !== null,
+    })),
+  );
+  const stored = admitted.filter((_, place) => verdicts[place]?.kind === 'stored');
+  const voids = await findVoids(tx, stored.map(idOf));
+  return admitted.map((each, place): Judged<NewPermit> => {
+    const verdict = must(verdicts[place], 'a record has a verdict');
+    if (verdict.kind === 'refused') return refused(verdict.message);
+    if (verdict.kind === 'stored') return { kind: voids.has(idOf(each)) ? 'voided' : 'committed' };
+    const { settlement, parties } = each;
+    const { timestampMs } = verdict.record.record;
+    if (sender.nowMs - timestampMs > decisionsLimits.settlementAgeMsMax)
+      return refused('timestamp_ms is too old to be settled');
+    return {
+      kind: 'new',
+      new: {
+        ...questionOf(settlement, sender, timestampMs),
+        record: verdict.record,
+        approvalId: settlement.approval_id,
+        binding: bindingNow(settlement, parties.gate),
+        holder: sender.holder,
+        held: [],
+      },
+    };
+  });
+}
+
+const idOf = ({ settlement }: Admitted<ArrivedPermit>) => settlement.shipped.record.id;
+
+/** SUSPENDs that this sidecar may have made, and an answer to each of the others. */
+export const judgeSuspends = (
+  admitted: readonly Admitted<SuspendSettlement>[],
+  known: KnownThings,
+  sender: SettlementSender,
+): readonly Judged<NewSuspend>[] =>
+  admitted.map(({ settlement, parties }): Judged<NewSuspend> => {
+    const fault = whyNotTold(toldOf(settlement, sender), sender, known) ?? findLackingHold(settlement, known);
+    if (fault !== null) return refused(fault);
+    const { holder, sidecarId } = sender;
+    return {
+      kind: 'new',
+      new: {
+        ...questionOf(settlement, sender),
+        binding: bindingTo(settlement),
+        approvalId: settlement.approval_id,
+        passport: parties.passport,
+        gate: must(parties.gate, 'a suspend names a gate'),
+        permissionKey: settlement.permission_key,
+        amountMicroUsd: settlement.amount_micro_usd,
+        constraintsEvaluated: settlement.constraints_evaluated,
+        pii: settlement.pii,
+        expiresInMs: settlement.expires_in_ms,
+        holds: settlement.held.map(heldUnits),
+        from: { holder, sidecarId, held: settlement.held },
+      },
+    };
+  });
+
+/**
+ * As it would stand on record. The time of the decision is not known: before its call was sent, and not
+ * longer ago than a call is wanted.
+ */
+const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told => ({
+  told: {
+    decision: 'SUSPEND',
+    reason: 'approval_required',
+    timestampMs: (nowMs - limits.decisionDeadlineMs) as UnixMillis,
+    passportId: suspend.passport_id,
+    gateId: suspend.gate_id,
+    permissionKey: suspend.permission_key,
+    amountMicroUsd: suspend.amount_micro_usd,
+    constraintsEvaluated: suspend.constraints_evaluated,
+  },
+  tokenHash: suspend.token_hash,
+  // It is at a gate, which has a mode.
+  callerMode: 'live',
+  isApproved: false,
+});
+
+/** The money of an approval counts in each window of the passport's own limits, or they would be passed. */
+function findLackingHold(
+  { held, amount_micro_usd: amount, passport_id: passportId }: SuspendSettlement,
+  { passports }: KnownThings,
+): string | null {
+  if ((amount ?? 0) === 0) return null;
+  const own = passports.get(passportId)?.own?.limits ?? [];
+  return own.every(
+    ({ kind, window }) =>
+      kind !== 'passport_spend' || held.some((each) => each.kind === kind && each.window === window),
+  )
+    ? null
+    : 'held lacks the money of a limit of passport_id';
+}

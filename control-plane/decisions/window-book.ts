@@ -1,0 +1,102 @@
+import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import type { Transaction } from '../base/database.ts';
+import { type ReadWindow, readWindows } from '../quota/read-windows.ts';
+import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
+import { lentUnits } from '../quota/unused-units.ts';
+import { askFor, type DrawnWindow, type DrawnWindows } from './drawn-windows.ts';
+
+interface BookedWindow extends ReadWindow {
+  readonly of: DrawnWindow;
+  /** What the batch means to take. */
+  taken: number;
+  /** What others were lent and have not used on record; 0 until it is read. */
+  lent: number;
+}
+
+/**
+ * The windows that a batch draws on, as the ledger had them at one moment, with what its members mean to
+ * take: each is decided on what those before it leave. It promises nothing. The ledger grants the sum of the
+ * batch, or nothing.
+ */
+export class WindowBook {
+  readonly #windows: ReadonlyMap<string, BookedWindow>;
+  /** Windows of which something is taken. */
+  #takenFrom = 0;
+
+  private constructor(windows: ReadonlyMap<string, BookedWindow>) {
+    this.#windows = windows;
+  }
+
+  static async read(tx: Transaction, all: readonly DrawnWindows[], nowMs: UnixMillis): Promise<WindowBook> {
+    const drawn = [...new Map(all.flatMap(listed).map((each) => [nameOf(each), each])).values()];
+    const read = await readWindows(tx, drawn, nowMs);
+    return new WindowBook(
+      new Map(
+        drawn.map((of, place) => {
+          const window = must(read[place], 'each window that was asked for is read');
+          return [nameOf(of), { ...window, of, taken: 0, lent: 0 }];
+        }),
+      ),
+    );
+  }
+
+  /** Reads of these what is lent, so that the views no longer count it as used. */
+  async readLent(tx: Transaction, all: readonly DrawnWindows[], nowMs: UnixMillis): Promise<void> {
+    const booked = [...new Set(all.flatMap(listed).map((each) => this.#at(each)))];
+    const named = booked.map(({ of: { counter, window } }) => ({
+      counter,
+      window,
+      startsAtMs: windowAt(window, nowMs).startsAtMs,
+    }));
+    const lent = await lentUnits(tx, named, null);
+    for (const [place, each] of booked.entries()) each.lent = lent[place] ?? 0;
+  }
+
+  /** `asRead`: as if the batch took nothing. */
+  view({ spend, rate }: DrawnWindows, asRead = false): QuotaView {
+    const viewOf = (drawn: DrawnWindow): WindowView => {
+      const { window, leased, taken, lent } = this.#at(drawn);
+      const used = asRead ? leased : leased + taken;
+      const { limit } = drawn;
+      const available = Math.max(limit - used, 0);
+      return { limit, available, used: Math.max(0, used - lent), isFinal: true, endsAtMs: window.endsAtMs };
+    };
+    return { spend: spend.map(viewOf), rate: rate.map(viewOf) };
+  }
+
+  isTakenFrom(drawn: DrawnWindows): boolean {
+    return listed(drawn).some((each) => this.#at(each).taken > 0);
+  }
+
+  /** False: one statement of the ledger takes from no more windows than these. Nothing was taken. */
+  take(drawn: DrawnWindows, charge: Charge): boolean {
+    const asks = askFor(drawn, charge).map((ask) => ({ ask, booked: this.#at(ask) }));
+    const added = asks.filter(({ ask, booked }) => booked.taken === 0 && ask.unitsMin > 0).length;
+    if (this.#takenFrom + added > limits.quotaWindowsPerCallMax) return false;
+    this.#takenFrom += added;
+    for (const { ask, booked } of asks) booked.taken += ask.unitsMin;
+    return true;
+  }
+
+  #at(drawn: Pick<DrawnWindow, 'counter' | 'window'>): BookedWindow {
+    return must(this.#windows.get(nameOf(drawn)), 'each window that is drawn on is in the book');
+  }
+}
+
+const listed = ({ spend, rate }: DrawnWindows): readonly DrawnWindow[] => [...spend, ...rate];
+const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
+  `${counter} ${window}`;
+
+/** All of these as one ask: of each window the sum, together or not at all. */
+export function sumOf(asks: readonly AskGroup[]): AskGroup {
+  const sums = new Map<string, WindowAsk>();
+  for (const ask of asks.flat()) {
+    const units = ask.unitsMin + (sums.get(nameOf(ask))?.unitsMin ?? 0);
+    sums.set(nameOf(ask), { ...ask, unitsMin: units, unitsMax: units });
+  }
+  return [...sums.values()];
+}
