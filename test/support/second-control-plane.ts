@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
+import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
 import { build } from '../../control-plane/app.ts';
+import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { loginAttempts } from '../../control-plane/people/login-attempts.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
@@ -20,8 +22,11 @@ export interface SecondControlPlane {
 }
 
 export async function secondControlPlane(api: Api): Promise<SecondControlPlane> {
-  const deps = {
+  const turns = decisionTurns(api.deps.shares.decisions);
+  const deps: Deps = {
     ...api.deps,
+    turns,
+    checks: new CheckQueue(turns),
     signingKeys: await loadSigningKeys(api.deps),
     loginAttempts: loginAttempts(api.deps),
     metrics: new Registry(),

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { decideRequest, type Enforcement } from '../../control-plane/decisions/decide-request.ts';
+import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
+import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
+import type { Deps } from '../../control-plane/deps.ts';
+import type { Caller } from '../../control-plane/http/caller.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import { parseRequestFacts } from '../../shared/wire/check.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon, heldUsd } from '../support/approvals.ts';
+import { callerOfAccount, operatorCaller } from '../support/caller.ts';
+import { faultyDatabase } from '../support/faulty-sql.ts';
+import { expectSoundStore } from '../support/test-sidecar.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+let caller: Caller;
+let passport: Reply['body'];
+
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+  caller = await operatorCaller(api.deps);
+});
+afterAll(async () => {
+  await expectSoundStore(api);
+  await api.close();
+});
+beforeEach(async () => {
+  passport = await api.issuePassport();
+});
+
+interface Asked {
+  readonly gateId: GateId;
+  readonly jwt?: string;
+  readonly as?: Caller;
+  readonly isTest?: boolean;
+  readonly request?: object;
+}
+
+const decide = (
+  { gateId, jwt = passport.jwt, as = caller, isTest = false, request = {} }: Asked,
+  deps: Deps = api.deps,
+): Promise<Enforcement> => {
+  const asked = { permission_key: 'orders:create', ...request };
+  const verdict = tokenVerifier(api.deps)(jwt);
+  return decideRequest(deps, {
+    caller: as,
+    gateId,
+    verdict,
+    asked,
+    request: parseRequestFacts(asked),
+    isTest,
+  });
+};
+
+/** A word for what came of each: its outcome or reason, `replayed`, or the code of its error. */
+const wordsOf = async (decisions: readonly Promise<Enforcement>[]): Promise<readonly string[]> =>
+  (await Promise.allSettled(decisions)).map((each) => {
+    if (each.status === 'rejected') return each.reason.code ?? each.reason.name;
+    if (each.value.kind === 'replayed') return 'replayed';
+    const { outcome, reason } = each.value.decision;
+    return outcome === 'BLOCK' ? reason : outcome;
+  });
+
+/** All in one batch: they ask in one turn of the event loop. */
+const together = (asked: readonly Asked[]) => wordsOf(asked.map((each) => decide(each)));
+
+const gateWith = async (constraints: object = {}): Promise<GateId> =>
+  (await api.createGate({ constraints })).gate_id;
+const recordsOf = async (gateId: GateId): Promise<number> => {
+  const [row] = await api.deps.sql<{ count: number }[]>`
+    SELECT count(*) AS count FROM attestations WHERE gate_id = ${gateId}`;
+  return row?.count ?? 0;
+};
+
+describe('checks that arrive together', () => {
+  it('are one transaction, with a record for each in its chain', async () => {
+    const gateId = await gateWith();
+    let transactions = 0;
+    const sql = new Proxy(api.deps.sql, {
+      get: (target, name) => {
+        if (name === 'begin') transactions += 1;
+        return Reflect.get(target, name);
+      },
+    });
+    const words = await wordsOf(Array.from({ length: 50 }, () => decide({ gateId }, { ...api.deps, sql })));
+    expect(words).toEqual(Array.from({ length: 50 }, () => 'PERMIT'));
+    expect(transactions).toBe(1);
+    expect(await recordsOf(gateId)).toBe(50);
+    const { stats } = (await api.call({ url: `/v1/gates/${gateId}` })).body;
+    expect(stats).toMatchObject({ total_requests: 50, permits: 50, blocks: 0 });
+  });
+
+  it('pass a limit of requests to its last unit and not one more', async () => {
+    const gateId = await gateWith({ rate_limits: { requests_per_day: 3 } });
+    const words = await together(Array.from({ length: 5 }, () => ({ gateId })));
+    expect(words).toEqual(['PERMIT', 'PERMIT', 'PERMIT', 'rate_limit_exceeded', 'rate_limit_exceeded']);
+  });
+
+  it('are each decided on the money that those before leave', async () => {
+    const gateId = await gateWith({ spend_limits: { daily_usd: 10 } });
+    const amounts = [4, 7, 6, 1];
+    const words = await together(amounts.map((amount) => ({ gateId, request: { amount } })));
+    expect(words).toEqual(['PERMIT', 'spend_limit_exceeded', 'PERMIT', 'spend_limit_exceeded']);
+    expect(await heldUsd(api.deps, gateId)).toBe(10);
+  });
+
+  it('with one key are one PERMIT and its replays, at the last unit of a limit, too', async () => {
+    const gateId = await gateWith({ rate_limits: { requests_per_day: 1 } });
+    const request = { idempotency_key: 'the only one' };
+    const words = await together(Array.from({ length: 6 }, () => ({ gateId, request })));
+    expect([...words].sort()).toEqual(['PERMIT', ...Array.from({ length: 5 }, () => 'replayed')]);
+    expect(await recordsOf(gateId)).toBe(1);
+  });
+
+  it('with one key and different requests are one PERMIT and a conflict', async () => {
+    const gateId = await gateWith();
+    const asked = [1, 2].map((item) => ({ gateId, request: { idempotency_key: 'taken', item } }));
+    expect([...(await together(asked))].sort()).toEqual(['PERMIT', 'idempotency_conflict']);
+    expect(await recordsOf(gateId)).toBe(1);
+  });
+
+  it('use an approval once', async () => {
+    const gateId = await gateWith({ approvals: { above_usd: 1 }, spend_limits: { daily_usd: 100 } });
+    const request = { amount: 5 };
+    const suspended = await decide({ gateId, request });
+    const approvalId = suspended.kind === 'decided' ? suspended.approval?.approvalId : null;
+    await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} });
+    const presented = { gateId, request: { ...request, approval_id: approvalId } };
+    const words = await together([presented, presented, presented]);
+    expect([...words].sort()).toEqual(['PERMIT', 'approval_used', 'approval_used']);
+    expect(await heldUsd(api.deps, gateId)).toBe(5);
+  });
+
+  it('of one request that waits for a person are one approval, beside PERMITs', async () => {
+    const gateId = await gateWith({ approvals: { above_usd: 1 }, spend_limits: { daily_usd: 100 } });
+    const waiting = { gateId, request: { amount: 5 } };
+    const paid = { gateId, request: { amount: 1 } };
+    const decisions = [waiting, paid, waiting, paid].map((each) => decide(each));
+    expect(await wordsOf(decisions)).toEqual(['SUSPEND', 'PERMIT', 'SUSPEND', 'PERMIT']);
+    const approvals = new Set(
+      (await Promise.all(decisions)).map((each) => each.kind === 'decided' && each.approval?.approvalId),
+    );
+    expect(approvals.size).toBe(2);
+    expect(await heldUsd(api.deps, gateId)).toBe(7);
+  });
+
+  it('fail each for itself: a gate that is gone, a row that cannot be read, a revoked passport', async () => {
+    const good = await gateWith();
+    const gone = await gateWith();
+    const bad = await gateWith();
+    const revoked = await api.issuePassport();
+    await api.call({ method: 'DELETE', url: `/v1/gates/${gone}` });
+    await api.deps.sql`UPDATE gates SET constraints = '{"moon": 1}' WHERE gate_id = ${bad}`;
+    await api.call({ url: `/v1/passports/${revoked.passport_id}/revoke`, body: {} });
+    const words = await together([
+      { gateId: good },
+      { gateId: gone },
+      { gateId: bad },
+      { gateId: good, jwt: revoked.jwt },
+      { gateId: good, jwt: 'nonsense' },
+      { gateId: good },
+    ]);
+    expect(words).toEqual([
+      ...['PERMIT', 'gate_not_found', 'InvariantError'],
+      ...['passport_revoked', 'passport_malformed', 'PERMIT'],
+    ]);
+    expect(await recordsOf(good)).toBe(4);
+  });
+
+  it('and gate tests beside them: a test takes no unit and counts nowhere', async () => {
+    const gateId = await gateWith({ rate_limits: { requests_per_day: 1 } });
+    const words = await together([{ gateId, isTest: true }, { gateId }, { gateId, isTest: true }]);
+    expect(words).toEqual(['PERMIT', 'PERMIT', 'rate_limit_exceeded']);
+    const { stats } = (await api.call({ url: `/v1/gates/${gateId}` })).body;
+    expect(stats).toMatchObject({ total_requests: 1, permits: 1, blocks: 0 });
+  });
+
+  it('all get an error where the commit gets no answer, and nothing of them stands', async () => {
+    const gateId = await gateWith({ spend_limits: { daily_usd: 100 } });
+    const deps = { ...api.deps, sql: faultyDatabase(api.deps.sql, 0).sql };
+    const words = await wordsOf([1, 2, 3].map((amount) => decide({ gateId, request: { amount } }, deps)));
+    expect(words).toEqual(['Error', 'Error', 'Error']);
+    await until(async () => (await heldUsd(api.deps, gateId)) === 0, { what: 'the voids of all three' });
+    const [row] = await api.deps.sql<{ count: number }[]>`
+      SELECT count(*) AS count FROM attestations WHERE gate_id = ${gateId} AND resolution = 'voided'`;
+    expect(row?.count).toBe(3);
+  });
+});
+
+describe('a queue of checks', () => {
+  it('refuses more than it has room for, and answers all that it took', async () => {
+    const gateId = await gateWith();
+    const { waitingPerAccountMax } = decisionsLimits.checks;
+    const words = await together(Array.from({ length: waitingPerAccountMax + 20 }, () => ({ gateId })));
+    expect(words.filter((word) => word === 'overloaded')).toHaveLength(20);
+    expect(words.filter((word) => word === 'PERMIT')).toHaveLength(waitingPerAccountMax);
+    expect(await together([{ gateId }])).toEqual(['PERMIT']);
+  });
+});
+
+describe('while somebody holds the chain of one passport', () => {
+  it('checks of other passports are answered, in its batch and of other accounts', async () => {
+    const gateId = await gateWith();
+    const held = await api.issuePassport();
+    const stranger = await api.createAccount();
+    const as = callerOfAccount(api.deps, stranger.accountId as Caller['accountId']);
+    const strangersGate = (await api.createGate({}, stranger.key)).gate_id;
+    const { jwt } = await api.issuePassport({}, stranger.key);
+    expect(await together([{ gateId, jwt: held.jwt }])).toEqual(['PERMIT']);
+    const other = connect({ url: api.databaseUrl, connectionsMax: 1 });
+    let waiting: Promise<readonly string[]> = Promise.resolve([]);
+    try {
+      await other.begin(async (tx) => {
+        await tx`SELECT FROM chains WHERE chain_id = ${held.passport_id} FOR UPDATE`;
+        waiting = together([{ gateId, jwt: held.jwt }]);
+        expect(await together([{ gateId }, { gateId: strangersGate, jwt, as }])).toEqual([
+          'PERMIT',
+          'PERMIT',
+        ]);
+        expect(await recordsOf(gateId)).toBe(2);
+      });
+      expect(await waiting).toEqual(['PERMIT']);
+    } finally {
+      await waiting;
+      await other.end();
+    }
+  });
+});
