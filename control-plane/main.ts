@@ -191,7 +191,7 @@ async function startAll(
     draining: { isDraining: false },
     shares,
     turns,
-    checks: new CheckQueue(turns),
+    checks: new CheckQueue({ turns, clock }),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,

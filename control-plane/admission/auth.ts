@@ -7,7 +7,7 @@ import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
-import { findPresentedKey, type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
+import { type PresentedKey, touchApiKey } from '../api-keys/api-key-store.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { requestIdOf } from '../http/request-id.ts';
@@ -22,6 +22,7 @@ import {
 import { readCookie, sessionCookie } from '../sessions/cookies.ts';
 import type { SessionDeps } from '../sessions/deps.ts';
 import { isReading, refuseCrossSite } from '../sessions/refuse-cross-site.ts';
+import { keyLookUps } from './key-look-ups.ts';
 
 /**
  * Who calls: bearer API keys (contract §2), or people by the cookie of their browser session
@@ -40,6 +41,7 @@ export function installAuth(
     'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys' | 'sessionTimes'
   >,
 ): void {
+  const findKey = keyLookUps(deps);
   const noteKey = keyUseNotes(app, deps);
   const noteSession = sessionUseNotes(app, deps);
   const { origin } = new URL(deps.baseUrl);
@@ -65,7 +67,7 @@ export function installAuth(
     const { authorization } = request.headers;
     const { key, actor } =
       credential === undefined || (deps.opensToolsToKeys && isApiKey(authorization))
-        ? await authenticate(deps, authorization, nowMs)
+        ? await authenticate(findKey, authorization, nowMs)
         : await authenticateToken(deps, authorization, nowMs, reply);
     if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
     const caller: Caller = {
@@ -182,14 +184,14 @@ export function installScopes(app: FastifyInstance): void {
 const bearerPattern = /^bearer +(\S+)$/i;
 
 async function authenticate(
-  { sql }: Pick<BaseDeps, 'sql'>,
+  findKey: ReturnType<typeof keyLookUps>,
   header: string | undefined,
   nowMs: UnixMillis,
 ): Promise<Authenticated> {
   const presented = bearerPattern.exec(header ?? '')?.[1];
   // A mistyped key fails its checksum here, without asking the database.
   if (presented === undefined || parseApiKey(presented) === null) throw new ApiError('unauthorized');
-  const key = await findPresentedKey(sql, hashApiKey(presented));
+  const key = await findKey(hashApiKey(presented));
   if (key === null || isExpired(key, nowMs)) throw new ApiError('unauthorized');
   return { key, actor: { type: 'api_key', id: key.keyId, clientId: null } };
 }

@@ -31,24 +31,34 @@ interface PresentedKeyRow extends Omit<PresentedKey, 'planLimits'>, PlanLimits {
   readonly plan: Plan;
 }
 
-export const findPresentedKey = (sql: Database, keyHash: string): Promise<PresentedKey | null> =>
-  readPresentedKey(sql, sql`k.key_hash = ${keyHash}`);
+export const findPresentedKey = async (sql: Database, keyHash: string): Promise<PresentedKey | null> =>
+  (await findPresentedKeys(sql, [keyHash])).get(keyHash) ?? null;
+
+/** By their hashes; those that are deleted or never were are left out. */
+export async function findPresentedKeys(
+  sql: Database,
+  keyHashes: readonly string[],
+): Promise<ReadonlyMap<string, PresentedKey>> {
+  const keys = await readPresentedKeys(sql, sql`k.key_hash = ANY(${[...keyHashes]}::text[])`);
+  return new Map(keys.map((key) => [key.keyHash, key]));
+}
 
 /** The key that an access token stands for. */
-export const findKeyOfToken = (sql: Database, keyId: ApiKeyId): Promise<PresentedKey | null> =>
-  readPresentedKey(sql, sql`k.key_id = ${keyId}`);
+export const findKeyOfToken = async (sql: Database, keyId: ApiKeyId): Promise<PresentedKey | null> =>
+  (await readPresentedKeys(sql, sql`k.key_id = ${keyId}`))[0] ?? null;
 
-async function readPresentedKey(sql: Database, where: PendingQuery<Row[]>): Promise<PresentedKey | null> {
-  const [row] = await sql<PresentedKeyRow[]>`
+async function readPresentedKeys(sql: Database, where: PendingQuery<Row[]>): Promise<PresentedKey[]> {
+  const rows = await sql<PresentedKeyRow[]>`
     SELECT k.key_id AS "keyId", k.key_hash AS "keyHash", k.account_id AS "accountId", k.mode, k.scopes,
       k.expires_at_ms AS "expiresAtMs", k.ends_with_key_id AS "endsWithKeyId", k.last_used_at_ms AS "lastUsedAtMs", a.status AS "accountStatus",
       a.is_operator AS "isOperatorAccount", a.plan, a.requests_per_minute AS "requestsPerMinute",
       a.requests_per_day AS "requestsPerDay"
     FROM api_keys k JOIN accounts a USING (account_id)
     WHERE ${where} AND k.revoked_at_ms IS NULL`;
-  if (row === undefined) return null;
-  const { plan, requestsPerMinute, requestsPerDay, ...key } = row;
-  return { ...key, planLimits: planLimitsOf({ plan, limits: { requestsPerMinute, requestsPerDay } }) };
+  return rows.map(({ plan, requestsPerMinute, requestsPerDay, ...key }) => ({
+    ...key,
+    planLimits: planLimitsOf({ plan, limits: { requestsPerMinute, requestsPerDay } }),
+  }));
 }
 
 /** Writes nothing where another replica noted a use within `limits.keyUseWriteIntervalMs`. */

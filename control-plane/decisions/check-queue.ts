@@ -1,5 +1,8 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import { decisionsLimits } from './limits.ts';
 
@@ -8,6 +11,7 @@ export interface Queued<Call, Answer> {
   readonly call: Call;
   /** In a batch of its own: a batch that it was in waited too long for a lock. */
   readonly isAlone: boolean;
+  readonly sinceMs: MonotonicMillis;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -37,14 +41,19 @@ interface Line<Call, Answer> {
  */
 export class CheckQueue<Call, Answer> {
   readonly #turns: FairShare<AccountId>;
+  readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #lines = new Map<AccountId, Line<Call, Answer>>();
   #waiting = 0;
 
-  constructor(turns: FairShare<AccountId>) {
+  constructor({
+    turns,
+    clock,
+  }: { readonly turns: FairShare<AccountId>; readonly clock: Pick<Clock, 'monotonic'> }) {
     this.#turns = turns;
+    this.#clock = clock;
   }
 
-  /** Throws `overloaded` where too many wait already. */
+  /** Throws `overloaded` where too many wait already, and where no batch takes it in time. */
   async join(accountId: AccountId, call: Call, decide: Decide<Call, Answer>): Promise<Answer> {
     const line = this.#lines.get(accountId) ?? { waiting: [], isPlanned: false, batches: 0, brisk: 0 };
     const { waitingMax, waitingPerAccountMax } = decisionsLimits.checks;
@@ -52,7 +61,7 @@ export class CheckQueue<Call, Answer> {
       throw new ApiError('overloaded');
     this.#lines.set(accountId, line);
     return new Promise<Answer>((resolve, reject) => {
-      this.#add(line, [{ call, isAlone: false, resolve, reject }]);
+      this.#add(line, [{ call, isAlone: false, sinceMs: this.#clock.monotonic(), resolve, reject }]);
       this.#plan(accountId, line, decide);
     });
   }
@@ -84,7 +93,7 @@ export class CheckQueue<Call, Answer> {
     line: Line<Call, Answer>,
     decide: Decide<Call, Answer>,
   ): Promise<void> {
-    const batch = this.#takeBatch(line);
+    const batch = this.#takeBatch(line).filter((each) => !this.#isLate(each));
     let isBrisk = true;
     const noLongerBrisk = (): void => {
       if (isBrisk) line.brisk -= 1;
@@ -112,6 +121,13 @@ export class CheckQueue<Call, Answer> {
       this.#plan(accountId, line, decide);
       if (line.batches === 0 && line.waiting.length === 0) this.#lines.delete(accountId);
     }
+  }
+
+  /** Its client has given up, or does so before it could be answered. */
+  #isLate({ sinceMs, reject }: Queued<Call, Answer>): boolean {
+    const isLate = this.#clock.monotonic() - sinceMs >= limits.decisionDeadlineMs;
+    if (isLate) reject(new ApiError('overloaded'));
+    return isLate;
   }
 
   /** The next in line: one that goes alone, or those that go together. */

@@ -1,43 +1,22 @@
 import { mayBePending } from '../../shared/decision/check-approval.ts';
 import { isForAMoment } from '../../shared/decision/check-windows.ts';
-import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
 import { decide, permitCharge } from '../../shared/decision/decide.ts';
-import type {
-  Charge,
-  Decision,
-  PassportFacts,
-  RequestFacts,
-  VerifiedPassport,
-} from '../../shared/decision/facts.ts';
+import type { Charge, Decision, RequestFacts } from '../../shared/decision/facts.ts';
 import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { firstPermitOf, type SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { AskGroup } from '../quota/take-units.ts';
-import type { EnforcementCall } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
-import { askFor, type DrawnWindows, holdsFor, shortWindows } from './drawn-windows.ts';
+import { askFor, holdsFor, shortWindows } from './drawn-windows.ts';
+import type { CheckInput, EnforcementCall } from './enforcement.ts';
 import { newRecord } from './new-record.ts';
 import type { LookUp, NewPermit, NewSuspend } from './settled-request.ts';
 import type { ClaimQuestion, PermitKey, SettlementId } from './settlement-store.ts';
 import type { WindowBook } from './window-book.ts';
-
-/** What a request is decided on, as the database knows it in this transaction. */
-export interface CheckInput {
-  readonly gate: CompiledGate | null;
-  readonly policy: CompiledPolicy;
-  readonly facts: PassportFacts;
-  /** Null where no passport verified. */
-  readonly passport: VerifiedPassport | null;
-  /** Scanned where the policy has PII controls. */
-  readonly request: RequestFacts;
-  readonly drawn: DrawnWindows;
-  readonly nowMs: UnixMillis;
-}
 
 /**
  * The run of one request in a batch, inside one transaction: what it asks for next, and what became of it.

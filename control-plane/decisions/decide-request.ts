@@ -1,60 +1,16 @@
-import type { Decision, RequestFacts } from '../../shared/decision/facts.ts';
-import type { FirstPermit, PendingApproval } from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
-import type { AttestationId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
-import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
-import type { RequestObject } from '../../shared/wire/check.ts';
-import type { Caller } from '../http/caller.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
 import type { Queued } from './check-queue.ts';
 import type { CheckRun } from './check-run.ts';
 import { type CheckOutcome, decideTogether } from './decide-together.ts';
-import type { DecisionDeps } from './deps.ts';
+import type { DecidingDeps } from './deps.ts';
+import type { Enforcement, EnforcementCall, Redacted } from './enforcement.ts';
 import { decisionsLimits } from './limits.ts';
 import { isOfAll } from './settle-batch.ts';
-
-export type DecidingDeps = Pick<
-  DecisionDeps,
-  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'checks' | 'ownVoids' | 'retryWaits'
->;
-
-export interface EnforcementCall {
-  readonly caller: Caller;
-  /** Null: `/enforce` for a passport alone. */
-  readonly gateId: GateId | null;
-  readonly verdict: TokenVerdict;
-  /** As its caller wrote it: what is scanned for personal data. */
-  readonly asked: RequestObject;
-  readonly request: RequestFacts;
-  /**
-   * A gate test: attested as such, and counted nowhere. It takes and opens nothing, and claims no idempotency
-   * key.
-   */
-  readonly isTest: boolean;
-}
-
-export type Enforcement =
-  | {
-      /** The decision, and all that it asked for, is committed. */
-      readonly kind: 'decided';
-      readonly decision: Decision;
-      /** Null for a SUSPEND that is no gate test: it is attested when it is resolved. */
-      readonly attestationId: AttestationId | null;
-      /** Of a SUSPEND that is no gate test. */
-      readonly approval: PendingApproval | null;
-      readonly redacted: Redacted | null;
-      /** Null where no passport verified. */
-      readonly agentId: string | null;
-      readonly decidedAtMs: UnixMillis;
-    }
-  /** The key belongs to an earlier PERMIT of the same request; nothing was taken and nothing recorded. */
-  | { readonly kind: 'replayed'; readonly first: FirstPermit; readonly redacted: Redacted | null };
-
-type Redacted = ReturnType<typeof redactRequest>;
 
 /**
  * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and

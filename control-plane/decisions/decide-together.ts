@@ -12,9 +12,10 @@ import { findGates } from '../gates/gate-store.ts';
 import { takeUnits } from '../quota/take-units.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
-import { type CheckInput, CheckRun, needsLent } from './check-run.ts';
-import type { DecidingDeps, EnforcementCall } from './decide-request.ts';
+import { CheckRun, needsLent } from './check-run.ts';
+import type { DecidingDeps } from './deps.ts';
 import { drawnWindows, noDraws } from './drawn-windows.ts';
+import type { CheckInput, EnforcementCall } from './enforcement.ts';
 import { lookUpAll } from './look-up.ts';
 import { findStandings } from './passport-standing-store.ts';
 import { setUpSettling } from './settle-batch.ts';
@@ -35,13 +36,13 @@ export type CheckOutcome =
 const again: CheckOutcome = { kind: 'again' };
 
 /**
- * Decides requests of one account in one transaction, on what the database knows in it (contract §9). Each is
- * decided on what those before it leave; what depends on the fate of one that is not committed yet is `again`.
- * Outcomes are in the order of the calls.
+ * Decides requests of one account in one transaction, on what the database knows in it (contract §9). Each
+ * is decided on what those before it leave; what depends on the fate of one that is not committed yet is
+ * `again`. Outcomes are in the order of the calls.
  *
  * Rows are locked in the order of storage/locks.ts, those that many transactions share (counts, sums of
- * money, quota windows) at the end and once for all. SUSPENDs lock gates and approvals before chains, so a transaction has the one or the other: SUSPENDs beside
- * PERMITs are `again`.
+ * money, quota windows) at the end and once for all. SUSPENDs lock gates and approvals before chains, so a
+ * transaction has the one or the other: SUSPENDs beside PERMITs are `again`.
  *
  * Where the ledger grants the sum no more, everything is undone, and all are `again`: others were quicker.
  * Where the outcome of the commit is unknown, each fails, and is voided as soon as the database answers.

@@ -3,7 +3,7 @@ import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import type { CheckQueue } from './check-queue.ts';
-import type { Enforcement, EnforcementCall } from './decide-request.ts';
+import type { Enforcement, EnforcementCall } from './enforcement.ts';
 import type { OwnVoids } from './own-voids.ts';
 
 export interface DecisionDeps extends AppendingDeps {
@@ -19,3 +19,8 @@ export interface DecisionDeps extends AppendingDeps {
   /** Decisions whose commit got no answer from the database. */
   readonly ownVoids: OwnVoids;
 }
+
+export type DecidingDeps = Pick<
+  DecisionDeps,
+  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'checks' | 'ownVoids' | 'retryWaits'
+>;

@@ -2,8 +2,7 @@ import type { Decision } from '../../shared/decision/facts.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
-import type { CheckInput } from './check-run.ts';
-import type { EnforcementCall } from './decide-request.ts';
+import type { CheckInput, EnforcementCall } from './enforcement.ts';
 
 /**
  * The record goes into the chain of the verified passport; without one into the gate's, and without a gate

@@ -14,14 +14,9 @@ import {
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { batchRoutes } from './batch-routes.ts';
-import {
-  decideRequest,
-  type Enforcement,
-  type EnforcementCall,
-  retryUntilMs,
-  tryToDecide,
-} from './decide-request.ts';
+import { decideRequest, retryUntilMs, tryToDecide } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
+import type { Enforcement, EnforcementCall } from './enforcement.ts';
 import { testGateUseCase } from './test-gate-use-case.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
@@ -36,8 +31,7 @@ const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const verify = tokenVerifier(deps);
   return async (app) => {
-    // The sidecar does not look at the Content-Type, and takes what is none at all: what it takes, this
-    // program takes too.
+    // The sidecar ignores the Content-Type, valid or not. Accept what it accepts.
     app.addHook('onRequest', async ({ headers }) => {
       headers['content-type'] = 'application/json';
     });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { decideRequest, type Enforcement } from '../../control-plane/decisions/decide-request.ts';
+import { decideRequest } from '../../control-plane/decisions/decide-request.ts';
+import type { Enforcement } from '../../control-plane/decisions/enforcement.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
 import type { Deps } from '../../control-plane/deps.ts';

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => api?.close());
 
-it('decisions that all wait for one chain leave connections for everybody else', async () => {
+it('checks that all wait for one chain leave connections for everything else', async () => {
   const gate = await api.createGate();
   const passport = await api.issuePassport();
   const body = { passport: passport.jwt, request: { permission_key: 'orders:create' } };
@@ -24,12 +24,15 @@ it('decisions that all wait for one chain leave connections for everybody else',
       await tx`SELECT FROM chains WHERE chain_id = ${passport.passport_id} FOR UPDATE`;
       for (let i = 0; i < 2 * limits.databaseConnectionsMax; i++) waiting.push(check());
       await until(async () => (await countWaiting()) === limits.decisionsPerAccountMax, {
-        what: 'as many decisions that wait for the chain as one account may have',
+        what: 'as many batches that wait for the chain as one account may have',
       });
       expect((await api.call({ url: '/v1/gates' })).status).toBe(200);
       expect((await api.call({ url: `/v1/gates/${gate.gate_id}` })).status).toBe(200);
     });
-    for (const answer of await Promise.all(waiting)) expect(answer.body.decision).toBe('PERMIT');
+    const words = (await Promise.all(waiting)).map(({ body }) => body.decision ?? body.error.code);
+    // On a crowded machine the deadline of some passes before their batch begins.
+    expect(words.filter((word) => word !== 'PERMIT' && word !== 'overloaded')).toEqual([]);
+    expect(words).toContain('PERMIT');
   } finally {
     await Promise.allSettled(waiting);
     await other.end();

@@ -166,7 +166,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     draining: { isDraining: false },
     shares,
     turns,
-    checks: new CheckQueue(turns),
+    checks: new CheckQueue({ turns, clock }),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,

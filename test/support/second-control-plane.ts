@@ -26,7 +26,7 @@ export async function secondControlPlane(api: Api): Promise<SecondControlPlane> 
   const deps: Deps = {
     ...api.deps,
     turns,
-    checks: new CheckQueue(turns),
+    checks: new CheckQueue({ turns, clock: api.deps.clock }),
     signingKeys: await loadSigningKeys(api.deps),
     loginAttempts: loginAttempts(api.deps),
     metrics: new Registry(),

@@ -54,15 +54,15 @@ const heldFrom = (startsAtMs: number) => ({
   units: 0,
 });
 
-describe('what a sidecar says it holds', () => {
+describe('held windows of a suspend', () => {
   const dayStartMs = () => windowAt('day', api.deps.clock.now()).startsAtMs;
 
-  it('names a window that there is', async () => {
+  it('must exist', async () => {
     const reply = await settle(suspend(1, [heldFrom(dayStartMs() + 1)]));
     expect(reply.body.answers).toEqual([{ kind: 'refused', message: expect.stringContaining('held') }]);
   });
 
-  it('never blocks the expiry of other approvals', async () => {
+  it('that do not exist never block the expiry of other approvals', async () => {
     await settle(suspend(1, [heldFrom(dayStartMs() + 1)]));
     await settle(suspend(2, [heldFrom(dayStartMs() + 2)]));
     const { approvalId } = await openAnApproval(api, { expiresInMs: 1_000 });

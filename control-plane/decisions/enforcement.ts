@@ -1,0 +1,57 @@
+import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
+import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { FirstPermit, PendingApproval } from '../../shared/decision/run.ts';
+import type { AttestationId, GateId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { redactRequest } from '../../shared/pii/redact-request.ts';
+import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
+import type { RequestObject } from '../../shared/wire/check.ts';
+import type { Caller } from '../http/caller.ts';
+import type { DrawnWindows } from './drawn-windows.ts';
+
+export interface EnforcementCall {
+  readonly caller: Caller;
+  /** Null: `/enforce` for a passport alone. */
+  readonly gateId: GateId | null;
+  readonly verdict: TokenVerdict;
+  /** As its caller wrote it: what is scanned for personal data. */
+  readonly asked: RequestObject;
+  readonly request: RequestFacts;
+  /**
+   * A gate test: attested as such, and counted nowhere. It takes and opens nothing, and claims no idempotency
+   * key.
+   */
+  readonly isTest: boolean;
+}
+
+export type Enforcement =
+  | {
+      /** The decision, and all that it asked for, is committed. */
+      readonly kind: 'decided';
+      readonly decision: Decision;
+      /** Null for a SUSPEND that is no gate test: it is attested when it is resolved. */
+      readonly attestationId: AttestationId | null;
+      /** Of a SUSPEND that is no gate test. */
+      readonly approval: PendingApproval | null;
+      readonly redacted: Redacted | null;
+      /** Null where no passport verified. */
+      readonly agentId: string | null;
+      readonly decidedAtMs: UnixMillis;
+    }
+  /** The key belongs to an earlier PERMIT of the same request; nothing was taken and nothing recorded. */
+  | { readonly kind: 'replayed'; readonly first: FirstPermit; readonly redacted: Redacted | null };
+
+export type Redacted = ReturnType<typeof redactRequest>;
+
+/** What a request is decided on, as the database knows it in this transaction. */
+export interface CheckInput {
+  readonly gate: CompiledGate | null;
+  readonly policy: CompiledPolicy;
+  readonly facts: PassportFacts;
+  /** Null where no passport verified. */
+  readonly passport: VerifiedPassport | null;
+  /** Scanned where the policy has PII controls. */
+  readonly request: RequestFacts;
+  readonly drawn: DrawnWindows;
+  readonly nowMs: UnixMillis;
+}
