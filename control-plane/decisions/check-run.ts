@@ -15,7 +15,7 @@ import { askFor, holdsFor, shortWindows } from './drawn-windows.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
 import { newRecord } from './new-record.ts';
 import type { LookUp, NewPermit, NewSuspend } from './settled-request.ts';
-import type { ClaimQuestion, PermitKey, SettlementId } from './settlement-store.ts';
+import type { ClaimQuestion, PermitKey, SettlementId } from './settlement.ts';
 import type { WindowBook } from './window-book.ts';
 
 /**

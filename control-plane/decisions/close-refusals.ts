@@ -2,7 +2,7 @@ import type { SidecarId } from '../../shared/model/ids.ts';
 import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';
-import { closeRefused, type RefusedSettlement } from './settlement-store.ts';
+import { closeRefused, type RefusedSettlement } from './withdraw-settlements.ts';
 
 /** A settlement of a call with its answer. */
 interface Answered {

@@ -18,10 +18,11 @@ import { drawnWindows, noDraws } from './drawn-windows.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
 import { lookUpAll } from './look-up.ts';
 import { findStandings } from './passport-standing-store.ts';
+import { dropReadings } from './read-settlements.ts';
 import { setUpSettling } from './settle-batch.ts';
 import { settlePermits } from './settle-permits.ts';
 import { settleSuspends } from './settle-suspends.ts';
-import { dropReadings, type SettlementId } from './settlement-store.ts';
+import type { SettlementId } from './settlement.ts';
 import { sumOf, WindowBook } from './window-book.ts';
 
 export type CheckOutcome =

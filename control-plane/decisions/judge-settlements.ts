@@ -15,7 +15,7 @@ import {
   questionOf,
   type SettlementSender,
 } from './settled-request.ts';
-import { findVoids } from './settlement-store.ts';
+import { findVoids } from './withdraw-settlements.ts';
 
 /** A settlement of a sidecar, and what it is about. */
 export interface Admitted<Settlement> {

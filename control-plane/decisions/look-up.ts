@@ -9,14 +9,10 @@ import {
 } from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
 import { limitsMayChange } from '../quota/unused-units.ts';
+import { findClaims } from './claim-settlements.ts';
+import { holdSettlements, type Reading, readSettlements } from './read-settlements.ts';
 import { answerEarlier, type LookUp } from './settled-request.ts';
-import {
-  type ClaimedPermit,
-  findClaims,
-  holdSettlements,
-  type Reading,
-  readSettlements,
-} from './settlement-store.ts';
+import type { ClaimedPermit } from './settlement.ts';
 
 /**
  * What is known of presented approvals, of keys, and of pending approvals of the same requests. Takes

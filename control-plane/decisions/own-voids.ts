@@ -3,7 +3,7 @@ import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { freeUnits } from '../quota/hold.ts';
-import type { SettlementId } from './settlement-store.ts';
+import type { SettlementId } from './settlement.ts';
 import { voidSettlements } from './void-settlements.ts';
 
 /** Settlements of this control plane whose commit was not confirmed by the database. */

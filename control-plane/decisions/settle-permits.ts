@@ -12,16 +12,16 @@ import {
 import type { Transaction } from '../base/database.ts';
 import { holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { together } from '../storage/together.ts';
-import type { DecisionDeps } from './deps.ts';
-import { passed, refused } from './read-parties.ts';
-import { answerEarlier, type NewPermit } from './settled-request.ts';
 import {
   claimSettlements,
   dropSettlements,
   removeOldSettlements,
-  type SettlementId,
   type SettlementVerdict,
-} from './settlement-store.ts';
+} from './claim-settlements.ts';
+import type { DecisionDeps } from './deps.ts';
+import { passed, refused } from './read-parties.ts';
+import { answerEarlier, type NewPermit } from './settled-request.ts';
+import type { SettlementId } from './settlement.ts';
 
 type Settling = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 type Answers = Map<NewPermit, SettlementAnswer>;

@@ -6,19 +6,13 @@ import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts
 import type { Transaction } from '../base/database.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { lockHeld, transferFromHolder } from '../quota/hold.ts';
+import { closeSettlements, dropSettlements, findClaims, insertSettlements } from './claim-settlements.ts';
 import type { DecisionDeps } from './deps.ts';
 import { findWaiting, holdWaiting } from './look-up.ts';
 import { passed, refused } from './read-parties.ts';
+import { dropReadings, readSettlements } from './read-settlements.ts';
 import { answerEarlier, type NewSuspend } from './settled-request.ts';
-import {
-  closeSettlements,
-  dropReadings,
-  dropSettlements,
-  findClaims,
-  findVoids,
-  insertSettlements,
-  readSettlements,
-} from './settlement-store.ts';
+import { findVoids } from './withdraw-settlements.ts';
 
 type Answers = Map<NewSuspend, SettlementAnswer>;
 

@@ -16,7 +16,7 @@ import type { HeldUnits } from '../quota/held-units.ts';
 import type { HolderName } from '../quota/holder-store.ts';
 import type { ShortWindow } from '../quota/unused-units.ts';
 import type { SettledGate } from './read-parties.ts';
-import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement-store.ts';
+import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement.ts';
 
 /** A look-up, of a sidecar or of this program. */
 export interface LookUp extends ClaimQuestion {

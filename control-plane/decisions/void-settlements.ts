@@ -10,12 +10,8 @@ import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { releaseLeases, type UnusedTake } from '../quota/release-leases.ts';
-import {
-  type SettlementId,
-  type SettlementSource,
-  type VoidedSettlement,
-  writeVoids,
-} from './settlement-store.ts';
+import type { SettlementId, SettlementSource } from './settlement.ts';
+import { type VoidedSettlement, writeVoids } from './withdraw-settlements.ts';
 
 /**
  * A settlement whose client was answered before its outcome was known, or a reading with which no client was

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { unuseApprovals, writeWithdrawn } from '../../control-plane/approvals/approval-store.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
-import { insertSettlements } from '../../control-plane/decisions/settlement-store.ts';
+import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import { type Api, startApi } from '../support/api.ts';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { insertSettlements, writeVoids } from '../../control-plane/decisions/settlement-store.ts';
+import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
+import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';

@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transaction } from '../../control-plane/base/database.ts';
-import {
-  insertSettlements,
-  readSettlements,
-  writeVoids,
-} from '../../control-plane/decisions/settlement-store.ts';
+import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
+import { readSettlements } from '../../control-plane/decisions/read-settlements.ts';
+import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
 import type { AttestationId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { newSettlement } from '../support/new-settlement.ts';

@@ -1,4 +1,4 @@
-import type { NewSettlement } from '../../control-plane/decisions/settlement-store.ts';
+import type { NewSettlement } from '../../control-plane/decisions/settlement.ts';
 import type { AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 

@@ -1,0 +1,205 @@
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { PiiFinding } from '../../shared/model/attestation.ts';
+import type { CheckName } from '../../shared/model/decision.ts';
+import type { AttestationId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Transaction } from '../base/database.ts';
+import { decisionsLimits } from './limits.ts';
+import { type Reading, readSettlements } from './read-settlements.ts';
+import type { ClaimedPermit, ClaimQuestion, NewSettlement, PermitKey, SettlementId } from './settlement.ts';
+
+export type SettlementVerdict =
+  /** It is true with the commit of this transaction. */
+  | { readonly kind: 'new' }
+  /** It came before, and is true. */
+  | { readonly kind: 'repeated' }
+  | { readonly kind: 'voided' }
+  /** It came before, and was closed (`closeSettlements`). */
+  | { readonly kind: 'closed' }
+  /** The key belongs to an earlier PERMIT. Nothing was changed. */
+  | { readonly kind: 'claimed'; readonly by: ClaimedPermit };
+
+/**
+ * Inserts settlements, and with them takes their keys: `new` ones take effect with the commit. Of any number
+ * of takers of one key at once one wins: the others wait here until it is committed, and find it, or until it
+ * is rolled back, and then the next one wins. Of a settlement and its void at once the second waits for the
+ * first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
+ *
+ * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has
+ * removed it yet. Rows are locked in the order of keys and ids, before leases, approvals, chains and quota
+ * windows. A copy that finds its first PERMIT reads it (`readSettlements`).
+ */
+export async function insertSettlements(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<readonly SettlementVerdict[]> {
+  const verdicts = await claimSettlements(tx, settlements, nowMs);
+  await removeOldSettlements(tx, settlements.length, nowMs);
+  return verdicts;
+}
+
+/** The same, for a caller that removes old ones by itself, because it has more to send with that. */
+export async function claimSettlements(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<readonly SettlementVerdict[]> {
+  const verdicts = new Map<SettlementId, SettlementVerdict>();
+  const waiting = () => settlements.filter(({ id }) => !verdicts.has(id));
+  // Each further round is needed only if a conflicting row was removed meanwhile.
+  for (let round = 0; waiting().length > 0; round++) {
+    must(
+      round < roundsMax ? round : null,
+      'a settlement that cannot be inserted finds what stands in its way',
+    );
+    for (const id of await insertFree(tx, waiting(), nowMs)) verdicts.set(id, { kind: 'new' });
+    const rest = waiting();
+    if (rest.length === 0) break;
+    const known = await tx<{ id: SettlementId; kind: 'voided' | 'closed' | 'repeated' }[]>`
+      SELECT settlement_id AS id,
+        CASE WHEN is_void THEN 'voided' WHEN request_hash IS NULL THEN 'closed' ELSE 'repeated' END AS kind
+      FROM settlements WHERE settlement_id = ANY(${rest.map(({ id }) => id)}::text[])`;
+    for (const { id, kind } of known) verdicts.set(id, { kind });
+    const unknown = waiting();
+    const claims = await findClaims(tx, unknown, nowMs);
+    unknown.forEach(({ id }, place) => {
+      const by = claims[place];
+      if (by !== null && by !== undefined) verdicts.set(id, { kind: 'claimed', by });
+    });
+    await freeOldKeys(tx, waiting());
+  }
+  return settlements.map(({ id }) => must(verdicts.get(id), 'each settlement has a verdict'));
+}
+
+const roundsMax = 5;
+
+async function insertFree(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+  nowMs: UnixMillis,
+): Promise<readonly SettlementId[]> {
+  if (settlements.length === 0) return [];
+  const rows = await tx<{ id: SettlementId }[]>`
+    INSERT INTO settlements (settlement_id, passport_id, scope_id, key_hash, request_hash, answer, source, took, held,
+      is_answered, expires_at_ms)
+    SELECT id, passport_id, scope_id, key_hash, request_hash, answer::jsonb, source,
+      ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(took::jsonb)), held::jsonb,
+      false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
+    FROM unnest(
+      ${settlements.map(({ id }) => id)}::text[],
+      ${settlements.map(({ key }) => key?.passportId ?? null)}::text[],
+      ${settlements.map(({ key }) => key?.scopeId ?? null)}::text[],
+      ${settlements.map(({ key }) => (key === null ? null : sha256Hex(key.idempotencyKey)))}::text[],
+      ${settlements.map(({ requestHash }) => requestHash)}::text[],
+      ${settlements.map(({ answer }) => JSON.stringify({ constraints_evaluated: answer.constraintsEvaluated, pii: answer.pii }))}::text[],
+      ${settlements.map(({ source }) => source)}::text[],
+      ${settlements.map(({ took }) => JSON.stringify(took))}::text[],
+      ${settlements.map(({ held }) => JSON.stringify(held))}::text[]
+    ) AS new (id, passport_id, scope_id, key_hash, request_hash, answer, source, took, held)
+    ORDER BY passport_id, scope_id, key_hash COLLATE "C", id
+    ON CONFLICT DO NOTHING
+    RETURNING settlement_id AS id`;
+  return rows.map(({ id }) => id);
+}
+
+/** The keys of PERMITs that are over are free. */
+async function freeOldKeys(tx: Transaction, settlements: readonly NewSettlement[]): Promise<void> {
+  const keys = settlements.flatMap(({ key, askedAtMs }) => (key === null ? [] : [{ key, askedAtMs }]));
+  if (keys.length === 0) return;
+  await tx`
+    DELETE FROM settlements WHERE ctid = ANY (ARRAY(
+      SELECT s.ctid FROM settlements s JOIN ${asRows(tx, keys)} USING (passport_id, scope_id, key_hash)
+      WHERE expires_at_ms + 0 <= asked_at_ms
+      ORDER BY passport_id, scope_id, key_hash FOR UPDATE OF s))`;
+}
+
+interface AskedKey extends Pick<ClaimQuestion, 'askedAtMs'> {
+  readonly key: PermitKey;
+}
+
+const asRows = (tx: Transaction, asked: readonly AskedKey[]) => tx`
+  unnest(
+    ${asked.map(({ key }) => key.passportId)}::text[],
+    ${asked.map(({ key }) => key.scopeId)}::text[],
+    ${asked.map(({ key }) => sha256Hex(key.idempotencyKey))}::text[],
+    ${asked.map(({ askedAtMs }) => askedAtMs)}::bigint[],
+    ${asked.map((_, place) => place)}::bigint[]
+  ) AS k (passport_id, scope_id, key_hash, asked_at_ms, place)`;
+
+/**
+ * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key.
+ * One that is being claimed at this moment is not seen. One of the same request is read under the `readerId`
+ * of the question.
+ */
+export async function findClaims(
+  tx: Transaction,
+  of: readonly ClaimQuestion[],
+  nowMs: UnixMillis,
+): Promise<readonly (ClaimedPermit | null)[]> {
+  const keyed = of.flatMap(({ key, ...rest }) => (key === null ? [] : [{ key, ...rest }]));
+  if (keyed.length === 0) return of.map(() => null);
+  const rows = await tx<ClaimRow[]>`
+    SELECT place, settlement_id AS id, request_hash AS "requestHash", answer, is_answered AS "isAnswered"
+    FROM settlements JOIN ${asRows(tx, keyed)} USING (passport_id, scope_id, key_hash)
+    -- Added to, so that nobody looks through all that are not over yet for the one with the key.
+    WHERE expires_at_ms + 0 > asked_at_ms`;
+  const readings = rows.flatMap(({ place, id, requestHash, isAnswered }): Reading[] => {
+    const asked = keyed[place];
+    if (isAnswered || asked === undefined || asked.requestHash !== requestHash) return [];
+    return [{ reads: id, readerId: asked.readerId, source: asked.source }];
+  });
+  const gone = await readSettlements(tx, readings, nowMs);
+  const isGone = ({ place }: ClaimRow) => gone.has(keyed[place]?.readerId ?? '');
+  const atPlace = new Map(rows.filter((row) => !isGone(row)).map((row) => [row.place, claimedPermit(row)]));
+  let place = 0;
+  return of.map(({ key }) => (key === null ? null : (atPlace.get(place++) ?? null)));
+}
+
+interface ClaimRow {
+  readonly place: number;
+  readonly id: AttestationId;
+  readonly requestHash: string;
+  readonly isAnswered: boolean;
+  readonly answer: {
+    readonly constraints_evaluated: readonly CheckName[];
+    readonly pii: readonly PiiFinding[];
+  };
+}
+
+const claimedPermit = ({ id, requestHash, answer }: ClaimRow): ClaimedPermit => ({
+  attestationId: id,
+  requestHash,
+  constraintsEvaluated: answer.constraints_evaluated,
+  // In the order in which they were answered: jsonb keeps its own.
+  pii: answer.pii.map(({ pointer, type }) => ({ pointer, type })),
+});
+
+/**
+ * Settlements of this transaction that come to nothing after all, with their readings of this transaction.
+ */
+export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
+}
+
+/**
+ * Settlements of this transaction that come to nothing, now and whenever they come again. They may be voided
+ * all the same: a sidecar that does not know that they came to nothing gets the units back by that.
+ */
+export async function closeSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx`UPDATE settlements SET request_hash = NULL WHERE settlement_id = ANY(${[...ids]}::text[])`;
+}
+
+/** To add some is to remove more that are over, so that these go faster than they come. Waits for no lock. */
+export async function removeOldSettlements(tx: Transaction, added: number, nowMs: UnixMillis): Promise<void> {
+  const max = Math.max(limits.permitClaimsPerTrimMax, 2 * added);
+  await tx`
+    DELETE FROM settlements WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM settlements
+      WHERE expires_at_ms <= ${nowMs - decisionsLimits.permitClaimTrimAfterMs}
+      ORDER BY expires_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED))`;
+}
