@@ -199,7 +199,7 @@ async function measure(
   }
   const mixed = await during({ origins: atSidecars, clients: 200, keyed: 0.1 });
   line('10 % keyed, 200 clients', `${perSecond(mixed.answers)} answers/s, ${quantiles(mixed)}`);
-  for (const clients of [50, 200]) {
+  for (const clients of [10, 50, 200]) {
     const counts = await during({ origins: atPlanes, clients, keyed: 0 });
     line(
       `check at the control planes, ${clients} clients`,

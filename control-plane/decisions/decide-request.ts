@@ -3,7 +3,7 @@ import { InvariantError, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
-import { isLockTimeout } from '../storage/database-away.ts';
+import { isDeadlock, isLockTimeout } from '../storage/database-away.ts';
 import type { Queued } from './check-queue.ts';
 import type { CheckRun } from './check-run.ts';
 import { type CheckOutcome, decideTogether } from './decide-together.ts';
@@ -62,6 +62,7 @@ async function decideBatch(
 ): Promise<readonly QueuedCheck[]> {
   let left = batch;
   for (let tries = 1; left.length > 0; tries++) {
+    const isLastTry = tries === decisionsLimits.enforcementTriesMax;
     let outcomes: readonly CheckOutcome[];
     try {
       outcomes = await decideTogether(
@@ -69,12 +70,12 @@ async function decideBatch(
         left.map(({ call }) => call),
       );
     } catch (error) {
+      if (isDeadlock(error) && !isLastTry) continue;
       if (left.length > 1 && isLockTimeout(error)) return left;
       if (left.length > 1 && !isOfAll(error)) return decideHalves(deps, left);
       for (const { reject } of left) reject(error);
       return [];
     }
-    const isLastTry = tries === decisionsLimits.enforcementTriesMax;
     left = left.filter((queued, place) => {
       const outcome = must(outcomes[place], 'each call has an outcome');
       if (outcome.kind === 'again' && !isLastTry) return true;

@@ -37,9 +37,11 @@ export const decisionsLimits = {
    * rule: the second knows what is left.
    */
   enforcementTriesMax: 5,
+  /** Voids of this program in one transaction: the ledger takes back what they held in one statement. */
+  ownVoidsAtOnceMax: 50,
   checks: {
-    /** Of a batch: with ten windows each, they would be more than the ledger takes in one statement. */
-    batchMax: 256,
+    /** As in the largest call of a sidecar. */
+    batchMax: limits.settlementsPerCallMax,
     /** Of one control plane, and of one account: half a second of what it decides. */
     waitingMax: 4_096,
     waitingPerAccountMax: 1_024,
@@ -52,4 +54,12 @@ mustHold(
   decisionsLimits.settlementAgeMsMax > 10 * limits.decisionDeadlineMs &&
     decisionsLimits.settlementAgeMsMax < decisionsLimits.permitKeyKeptMs,
   'a settlement that is refused for its age was abandoned long ago, and its void is kept for longer',
+);
+mustHold(
+  decisionsLimits.ownVoidsAtOnceMax * limits.settlementHeldMax <= limits.quotaWindowsPerCallMax,
+  'the units of voids go back in one statement',
+);
+mustHold(
+  limits.settlementHeldMax <= limits.quotaWindowsPerCallMax,
+  'the first check of a batch always finds room for its windows',
 );

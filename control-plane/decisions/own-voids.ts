@@ -3,6 +3,7 @@ import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { freeUnits } from '../quota/hold.ts';
+import { decisionsLimits } from './limits.ts';
 import type { SettlementId } from './settlement.ts';
 import { voidSettlements } from './void-settlements.ts';
 
@@ -17,8 +18,8 @@ export interface OwnVoids {
 type VoidDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
 /**
- * Each is tried every `limits.voidRetryMs` until it is voided. They are as many as transactions can be cut
- * off at once, in each outage.
+ * Each is tried every `limits.voidRetryMs` until it is voided. In each outage they are at most the checks of
+ * all batches in flight.
  */
 export function ownVoids(deps: VoidDeps): OwnVoids {
   const waiting = new Set<SettlementId>();
@@ -26,8 +27,10 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
   let running: Promise<void> | null = null;
   let isStopped = false;
 
-  const voidAll = async (): Promise<void> => {
-    const unknown = [...waiting].map((id) => ({ id, took: [], amountMicroUsd: null }));
+  const voidSome = async (): Promise<void> => {
+    const unknown = [...waiting]
+      .slice(0, decisionsLimits.ownVoidsAtOnceMax)
+      .map((id) => ({ id, took: [], amountMicroUsd: null }));
     const nowMs = deps.clock.now();
     await deps.sql.begin(async (tx) => {
       const by = { source: 'control-plane', sourceAccount: null, nowMs } as const;
@@ -42,7 +45,7 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
   const run = async (): Promise<void> => {
     while (waiting.size > 0) {
       try {
-        await voidAll();
+        await voidSome();
       } catch (error) {
         deps.logger.debug({ err: error }, 'decisions cannot be voided yet');
         if (isStopped) break;

@@ -59,6 +59,10 @@ const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '55P03';
 
+/** SQLSTATE deadlock_detected: the transaction was the one to give way, and succeeds when it is done again. */
+export const isDeadlock = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '40P01';
+
 /** Which public error a failure of the database is; null where it is not the database's fault, but ours. */
 export function databaseFailure(error: unknown): ErrorCode | null {
   if (!(error instanceof Error)) return null;
