@@ -48,7 +48,7 @@ export function batchRoutes(check: Check, beginWaiting: () => MonotonicMillis): 
         schema: { params: IdParams, response: { 200: CheckBatchAnswer } },
       },
       async (request) => {
-        // No body at all is `{}`, of which nothing was read.
+        // No body reads as `{}`.
         const { text = '{}', value = {} } = request.body as Partial<UnreadBatch>;
         const checks = parseCheckBatch(value);
         const losses = lossesByIndex({ text, value }, 'checks');

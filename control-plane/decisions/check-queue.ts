@@ -23,7 +23,7 @@ export type Decide<Call, Answer> = (
 
 interface Line<Call, Answer> {
   waiting: Queued<Call, Answer>[];
-  /** It waits for its turn; whoever comes meanwhile is in the next batch. */
+  /** A turn is asked for. What arrives before it comes joins that batch. */
   isPlanned: boolean;
   /** In flight. */
   batches: number;
@@ -34,8 +34,8 @@ interface Line<Call, Answer> {
 /**
  * Group commit: what arrives while a batch of its account is in flight is the next batch. One at a time is
  * in flight: a second one would wait for the rows of the first, because decisions of an account share gates
- * and passports. Only where a batch hangs, on a lock that somebody else holds for long, others begin beside
- * it, as far as the account has turns.
+ * and passports. Only where a batch hangs, on a lock that another program holds for long, do others begin
+ * beside it, as far as the account has turns.
  *
  * Accounts do not share batches: none waits for the locks of another, and `turns` shares the connections out.
  */

@@ -27,9 +27,9 @@ export type SettlementVerdict =
  * is rolled back, and then the next one wins. Of a settlement and its void at once the second waits for the
  * first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
  *
- * A row counts for `limits.permitClaimKeptMs` and by time, so that it makes room also where nobody has
- * removed it yet. Rows are locked in the order of keys and ids, before leases, approvals, chains and quota
- * windows. A copy that finds its first PERMIT reads it (`readSettlements`).
+ * A row counts for `decisionsLimits.permitKeyKeptMs`, by time: it makes room before it is removed. Rows are
+ * locked in the order of keys and ids, before leases, approvals, chains and quota windows. A copy that finds
+ * its first PERMIT reads it (`readSettlements`).
  */
 export async function insertSettlements(
   tx: Transaction,
@@ -144,7 +144,7 @@ export async function findClaims(
   const rows = await tx<ClaimRow[]>`
     SELECT place, settlement_id AS id, request_hash AS "requestHash", answer, is_answered AS "isAnswered"
     FROM settlements JOIN ${asRows(tx, keyed)} USING (passport_id, scope_id, key_hash)
-    -- Added to, so that nobody looks through all that are not over yet for the one with the key.
+    -- Adding 0 keeps the planner from the index by time, which would walk all that are not over yet.
     WHERE expires_at_ms + 0 > asked_at_ms`;
   const readings = rows.flatMap(({ place, id, requestHash, isAnswered }): Reading[] => {
     const asked = keyed[place];

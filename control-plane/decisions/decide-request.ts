@@ -53,8 +53,8 @@ type QueuedCheck = Queued<EnforcementCall, Enforcement | null>;
 
 /**
  * In as few transactions as it takes. One that fails for a reason of one request is done again in halves, so
- * that it harms none of the others. Returns those that have to go alone: somebody holds a lock for long that
- * one of them needs.
+ * that it harms none of the others. Returns those that have to go alone: one of them needs a lock that is
+ * held for long.
  */
 async function decideBatch(
   deps: DecidingDeps,

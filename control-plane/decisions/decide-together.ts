@@ -120,7 +120,7 @@ async function readInputs(
   const factsOf = ({ verdict }: EnforcementCall): PassportFacts => {
     if (verdict.kind === 'refused') return verdict;
     const known = standings.get(verdict.passport.tokenHash);
-    // A signature that this service did not make: somebody else has the key.
+    // This service issued no such token: its key is in other hands.
     if (known === undefined) return { kind: 'refused', reason: 'passport_unknown_key' };
     return { kind: 'verified', passport: verdict.passport, standing: known.standing };
   };

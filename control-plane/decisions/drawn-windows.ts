@@ -61,7 +61,7 @@ export function shortWindows(
 }
 
 /**
- * All that a decision takes, together or not at all. Windows of which it takes nothing are left out, and not
+ * All that a decision takes, together or not at all. Windows that it takes nothing from are left out, and not
  * locked.
  */
 export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): AskGroup {

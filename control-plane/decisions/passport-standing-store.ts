@@ -31,9 +31,9 @@ interface SeenToken {
 
 /**
  * What the database knows of verified passports at this moment, by the hash of their token, so that its age
- * is 0. A token that is missing proves nothing: it was never issued here (somebody else signed it with our
- * key, or its issue was lost with a restored backup, so that nobody can revoke it), or the key that signed it
- * was declared compromised, which the verifier of the token may not know yet.
+ * is 0. A missing token proves nothing. Either it was never issued here: it was forged with a stolen key, or
+ * its row was lost with a restored backup, and then it cannot be revoked. Or its key was declared
+ * compromised, which the verifier of the token may not know yet.
  */
 export async function findStandings(
   tx: Transaction,
@@ -52,11 +52,6 @@ export async function findStandings(
       .filter(({ passportId, tokenHash }) => wanted.get(tokenHash) === passportId)
       .map((row) => [row.tokenHash, knownPassport(row)]),
   );
-}
-
-/** The same for one. */
-export async function findStanding(tx: Transaction, token: SeenToken): Promise<KnownPassport | null> {
-  return (await findStandings(tx, [token])).get(token.tokenHash) ?? null;
 }
 
 const knownPassport = ({

@@ -59,7 +59,7 @@ export async function readParties(
 
 export const refused = (message: string): Refused => ({ kind: 'refused', message });
 
-/** Of what changed on the way: nobody is to blame, and a request that is decided anew may be settled. */
+/** Something changed on the way: decided anew, the request may be settled. */
 export const passed = (message: string): Refused => ({ kind: 'refused', message, is_passing: true });
 
 function blockOf({ standing }: KnownPassport): Refused | null {

@@ -26,7 +26,7 @@ export interface LookUp extends ClaimQuestion {
   readonly short: readonly ShortWindow[];
 }
 
-/** A PERMIT to make true, whoever decided it. Its settlement has the id of its record. */
+/** A PERMIT to make true, of a sidecar or of this program. Its settlement has the id of its record. */
 export interface NewPermit extends ClaimQuestion {
   readonly record: NewRecord;
   /** The approval to use. */
@@ -38,7 +38,7 @@ export interface NewPermit extends ClaimQuestion {
   readonly held: readonly HeldUnits[];
 }
 
-/** A SUSPEND that opens an approval, whoever decided it. Its settlement has the id of the approval. */
+/** A SUSPEND that opens an approval, of a sidecar or of this program. Its settlement has that id. */
 export interface NewSuspend extends ClaimQuestion, Omit<NewApproval, 'gate' | 'nowMs'> {
   readonly gate: Pick<Gate, 'gateId' | 'accountId' | 'mode'>;
   /** `gateVersion`: of the policy that it was decided on. */

@@ -24,7 +24,7 @@ interface BookedWindow extends ReadWindow {
  */
 export class WindowBook {
   readonly #windows: ReadonlyMap<string, BookedWindow>;
-  /** Windows of which something is taken. */
+  /** Number of windows that something is taken from. */
   #takenFrom = 0;
 
   private constructor(windows: ReadonlyMap<string, BookedWindow>) {

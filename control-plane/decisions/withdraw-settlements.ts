@@ -104,10 +104,10 @@ interface Withdrawn {
 }
 
 /**
- * What these ids read is locked with them, before anything is written: whether the last of its readers goes
- * here is known only to the last one who looks. A reading that is committed after the lock, and before it is
- * withdrawn, has hidden what it reads; then all is undone and done again, in the order of locks. Each round
- * sees at least one more of the ids.
+ * What these ids read is locked with them, before anything is written: only the last look can tell whether
+ * its last reader goes here. A reading that is committed after the lock, and before it is withdrawn, has
+ * hidden what it reads; then all is undone and done again, in the order of locks. Each round sees at least
+ * one more of the ids.
  */
 async function withdraw(
   tx: Transaction,

@@ -59,7 +59,7 @@ const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '55P03';
 
-/** SQLSTATE deadlock_detected: the transaction was the one to give way, and succeeds when it is done again. */
+/** SQLSTATE deadlock_detected: the transaction had to give way, and succeeds when it is done again. */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '40P01';
 
