@@ -117,7 +117,7 @@ export class CheckRun {
     const isPending = passport !== null && mayBePending(policy, passport, this.request, decision);
     const next = this.#run.decided(decision, isPending);
     const isSettled = next.kind === 'settle_permit' || next.kind === 'settle_suspend';
-    this.#next = !isSettled || book.take(drawn, this.#charge()) ? next : 'again';
+    this.#next = !isSettled || book.take(drawn, this.#charge(), this.#copyName(next)) ? next : 'again';
   }
 
   decideAgain(): void {
@@ -271,6 +271,14 @@ export class CheckRun {
       gateVersion: gate.policyVersion,
       requestHash: request.requestHash,
     };
+  }
+
+  /** The same for all copies of the request; null: it has none, also where another looks like it. */
+  #copyName({ kind }: RunEffect): string | null {
+    const { passport, gate, request } = this.input;
+    const of = `${passport?.passportId} ${gate?.gateId} ${request.requestHash}`;
+    if (kind === 'settle_suspend') return of;
+    return this.#key === null ? null : `${of} ${this.#key.idempotencyKey}`;
   }
 
   #newId<Kind extends 'att' | 'appr'>(kind: Kind) {

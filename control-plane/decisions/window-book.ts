@@ -26,6 +26,7 @@ export class WindowBook {
   readonly #windows: ReadonlyMap<string, BookedWindow>;
   /** Number of windows that something is taken from. */
   #takenFrom = 0;
+  readonly #takenOnce = new Set<string>();
 
   private constructor(windows: ReadonlyMap<string, BookedWindow>) {
     this.#windows = windows;
@@ -72,12 +73,17 @@ export class WindowBook {
     return listed(drawn).some((each) => this.#at(each).taken > 0);
   }
 
-  /** False: one statement of the ledger takes from no more windows than these. Nothing was taken. */
-  take(drawn: DrawnWindows, charge: Charge): boolean {
+  /**
+   * `once`: copies of one request take once in all, because one of them at most is settled. False: one
+   * statement of the ledger takes from no more windows than these. Nothing was taken.
+   */
+  take(drawn: DrawnWindows, charge: Charge, once: string | null): boolean {
+    if (once !== null && this.#takenOnce.has(once)) return true;
     const asks = askFor(drawn, charge).map((ask) => ({ ask, booked: this.#at(ask) }));
     const added = asks.filter(({ ask, booked }) => booked.taken === 0 && ask.unitsMin > 0).length;
     if (this.#takenFrom + added > limits.quotaWindowsPerCallMax) return false;
     this.#takenFrom += added;
+    if (once !== null) this.#takenOnce.add(once);
     for (const { ask, booked } of asks) booked.taken += ask.unitsMin;
     return true;
   }

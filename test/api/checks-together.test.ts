@@ -126,6 +126,23 @@ describe('checks that arrive together', () => {
     expect(await recordsOf(gateId)).toBe(1);
   });
 
+  it('with one key, as many as a batch holds, take the units of one', async () => {
+    const gateId = await gateWith({ spend_limits: { daily_usd: 40 } });
+    let transactions = 0;
+    const sql = new Proxy(api.deps.sql, {
+      get: (target, name) => {
+        if (name === 'begin') transactions += 1;
+        return Reflect.get(target, name);
+      },
+    });
+    const request = { idempotency_key: 'one of many', amount: 10 };
+    const copies = Array.from({ length: 100 }, () => decide({ gateId, request }, { ...api.deps, sql }));
+    const words = await wordsOf(copies);
+    expect([...words].sort()).toEqual(['PERMIT', ...Array.from({ length: 99 }, () => 'replayed')]);
+    expect(transactions).toBe(1);
+    expect(await heldUsd(api.deps, gateId)).toBe(10);
+  });
+
   it('with one key and different requests are one PERMIT and a conflict', async () => {
     const gateId = await gateWith();
     const asked = [1, 2].map((item) => ({ gateId, request: { idempotency_key: 'taken', item } }));
