@@ -72,7 +72,7 @@ export async function appendRecords(
     });
   }
   if (records.length === 0) return;
-  const { linked, heads, stored, projections } = await appendToChains(tx, deps, records, { draft, locked });
+  const { linked, heads, store, projections } = await putInChains(tx, deps, records, { draft, locked });
   const appended = linked.map((each, place): AppendedRecord => {
     const { attestation, chain, latestMs, reader, otherReader } = each;
     const took = records[place]?.took ?? [];
@@ -81,7 +81,7 @@ export async function appendRecords(
   // Each sends its first statements before it waits for any: so they travel together, and are done in this
   // order.
   await together([
-    () => stored,
+    () => store(tx),
     () => moveChainHeads(tx, heads),
     ...projections.map((project) => () => project(tx, deps, appended)),
   ]);
@@ -109,12 +109,12 @@ interface Ahead {
   readonly locked: LockedChains | null;
 }
 
-interface StoredRecords {
+interface RecordsInPlace {
   readonly linked: readonly NewAttestation[];
   /** Where their chains end with them. */
   readonly heads: LinkedRecords['after'];
-  /** They were sent; settles when they are stored. */
-  readonly stored: Promise<void>;
+  /** Stores them. */
+  readonly store: ReturnType<typeof insertAttestations>;
   readonly projections: readonly Projection[];
 }
 
@@ -122,26 +122,26 @@ interface StoredRecords {
  * Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction,
  * and nobody else's.
  */
-async function appendToChains(
+async function putInChains(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   ahead: Ahead,
-): Promise<StoredRecords> {
+): Promise<RecordsInPlace> {
   try {
-    return await linkAndStore(tx, deps, records, ahead);
+    return await putInPlace(tx, deps, records, ahead);
   } catch (error) {
     if (error instanceof InvariantError) deps.appending.isStopped = true;
     throw error;
   }
 }
 
-async function linkAndStore(
+async function putInPlace(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   { draft, locked }: Ahead,
-): Promise<StoredRecords> {
+): Promise<RecordsInPlace> {
   const key = deps.signingKeys.current('attestation');
   const readers = records.map(readersOf);
   const names = namesOf(records, readers, key.kid);
@@ -162,11 +162,8 @@ async function linkAndStore(
     return { attestation, chain: head.number, latestMs, ...of };
   });
   const numbers = await numberNames(tx, names, known);
-  const { sent, stored } = insertAttestations(tx, linked, { signatures: await links.signatures, numbers });
-  // Whoever waits for it comes a moment later.
-  stored.catch(() => undefined);
-  await sent;
-  return { linked, heads: links.after, stored, projections };
+  const store = insertAttestations(linked, { signatures: await links.signatures, numbers });
+  return { linked, heads: links.after, store, projections };
 }
 
 /**

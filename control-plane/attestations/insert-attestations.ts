@@ -5,7 +5,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import { type Copying, CopyRows, startCopy } from '../storage/copy-rows.ts';
+import { CopyRows, copyIn } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
 import type { RecordNames } from './record-names.ts';
@@ -94,14 +94,13 @@ const statement = ((): TemplateStringsArray => {
 })();
 
 /**
- * Stores linked records with one statement; their positions rise in the order given. `signatures`: 64 bytes
- * for each, in the same order. `numbers`: of all that `namesOf` gives for them.
+ * What stores linked records with one statement; their positions rise in the order given. `signatures`: 64
+ * bytes for each, in the same order. `numbers`: of all that `namesOf` gives for them.
  */
 export function insertAttestations(
-  tx: Transaction,
   rows: readonly NewAttestation[],
   { signatures, numbers: known }: { readonly signatures: Buffer; readonly numbers: RecordNames },
-): Copying {
+): (tx: Transaction) => PromiseLike<unknown> {
   assert(signatures.length === rows.length * signatureBytes, 'each record has its signature');
   const nameOf = sharedNames();
   const of = (name: string) => must(known.get(name), 'each name of a record was numbered');
@@ -116,7 +115,8 @@ export function insertAttestations(
     for (const { write } of columns) write(copied, row, numbers);
     copied.bytes(signatures, place * signatureBytes, signatureBytes);
   });
-  return startCopy(tx, statement, copied.take());
+  const bytes = copied.take();
+  return (tx) => copyIn(tx, statement, bytes);
 }
 
 /** What all of these records repeat, each once. `readers`: theirs, in the same order. */

@@ -13,6 +13,7 @@ const repairs: readonly (readonly [file: string, line: string])[] = [
   ['connection.js', 'const types = await typesQuery.catch(() => [])'],
   ['connection.js', 'function resetQuery() {'],
   ['connection.js', ';(query || initial || sent.length) && fail('],
+  ['connection.js', '? copied(q)'],
   ['connection.js', 'return (sent.remove(q), queryError(q, error), true)'],
   ['index.js', '? q.reject(lost)'],
   ['index.js', 'function onrefused(query) {'],

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
+import { CopyRows, copyIn } from '../../control-plane/storage/copy-rows.ts';
 import { beginReading, sendWithCommit, together } from '../../control-plane/storage/together.ts';
 import { type DistantDatabase, distantDatabase } from '../support/distant-database.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -97,6 +98,46 @@ describe('a statement that travels with the COMMIT', () => {
     expect((await places()).filter((place) => place > 22)).toEqual(added);
     await add(30);
     expect(await places()).toContain(30);
+  });
+});
+
+describe('what is sent together', () => {
+  const copied = (place: number) => {
+    const rows = new CopyRows(0);
+    rows.row(1);
+    rows.int(place);
+    return rows.take();
+  };
+  const statement = (text: string) => Object.assign([text], { raw: [text] });
+  const copyPlaces = statement('COPY places (place) FROM STDIN (FORMAT binary)');
+
+  it('takes one journey, a COPY with its rows among it', async () => {
+    const work = (place: number) => () =>
+      sql.begin((tx) =>
+        together([
+          () => copyIn(tx, copyPlaces, copied(place)),
+          () => tx`UPDATE places SET words = 'copied' WHERE place = ${place}::int`,
+        ]),
+      );
+    await work(40)();
+    // BEGIN and COMMIT are the others.
+    expect(await journeysOf(work(41))).toBe(3);
+    const rows = await sql`SELECT place, words FROM places WHERE place IN (40, 41) ORDER BY place`;
+    expect([...rows]).toEqual([40, 41].map((place) => ({ place, words: 'copied' })));
+  });
+
+  it('fails with what the COPY fails with, and the next statements get their own answers', async () => {
+    await expect(
+      sql.begin((tx) =>
+        together([
+          () => copyIn(tx, statement('COPY nowhere FROM STDIN (FORMAT binary)'), copied(50)),
+          () => tx`INSERT INTO places VALUES (51, 'behind it')`,
+        ]),
+      ),
+    ).rejects.toMatchObject({ code: '42P01' });
+    const answers = await Promise.all([1, 2, 3].map((n) => sql`SELECT ${n}::int AS n`));
+    expect(answers.map(([row]) => row?.['n'])).toEqual([1, 2, 3]);
+    expect(await places()).not.toContain(51);
   });
 });
 
