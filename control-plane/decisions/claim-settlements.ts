@@ -76,7 +76,8 @@ export async function claimSettlements(
 
 const roundsMax = 5;
 
-async function insertFree(
+/** Inserts those whose ids and keys are free, as `insertSettlements` does, and returns their ids. */
+export async function insertFree(
   tx: Transaction,
   settlements: readonly NewSettlement[],
   nowMs: UnixMillis,

@@ -10,11 +10,12 @@ import {
   type NewRecord,
 } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
+import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { together } from '../storage/together.ts';
 import {
   claimSettlements,
   dropSettlements,
+  insertFree,
   removeOldSettlements,
   type SettlementVerdict,
 } from './claim-settlements.ts';
@@ -48,42 +49,73 @@ export async function settlePermits(
 ): Promise<readonly SettlementAnswer[]> {
   if (permits.length + beside.length === 0) return [];
   const answers: Answers = new Map();
-  const inserted = await insertOrFindEarlier(tx, permits, nowMs, answers);
-  const locked = await refuseUntrueTakes(tx, deps, { permits, inserted, beside, nowMs }, answers);
+  const { inserted, held } = await insertOrFindEarlier(tx, deps, { permits, beside, nowMs }, answers);
+  for (const [place, fault] of judgeTakes(held.leases, held.takes, 'refuse').entries())
+    if (fault !== null) answers.set(must(held.taking[place], 'each take is of a permit'), refused(fault));
   await consume(tx, inserted, nowMs, answers);
   const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
   withdrawCopies(dropped, answers);
   const records = inserted.flatMap((each) => (answers.has(each) ? [] : [each.record]));
-  await appendRecords(tx, deps, [...records, ...beside], null, locked);
+  await appendRecords(tx, deps, [...records, ...beside], null, held.chains);
   return permits.map((each) => answers.get(each) ?? committed);
 }
 
 const committed: SettlementAnswer = { kind: 'committed' };
 const idOf = ({ record }: NewPermit): SettlementId => record.record.id;
 
-/** Those that were inserted have no answer yet. */
+interface Settled {
+  readonly permits: readonly NewPermit[];
+  readonly beside: readonly NewRecord[];
+  readonly nowMs: UnixMillis;
+}
+
+/**
+ * Those that were inserted have no answer yet. Mostly all keys are free: the locks that follow keys travel
+ * with them, and a savepoint gives those up where a key is not free, so that the order of locks stays.
+ */
 async function insertOrFindEarlier(
   tx: Transaction,
-  permits: readonly NewPermit[],
-  nowMs: UnixMillis,
+  deps: Settling,
+  settled: Settled,
   answers: Answers,
-): Promise<readonly NewPermit[]> {
-  const verdicts = await claimSettlements(
-    tx,
-    permits.map((each) => ({
-      ...each,
-      id: idOf(each),
-      answer: each.record.record,
-      took: each.record.took ?? [],
-    })),
-    nowMs,
-  );
-  permits.forEach((each, place) => {
-    const answer = answerTo(must(verdicts[place], 'each settlement has a verdict'), each);
+): Promise<{ readonly inserted: readonly NewPermit[]; readonly held: HeldTakes }> {
+  const { permits, nowMs } = settled;
+  if (permits.length === 0) return { inserted: [], held: await holdTakes(tx, deps, [], settled) };
+  const settlements = permits.map((each) => ({
+    ...each,
+    id: idOf(each),
+    answer: each.record.record,
+    took: each.record.took ?? [],
+  }));
+  const [free, , held] = await together([
+    () => insertFree(tx, settlements, nowMs),
+    () => tx`SAVEPOINT before_takes`,
+    () => holdTakes(tx, deps, permits, settled),
+  ]);
+  if (free.length === permits.length) return { inserted: permits, held };
+  await tx`ROLLBACK TO SAVEPOINT before_takes`;
+  const isFree = new Set(free);
+  const others = settlements.filter(({ id }) => !isFree.has(id));
+  const verdicts = await claimSettlements(tx, others, nowMs);
+  const verdictOf = new Map(others.map(({ id }, place) => [id, verdicts[place]]));
+  for (const each of permits) {
+    const verdict = verdictOf.get(idOf(each));
+    const answer = verdict === undefined ? null : answerTo(verdict, each);
     if (answer !== null) answers.set(each, answer);
-  });
-  return permits.filter((each) => !answers.has(each));
+  }
+  const inserted = permits.filter((each) => !answers.has(each));
+  return { inserted, held: await holdTakes(tx, deps, inserted, settled) };
+}
+
+/** What PERMITs take from, as it is until the transaction ends. */
+interface HeldTakes {
+  /** By place of `takes`. */
+  readonly taking: readonly NewPermit[];
+  readonly takes: readonly Take[];
+  readonly leases: HeldLeases;
+  /** Null: approvals come before them. */
+  readonly chains: LockedChains | null;
 }
 
 /**
@@ -92,22 +124,12 @@ async function insertOrFindEarlier(
  * leases. On the same journey old settlements make room for the new ones, and where no approval has to be
  * used first, chains are locked: also one whose PERMITs are all refused, which may begin it without a record.
  */
-async function refuseUntrueTakes(
+async function holdTakes(
   tx: Transaction,
   deps: Settling,
-  {
-    permits,
-    inserted,
-    beside,
-    nowMs,
-  }: {
-    readonly permits: readonly NewPermit[];
-    readonly inserted: readonly NewPermit[];
-    readonly beside: readonly NewRecord[];
-    readonly nowMs: UnixMillis;
-  },
-  answers: Answers,
-): Promise<LockedChains | null> {
+  inserted: readonly NewPermit[],
+  { permits, beside, nowMs }: Settled,
+): Promise<HeldTakes> {
   const taking = inserted.filter(({ record }) => record.took !== undefined);
   const takes = taking.map(({ record: of, holder, approvalId }): Take => {
     const { record, passportOwner, took = null, ownLimits = [] } = of;
@@ -115,14 +137,12 @@ async function refuseUntrueTakes(
   });
   const records = [...inserted.map(({ record }) => record), ...beside];
   const mayLock = records.length > 0 && inserted.every(({ approvalId }) => approvalId === null);
-  const [leases, , locked] = await together([
+  const [leases, , chains] = await together([
     () => holdLeases(tx, takes),
     () => (permits.length === 0 ? null : removeOldSettlements(tx, permits.length, nowMs)),
     () => (mayLock ? lockChains(tx, deps, records) : null),
   ]);
-  for (const [place, fault] of judgeTakes(leases, takes, 'refuse').entries())
-    if (fault !== null) answers.set(must(taking[place], 'each take is of a permit'), refused(fault));
-  return locked;
+  return { taking, takes, leases, chains };
 }
 
 function answerTo(verdict: SettlementVerdict, permit: NewPermit): SettlementAnswer | null {

@@ -49,11 +49,11 @@ const journeysMax: Readonly<Record<string, number>> = {
   'POST /passports': 5,
   'POST /gates': 9,
   'lease call': 9,
-  permit: 8,
+  permit: 5,
   'look-up': 6,
-  suspend: 11,
-  ingest: 13,
-  check: 13,
+  suspend: 10,
+  ingest: 12,
+  check: 12,
 };
 
 it('takes no more journeys than it did', async () => {
