@@ -5,6 +5,7 @@ import type { LeaseCounter, LeaseRequest } from '../../shared/wire/lease-call.ts
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
+import { together } from '../storage/together.ts';
 
 /**
  * The limits that these asks run into, as they are configured at this moment, in the order of the asks; a
@@ -18,8 +19,10 @@ export async function findLimits(
   accountId: AccountId,
   asks: readonly LeaseRequest[],
 ): Promise<readonly (number | null)[]> {
-  const gates = await findGateLimits(tx, accountId, asks);
-  const passports = await findPassports(tx, asks);
+  const [gates, passports] = await together([
+    () => findGateLimits(tx, accountId, asks),
+    () => findPassports(tx, asks),
+  ]);
   return asks.map((ask) => {
     const passport = ask.passport_id === null ? null : passports.get(ask.passport_id);
     if (passport === undefined || (passport !== null && passport.tokenHash !== ask.token_hash)) return null;

@@ -9,6 +9,7 @@ import {
   type LeaseRequest,
 } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { beginReading, sendWithCommit, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import { findLimits } from './find-limits.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
@@ -73,27 +74,63 @@ export async function serveLeaseCall(
   call: LeaseCall,
   nowMs: UnixMillis,
 ): Promise<LeaseCallOutcome> {
-  const { outcome, made } = await sql.begin(async (tx) => {
-    const { sidecar_id: sidecarId, connection_id: connectionId, holder, seq } = call;
-    // Without a lock, as for records: a call that passes just before another process connects counts as
-    // having come before.
-    const sender = await readConnectionStatus(tx, { sidecarId, connectionId, accountId });
+  const answered = await beginReading(sql, async (tx): Promise<() => Promise<Answered>> => {
+    const { holder, seq } = call;
+    const { sender, last, limits } = await beginCall(tx, accountId, call, nowMs);
     if (sender !== 'newest') return unmoved({ kind: sender });
-    if (seq === 1) {
-      await beginHolder(tx, { holder, sidecarId, accountId, epoch: call.epoch ?? null }, nowMs);
-    }
-    const last = await lockHolder(tx, { holder, sidecarId });
     if (last === null || (seq !== last.seq && seq !== last.seq + 1))
       return unmoved({ kind: 'holder_unknown' });
     if (seq === last.seq) return unmoved(await answerAgain(tx, call, last, nowMs));
-    if (seq % quotaLimits.leaseCallsPerFold === 0) await foldPosts(tx, holder);
-    return answerNext(tx, accountId, call, nowMs);
+    if (mayFold(call)) await foldPosts(tx, holder);
+    return answerNext(tx, { call, limits, nowMs });
   });
+  const { outcome, made } = await answered();
   if (made > 0) await trimLeases(sql, nowMs);
   return outcome.kind === 'answered'
     ? { ...outcome, answer: await withLent(sql, call, outcome.answer) }
     : outcome;
 }
+
+interface BegunCall {
+  readonly sender: ConnectionStatus;
+  readonly last: LastCall | null;
+  /** By place of the ask. */
+  readonly limits: Awaited<ReturnType<typeof findLimits>>;
+}
+
+/** On one journey, but for the first call of a holder, which makes the holder known. */
+async function beginCall(
+  tx: Transaction,
+  accountId: AccountId,
+  call: LeaseCall,
+  nowMs: UnixMillis,
+): Promise<BegunCall> {
+  const { sidecar_id: sidecarId, connection_id: connectionId, holder, seq, asks } = call;
+  // Without a lock, as for records: a call that passes just before another process connects counts as
+  // having come before.
+  const readStatus = () => readConnectionStatus(tx, { sidecarId, connectionId, accountId });
+  if (seq === 1) {
+    const sender = await readStatus();
+    if (sender !== 'newest') return { sender, last: null, limits: [] };
+    await beginHolder(tx, { holder, sidecarId, accountId, epoch: call.epoch ?? null }, nowMs);
+  }
+  const [sender, last, limits] = await together([
+    readStatus,
+    () => lockHolder(tx, { holder, sidecarId }),
+    () => findLimits(tx, accountId, asks),
+    // A void locks leases without their holder, and quota windows after them. To fold all are locked, in order.
+    () => (mayFold(call) ? null : lockLeases(tx, holder, windowsOf(call, nowMs))),
+  ]);
+  return { sender, last, limits };
+}
+
+const mayFold = ({ seq }: LeaseCall): boolean => seq % quotaLimits.leaseCallsPerFold === 0;
+
+/** All that a call names. */
+const windowsOf = ({ returns, asks }: LeaseCall, nowMs: UnixMillis) => [
+  ...returns.map(heldUnits).map(({ window, ...each }) => ({ ...each, name: window })),
+  ...asks.map((ask) => ({ ...windowAt(ask.window, nowMs), counter: counterKey(counterOfLease(ask)) })),
+];
 
 /**
  * Says of windows that have run dry how much of them is only lent: what keeps a request for a moment. Not of
@@ -126,7 +163,7 @@ interface Answered {
   readonly made: number;
 }
 
-const unmoved = (outcome: LeaseCallOutcome): Answered => ({ outcome, made: 0 });
+const unmoved = (outcome: LeaseCallOutcome) => async (): Promise<Answered> => ({ outcome, made: 0 });
 
 async function answerAgain(
   tx: Transaction,
@@ -181,21 +218,17 @@ const answerOf = (
   },
 });
 
-/** Does what a call says, for a holder whose row is locked. */
+/**
+ * Does what a call says, for a holder whose row and leases are locked. What is saved last travels with the
+ * COMMIT: quota windows are locked by then. The answer is known after it.
+ */
 async function answerNext(
   tx: Transaction,
-  accountId: AccountId,
-  { holder, seq, returns, asks }: LeaseCall,
-  nowMs: UnixMillis,
-): Promise<Answered> {
-  const configured = await findLimits(tx, accountId, asks);
+  { call: asked, limits, nowMs }: Pick<BegunCall, 'limits'> & { call: LeaseCall; nowMs: UnixMillis },
+): Promise<() => Promise<Answered>> {
+  const { holder, seq, returns, asks } = asked;
   const given = returns.map(heldUnits);
-  const windowRequests = asks.map((ask, place) => toWindowRequest(ask, configured[place] ?? null, nowMs));
-  // A void locks leases without their holder, and quota windows after them.
-  await lockLeases(tx, holder, [
-    ...given.map(({ window, ...each }) => ({ ...each, name: window })),
-    ...windowRequests.map(({ counter, window }) => ({ ...window, counter })),
-  ]);
+  const windowRequests = asks.map((ask, place) => toWindowRequest(ask, limits[place] ?? null, nowMs));
   const taken = await takeFromHolder(tx, holder, given);
   const moves = movesOf(
     given.map((each, place) => ({ ...each, units: taken[place] ?? 0 })),
@@ -213,9 +246,13 @@ async function answerNext(
     units: answer[place]?.granted ?? 0,
   }));
   const call = { seq, answer, granted: granted.filter(({ units }) => units > 0) };
-  const leases = await saveCall(tx, holder, call, nowMs);
-  const made = leases.filter(({ isNew }) => isNew).length;
-  return { outcome: answerOf(call, leaseIdsOf(asks, answer, leases), nowMs), made };
+  const saved = saveCall(tx, holder, call, nowMs);
+  await sendWithCommit(() => saved);
+  return async () => {
+    const leases = await saved;
+    const made = leases.filter(({ isNew }) => isNew).length;
+    return { outcome: answerOf(call, leaseIdsOf(asks, answer, leases), nowMs), made };
+  };
 }
 
 interface WindowRequest {

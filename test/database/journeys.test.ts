@@ -48,7 +48,7 @@ async function journeysOf(call: () => Promise<{ readonly status: number }>): Pro
 const journeysMax: Readonly<Record<string, number>> = {
   'POST /passports': 5,
   'POST /gates': 9,
-  'lease call': 9,
+  'lease call': 4,
   permit: 5,
   'look-up': 6,
   suspend: 10,
