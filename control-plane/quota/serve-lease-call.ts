@@ -118,7 +118,7 @@ async function beginCall(
     readStatus,
     () => lockHolder(tx, { holder, sidecarId }),
     () => findLimits(tx, accountId, asks),
-    // A void locks leases without their holder, and quota windows after them. To fold all are locked, in order.
+    // A void locks leases without their holder, and quota windows after them. To fold, all are locked.
     () => (mayFold(call) ? null : lockLeases(tx, holder, windowsOf(call, nowMs))),
   ]);
   return { sender, last, limits };

@@ -8,10 +8,11 @@ export const settleLimits = {
    */
   settlementsMax: 4_096,
   /**
-   * So many may be open however slow the control plane was when it was measured: otherwise it would never be
-   * measured again.
+   * So many a call may carry however slow calls were, because most of a call is not for what it carries.
+   * Twice as many may be open: otherwise it would never be measured that calls are quicker again.
    */
-  settlementsOpenMin: 32,
+  settlementsPerCallMin: 32,
+  settlementsOpenMin: 64,
   /**
    * Requests that wait for what others have begun: together they ask as often as the control plane looks up
    * beside its settlements. More are answered 503 at once. A settlement takes some 10 to 30 ms, and the

@@ -1,57 +1,90 @@
+import { limits } from '../../shared/model/limits.ts';
 import { settleLimits } from './limits.ts';
 
 /**
- * How many settlements may be open so that each is settled in its time. While others wait for the next call,
- * what the control plane settles is all that it can. What it settles at leisure shows only that it can settle
- * as much: that raises the rate and never lowers it. Without it a bound from a slow phase would stay, because
- * nobody waits for a call while so few may be open. Until the rate was measured for the first time
- * `settleLimits.settlementsMax` counts.
+ * What a call with settlements takes: some time however few it carries, most of all where the database is far
+ * away or the machine is crowded, and some for each of them. From that follows how many a call may carry, and
+ * how many may be open so that each is settled in its time. A rate would say less: calls of 25 that take 160
+ * ms may take 200 ms with 100.
+ *
+ * Both parts are learned from the calls of late, as the line through what they carried and took. Of calls
+ * that are larger than any of late nothing is known, so that they are expected to be twice as large at most.
+ * Before the first answer nothing is bounded but by `settleLimits.settlementsMax`.
  */
 export class ServiceRate {
-  /** Settlements in a millisecond; Infinity until measured. */
-  #perMs = Number.POSITIVE_INFINITY;
-  /** Since this sample began: others have waited all the time. */
-  #isSaturated = false;
-  #settled = 0;
-  /** In which calls were under way. */
-  #busyMs = 0;
+  #isMeasured = false;
+  #countMax = 0;
   #answeredAtMs = 0;
+  /** Of the last few calls: means, and the time in which that of two calls at once counts once. */
+  #count = 0;
+  #tookMs = 0;
+  #busyMs = 0;
+  /** Of more of them, because a line takes many: means, and what varies around them. */
+  #countOfMany = 0;
+  #tookMsOfMany = 0;
+  #variance = 0;
+  #covariance = 0;
 
-  /** A call of so many was answered. `isSaturated`: others wait for the next. */
-  settled(
-    count: number,
-    call: { readonly nowMs: number; readonly sentAtMs: number; readonly isSaturated: boolean },
-  ): void {
-    const { nowMs, sentAtMs, isSaturated } = call;
-    if (isSaturated && !this.#isSaturated) this.#begin(isSaturated);
-    this.#settled += count;
-    // The time of two calls at once counts once, and a pause between calls not at all.
-    this.#busyMs += nowMs - Math.max(sentAtMs, this.#answeredAtMs);
-    this.#answeredAtMs = nowMs;
-    if (this.#busyMs >= sampleMs) {
-      this.#measured(this.#settled / this.#busyMs);
-      this.#begin(isSaturated);
-    } else if (!isSaturated && this.#isSaturated) this.#begin(isSaturated);
+  /** A call of so many was answered. */
+  settled(count: number, call: { readonly sentAtMs: number; readonly nowMs: number }): void {
+    const tookMs = call.nowMs - call.sentAtMs;
+    const busyMs = call.nowMs - Math.max(call.sentAtMs, this.#answeredAtMs);
+    this.#answeredAtMs = call.nowMs;
+    this.#countMax = Math.max(count, this.#countMax - (this.#countMax - count) * forgets);
+    const part = this.#isMeasured ? forgets : 1;
+    this.#count += (count - this.#count) * part;
+    this.#tookMs += (tookMs - this.#tookMs) * part;
+    this.#busyMs += (busyMs - this.#busyMs) * part;
+    const partOfMany = this.#isMeasured ? forgetsOfMany : 1;
+    const countOff = count - this.#countOfMany;
+    const tookOff = tookMs - this.#tookMsOfMany;
+    this.#countOfMany += countOff * partOfMany;
+    this.#tookMsOfMany += tookOff * partOfMany;
+    this.#variance = (1 - partOfMany) * (this.#variance + partOfMany * countOff * countOff);
+    this.#covariance = (1 - partOfMany) * (this.#covariance + partOfMany * countOff * tookOff);
+    this.#isMeasured = true;
   }
 
-  #begin(isSaturated: boolean): void {
-    this.#isSaturated = isSaturated;
-    this.#settled = 0;
-    this.#busyMs = 0;
-  }
-
-  #measured(perMs: number): void {
-    if (!this.#isSaturated && perMs <= this.#perMs) return;
-    this.#perMs = this.#perMs === Number.POSITIVE_INFINITY ? perMs : (this.#perMs + perMs) / 2;
+  /**
+   * How many a call may carry: what is settled in half of the time that a request may wait, so that one that
+   * waits for the next call is answered as well. Where a call takes that long by itself, as many as make it
+   * twice as long.
+   */
+  get callMax(): number {
+    if (!this.#isMeasured) return limits.settlementsPerCallMax;
+    const inTime = this.#countIn(Math.max(limits.quotaWaitMsMax / 2, 2 * this.#baseMs));
+    const count = Math.max(settleLimits.settlementsPerCallMin, Math.min(2 * this.#countMax, inTime));
+    return Math.min(limits.settlementsPerCallMax, Math.floor(count));
   }
 
   openMax(patienceMs: number): number {
-    const inTime = this.#perMs * patienceMs * safety;
-    return Math.min(settleLimits.settlementsMax, Math.max(settleLimits.settlementsOpenMin, inTime));
+    if (!this.#isMeasured) return settleLimits.settlementsMax;
+    const inMs = patienceMs * safety;
+    const count = this.callMax;
+    const callMs = this.#baseMs + this.#eachMs * count;
+    // Several calls, one after the other, or a part of one.
+    const inTime = callMs < inMs ? (count * inMs) / callMs : Math.min(count, this.#countIn(patienceMs));
+    const atOnce = this.#busyMs === 0 ? 1 : this.#tookMs / this.#busyMs;
+    return Math.min(settleLimits.settlementsMax, Math.max(settleLimits.settlementsOpenMin, inTime * atOnce));
+  }
+
+  #countIn(ms: number): number {
+    return ms <= this.#baseMs ? 0 : (ms - this.#baseMs) / this.#eachMs;
+  }
+
+  get #baseMs(): number {
+    return this.#tookMs - this.#eachMs * this.#count;
+  }
+
+  /** 0 where all carried as many: then nothing is known of it. */
+  get #eachMs(): number {
+    if (this.#covariance <= 0) return 0;
+    return Math.min(this.#covariance / this.#variance, this.#tookMs / this.#count);
   }
 }
 
-/** Several calls at the usual 10 to 30 ms each. */
-const sampleMs = 100;
-/** Of the time that is left: the rest is for a rate that falls meanwhile. */
+/** Of the time that is left: the rest is for calls that take longer than the last ones. */
 const safety = 0.7;
+/** Of the last calls the fourth before counts a third as much as the last. */
+const forgets = 1 / 4;
+const forgetsOfMany = 1 / 16;

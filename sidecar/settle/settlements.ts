@@ -51,9 +51,9 @@ interface SettlementCount {
  *       │ ^             └──no answer──> queued again, uncertain
  *       └─└── its time is over, or the control plane is away ──> notified
  *
- * How many are open follows the rate at which the control plane settles: one that could not be settled in
- * time is shed when it comes, so that under any load those that were taken are answered, and nothing is left
- * to do when the load ends.
+ * How many are open follows what calls take (service-rate.ts): one that could not be settled in time is shed
+ * when it comes, and one that no call can answer any more while it waits. So under any load those that were
+ * taken are answered, and nothing is left to do when the load ends.
  *
  * A look-up of a key waits while a permit with that key is on its way from here: before, it would find
  * nothing.
@@ -103,6 +103,9 @@ interface Open {
 
 /** How often deadlines are looked at while anything is open. */
 const sweepMs = 20;
+
+/** With so much time left none is given up, whatever the last calls took. */
+const hopefulLeftMs = 0.8 * limits.quotaWaitMsMax;
 
 class BatchedSettlements implements Settlements {
   readonly #deps: SettlementsDeps;
@@ -202,7 +205,7 @@ class BatchedSettlements implements Settlements {
   /** What a call waits for, and takes, of those that were open when the last one was answered. */
   get #share(): number {
     const share = Math.ceil(this.#openAtLastAnswer / settleLimits.settlementCallsAtOnceMax);
-    return Math.min(share, limits.settlementsPerCallMax);
+    return Math.min(share, this.#rate.callMax);
   }
 
   /** False: nothing waits, or only look-ups whose permit is on its way. */
@@ -236,7 +239,7 @@ class BatchedSettlements implements Settlements {
   #batchOf(mayTake: (open: Open) => boolean): readonly Open[] {
     const batch: Open[] = [];
     const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
-    const countMax = areOthersComing ? this.#share : limits.settlementsPerCallMax;
+    const countMax = areOthersComing ? this.#share : this.#rate.callMax;
     for (const open of this.#queue) {
       if (batch.length >= countMax) break;
       if (open.settlement.kind === 'look_up' && open.key !== null && this.#permits.has(open.key)) continue;
@@ -250,10 +253,12 @@ class BatchedSettlements implements Settlements {
   /**
    * What a call takes is longer than what these have left: sent, they would be settled for nobody, and voided
    * after that. While no call is in flight the one with the most time left is sent nevertheless, so that it
-   * is measured whether calls have become quicker.
+   * is measured whether calls have become quicker; and those that have just come always are, because one slow
+   * call must not turn all away.
    */
   #shedHopeless(): void {
-    const leftMin = this.#deps.clock.monotonic() + this.#usualCallMs;
+    const callMs = Math.min(this.#usualCallMs, hopefulLeftMs);
+    const leftMin = this.#deps.clock.monotonic() + callMs;
     const hopeless = [...this.#queue].filter(({ untilMs, hasArrived }) => untilMs < leftMin && !hasArrived);
     if (this.#callsInFlight === 0 && hopeless.length === this.#queue.size) hopeless.pop();
     for (const open of hopeless) this.#notify(open, { kind: 'shed' });
@@ -280,11 +285,7 @@ class BatchedSettlements implements Settlements {
       const nowMs = clock.monotonic();
       const tookMs = nowMs - sentAtMs;
       this.#usualCallMs = this.#usualCallMs === 0 ? tookMs : (this.#usualCallMs + tookMs) / 2;
-      this.#rate.settled(batch.length, {
-        nowMs,
-        sentAtMs,
-        isSaturated: this.#queue.size > 0,
-      });
+      this.#rate.settled(batch.length, { sentAtMs, nowMs });
       batch.forEach((open, place) => {
         this.#answered(open, answers[place]);
       });
@@ -349,6 +350,8 @@ class BatchedSettlements implements Settlements {
     for (const open of this.#open) {
       if (open.untilMs <= nowMs) this.#notify(open, { kind: atTheEnd(open) });
     }
+    // At once: whoever asks again comes in time for the next call.
+    if (this.#callsInFlight > 0) this.#shedHopeless();
     if (this.#queue.size > 0) this.#wake();
   }
 
