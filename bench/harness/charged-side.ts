@@ -1,17 +1,7 @@
 import { onlyPermits } from './permits.ts';
 import type { Program } from './programs.ts';
 import type { Side } from './rounds.ts';
-import { connectionsUsual } from './wrk.ts';
-
-/** What a load generator has done. */
-export interface Driven {
-  /** Of the unit of the table: requests, or decisions where one request asks for several. */
-  readonly done: number;
-  /** From the first request to the last answer. */
-  readonly seconds: number;
-  /** Processor time of the generator itself. */
-  readonly generatorCpuSeconds: number;
-}
+import { connectionsUsual, type Driven } from './wrk.ts';
 
 /** A server under load. */
 export interface ChargedWork {

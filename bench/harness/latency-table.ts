@@ -1,6 +1,6 @@
 import { count } from './rounds.ts';
 import { lackOfRoom, lackOfRoomMeans, lacksRoom } from './shared-cache.ts';
-import type { Judged } from './verdict.ts';
+import type { Judged } from './targets.ts';
 
 /** A line of a table of waiting times: one kind of question. */
 export interface LatencyLine {

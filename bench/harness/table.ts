@@ -1,6 +1,6 @@
 import { count, type Figures, ratios, type Summary, summary } from './rounds.ts';
 import { lackOfRoom, lackOfRoomMeans, lacksRoom } from './shared-cache.ts';
-import type { Judged } from './verdict.ts';
+import type { Judged } from './targets.ts';
 
 /** A line of a table: one side, and how ours compares with it. */
 export interface TableLine {

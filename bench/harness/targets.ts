@@ -57,3 +57,11 @@ export const wantedOf = (name: TargetName): { readonly name: TargetName; readonl
   name,
   wanted: targets[name].wanted,
 });
+
+/** A judged figure that is no ratio of two sides. */
+export interface Judged {
+  readonly target: TargetName;
+  readonly figure: number;
+  /** Why the figure is not judged, such as other programs on the core; null: it is. */
+  readonly disturbed: string | null;
+}

@@ -1,15 +1,7 @@
 import { disturbanceOfTimes, type LatencyTable } from './latency-table.ts';
 import { count } from './rounds.ts';
 import { disturbanceOf, type Table } from './table.ts';
-import { isTargetName, type TargetName, targets } from './targets.ts';
-
-/** A judged figure that is no ratio of two sides. */
-export interface Judged {
-  readonly target: TargetName;
-  readonly figure: number;
-  /** Why the figure is not judged, such as other programs on the core; null: it is. */
-  readonly disturbed: string | null;
-}
+import { isTargetName, type Judged, type TargetName, targets } from './targets.ts';
 
 /** Result of one target in a run. */
 export interface Verdict {

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { Driven } from './charged-side.ts';
 import { otherCore } from './cores.ts';
 import { findProgram } from './programs.ts';
 import { lengthDigits, rawRequests, type Sent } from './requests.ts';
@@ -10,6 +9,16 @@ const run = promisify(execFile);
 
 /** Enough to keep a server busy that answers late in a turn; few enough for one core to drive. */
 export const connectionsUsual = 64;
+
+/** What a load generator has done. */
+export interface Driven {
+  /** Of the unit of the table: requests, or decisions where one request asks for several. */
+  readonly done: number;
+  /** From the first request to the last answer. */
+  readonly seconds: number;
+  /** Processor time of the generator itself. */
+  readonly generatorCpuSeconds: number;
+}
 
 /** Why there is no load generator; null: there is one. */
 export const lackOfWrk = (): string | null =>

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { embeddedOf, projectRoot } from '../harness/builds.ts';
-import { chargedSide, type Driven } from '../harness/charged-side.ts';
+import { chargedSide } from '../harness/charged-side.ts';
 import { mustPermit } from '../harness/contestant.ts';
 import { measuredCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
@@ -12,6 +12,7 @@ import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { allShipped, benchGate, checkLoad } from '../harness/warm-load.ts';
+import type { Driven } from '../harness/wrk.ts';
 import { drive, lackOfWrk } from '../harness/wrk.ts';
 
 /** As many as wrk keeps connections. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { chargedSide, type Driven } from '../harness/charged-side.ts';
+import { chargedSide } from '../harness/charged-side.ts';
 import { mustPermit } from '../harness/contestant.ts';
 import { otherCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
@@ -10,6 +10,7 @@ import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { type TargetName, wantedOf } from '../harness/targets.ts';
 import { allShipped, benchGate, checkLoad } from '../harness/warm-load.ts';
+import type { Driven } from '../harness/wrk.ts';
 import { drive, type Load, lackOfWrk } from '../harness/wrk.ts';
 
 const batchChecks = 32;
