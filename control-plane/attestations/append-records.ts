@@ -72,7 +72,9 @@ export async function appendRecords(
     });
   }
   if (records.length === 0) return;
-  const { linked, heads, store, projections } = await putInChains(tx, deps, records, { draft, locked });
+  const { linked, heads, store, projections } = await onChains(deps, () =>
+    putInPlace(tx, deps, records, { draft, locked }),
+  );
   const appended = linked.map((each, place): AppendedRecord => {
     const { attestation, chain, latestMs, reader, otherReader } = each;
     const took = records[place]?.took ?? [];
@@ -119,19 +121,17 @@ interface RecordsInPlace {
 }
 
 /**
- * Only here a broken invariant is one of chains: what hangs on a record besides fails its own transaction,
- * and nobody else's.
+ * A broken invariant in here is one of chains, and stops all appending. What else hangs on a record fails its
+ * own transaction alone.
  */
-async function putInChains(
-  tx: Transaction,
-  deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
-  records: readonly NewRecord[],
-  ahead: Ahead,
-): Promise<RecordsInPlace> {
+async function onChains<Result>(
+  { appending }: Pick<AppendingDeps, 'appending'>,
+  work: () => Promise<Result>,
+): Promise<Result> {
   try {
-    return await putInPlace(tx, deps, records, ahead);
+    return await work();
   } catch (error) {
-    if (error instanceof InvariantError) deps.appending.isStopped = true;
+    if (error instanceof InvariantError) appending.isStopped = true;
     throw error;
   }
 }
@@ -172,14 +172,18 @@ async function putInPlace(
  */
 export async function lockChains(
   tx: Transaction,
-  { signingKeys, appending }: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
 ): Promise<LockedChains> {
-  const names = namesOf(records, records.map(readersOf), signingKeys.current('attestation').kid);
+  const { signingKeys, appending } = deps;
   // Sent together: names are only read here.
-  const [heads, numbers, projections] = await together([
-    () => lockChainHeads(tx, new Map(records.map((each) => [each.record.chainId, chainOwner(each)]))),
-    () => findNumbers(tx, names),
+  const [[heads, numbers], projections] = await together([
+    () =>
+      onChains(deps, () => {
+        const names = namesOf(records, records.map(readersOf), signingKeys.current('attestation').kid);
+        const owners = new Map(records.map((each) => [each.record.chainId, chainOwner(each)]));
+        return together([() => lockChainHeads(tx, owners), () => findNumbers(tx, names)]);
+      }),
     () => prepare(tx, appending.projections, records),
   ]);
   return { heads, numbers, projections };
