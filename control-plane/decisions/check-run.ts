@@ -185,6 +185,7 @@ export class CheckRun {
 
   /** What its look-up has found. */
   found(answer: SettlementAnswer): void {
+    if (answer.kind === 'none' && this.#readerId !== null) this.#readings.delete(this.#readerId);
     const event = this.#eventOf(answer);
     this.#next = event === null ? 'again' : this.#run.on(event);
   }
