@@ -19,5 +19,5 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const append = (_record: unknown, owner: RecordOwner) => {
     if (owners.push(owner) === 1) setImmediate(endTurn);
   };
-  return Object.assign(await openRealSpool(options), { append, appendParts: append });
+  return Object.assign(await openRealSpool(options), { append });
 }

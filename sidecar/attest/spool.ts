@@ -5,8 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
-import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SettlementVoid } from '../../shared/wire/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { attestLimits } from './limits.ts';
@@ -74,10 +73,11 @@ export interface Spool {
   readonly epochs: readonly SpoolEpoch[];
   readonly directory: string;
   readonly files: SpoolFiles;
-  /** Takes a record. `isFull` was false in this event-loop turn; otherwise this throws. */
-  append(record: SpooledRecord, owner: RecordOwner): void;
-  /** The same for one in parts, each of which was made for this spool. */
-  appendParts(record: RecordParts, owner: RecordOwner): void;
+  /**
+   * Takes a record, whose parts were made for this spool alone. `isFull` was false in this event-loop turn;
+   * otherwise this throws.
+   */
+  append(record: RecordParts, owner: RecordOwner): void;
   /**
    * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few.
    * Its owner is notified of the failure if nothing can be written now.
@@ -220,12 +220,7 @@ class FileSpool implements Spool {
     return !this.isFull && this.#options.clock.monotonic() - this.#troubleAtMs >= attestLimits.spoolSteadyMs;
   }
 
-  append(record: SpooledRecord, owner: RecordOwner): void {
-    assert(!this.isFull, 'a record is appended only after isFull was looked at');
-    this.#appendJson(renderSpooledRecord(record), owner);
-  }
-
-  appendParts(record: RecordParts, owner: RecordOwner): void {
+  append(record: RecordParts, owner: RecordOwner): void {
     assert(!this.isFull, 'a record is appended only after isFull was looked at');
     const { head, chain, outcome } = record;
     const bytes = head.length + chain.bytes.length + outcome.bytes.length;

@@ -49,7 +49,7 @@ export interface SectionDeps {
   readonly authenticate: Authenticate;
   readonly leases: Pick<LeaseHolder, 'view' | 'take'>;
   /** Where records go before answers do. */
-  readonly spool: Pick<Spool, 'isFull' | 'appendParts'>;
+  readonly spool: Pick<Spool, 'isFull' | 'append'>;
   /** See refuseWhereDisowned. */
   readonly mustNotServe: () => string | null;
   /** Whether this loop may decide, or was stopped and has to catch up first. */
@@ -117,7 +117,7 @@ export class Section {
     const { decision, view } = attempt;
     const row = this.#rows.rowOf(attempt, this.contextOf(check, attempt.gate));
     if (decision.charge !== null && view !== null) leases.take(view, decision.charge);
-    spool.appendParts(row, check);
+    spool.append(row, check);
     check.decided = new DecisionReply(decision, attempt, check);
   }
 

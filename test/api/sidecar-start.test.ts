@@ -18,6 +18,7 @@ import { sidecarIdOf } from '../../sidecar/startup/identity.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { freePort } from '../support/free-port.ts';
 import { call, type Reply } from '../support/http-client.ts';
+import { inParts } from '../support/spooled-record.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 import { youngGenerationBytes, youngGenerationBytesMax } from '../support/young-generation.ts';
@@ -247,7 +248,7 @@ describe('startSidecar', () => {
     });
     const id = random.newId('att', systemClock.now());
     await new Promise<void>((onWritten, onFailed) =>
-      spool.append(recordAt(gateId, id), { onWritten, onFailed }),
+      spool.append(inParts(recordAt(gateId, id)), { onWritten, onFailed }),
     );
     await spool.close();
 

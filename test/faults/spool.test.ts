@@ -11,7 +11,7 @@ import {
   readOlderEpochs,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
+import { inParts, spooledRecord } from '../support/spooled-record.ts';
 import { until } from '../support/until.ts';
 
 /** Three turns over three segments: every kind of file operation a running spool does. */
@@ -125,7 +125,7 @@ describe('a spool whose disk', () => {
     expect(spool.state).toBe('broken');
     expect(spool.isFull).toBe(true);
     expect(() =>
-      spool.append(spooledRecord(), { onWritten: () => undefined, onFailed: () => undefined }),
+      spool.append(inParts(spooledRecord()), { onWritten: () => undefined, onFailed: () => undefined }),
     ).toThrow();
     await until(() => spool.state === 'open', { what: 'the third try to repair works' });
     const later = spooledRecord();

@@ -149,7 +149,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
       get isFull() {
         return world.isFull;
       },
-      appendParts: (parts: RecordParts, owner: RecordOwner) =>
+      append: (parts: RecordParts, owner: RecordOwner) =>
         spooled.push({ record: recordOfParts(parts), owner }),
       appendVoid: (entry: SettlementVoid, owner: RecordOwner) => voids.push({ entry, owner }),
     },

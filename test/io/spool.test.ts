@@ -26,7 +26,7 @@ import {
   type TemporaryFolder,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
+import { inParts, spooledRecord } from '../support/spooled-record.ts';
 import { until } from '../support/until.ts';
 
 let folder: TemporaryFolder;
@@ -49,7 +49,7 @@ describe('spool', () => {
     const told: string[] = [];
     for (const name of ['a', 'b', 'c'])
       spool.append(
-        spooledRecord(),
+        inParts(spooledRecord()),
         ownerOf((outcome) => told.push(name + outcome)),
       );
     expect(files.calls).not.toContain('write');
@@ -102,7 +102,7 @@ describe('spool', () => {
     expect(spool.isFull).toBe(true);
     expect(() =>
       spool.append(
-        spooledRecord(),
+        inParts(spooledRecord()),
         ownerOf(() => undefined),
       ),
     ).toThrow('isFull');
@@ -148,7 +148,7 @@ describe('spool', () => {
       const taken: string[] = [];
       while (!spool.isFull)
         spool.append(
-          spooledRecord(),
+          inParts(spooledRecord()),
           ownerOf((outcome) => taken.push(outcome)),
         );
       const entry = voidOf(spooledRecord());
@@ -185,7 +185,7 @@ describe('spool', () => {
     const outcomes: string[] = [];
     while (!spool.isFull)
       spool.append(
-        spooledRecord(),
+        inParts(spooledRecord()),
         ownerOf((outcome) => outcomes.push(outcome)),
       );
     expect(outcomes).toEqual([]);
@@ -254,14 +254,14 @@ describe('spool', () => {
   it('notifies the other owners when one of them throws', async () => {
     const spool = await openTestSpool(folder.path);
     let isTold = false;
-    spool.append(spooledRecord(), {
+    spool.append(inParts(spooledRecord()), {
       onWritten: () => {
         throw new Error('a bug of the owner');
       },
       onFailed: () => undefined,
     });
     spool.append(
-      spooledRecord(),
+      inParts(spooledRecord()),
       ownerOf(() => {
         isTold = true;
       }),
@@ -275,7 +275,7 @@ describe('spool', () => {
     const record = spooledRecord();
     let outcome = '';
     spool.append(
-      record,
+      inParts(record),
       ownerOf((settled) => {
         outcome = settled;
       }),

@@ -172,7 +172,7 @@ class World {
       catchUp: { mayDecideAt: () => true },
       spool: {
         isFull: false,
-        appendParts: (parts) => {
+        append: (parts) => {
           this.outcomes.push(parts.outcome);
           this.records.push(renderSpooledRecord(recordOfParts(parts)));
         },

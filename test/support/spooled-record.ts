@@ -53,6 +53,9 @@ export function sharedParts(): (record: SpooledRecord) => RecordParts {
   };
 }
 
+/** A record in parts of its own. */
+export const inParts = (record: SpooledRecord): RecordParts => sharedParts()(record);
+
 /** What a sidecar ships of records of one passport and one outcome. */
 export function shortened(records: readonly SpooledRecord[]): readonly (SharedParts | RecordRow)[] {
   const [first] = records;

@@ -17,7 +17,7 @@ import { EpochReader } from '../../sidecar/attest/epoch-reader.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { openSpool, type RecordOwner, type Spool, type SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { sampleId } from './sample-chains.ts';
-import { sharedParts } from './spooled-record.ts';
+import { inParts, sharedParts } from './spooled-record.ts';
 
 /** Spools and what can be read of them, for tests of the spool and of the shipper. */
 export const random = systemRandom();
@@ -49,7 +49,7 @@ export const appendTurn = (
   records: readonly SpooledRecord[],
 ): Promise<('written' | 'failed')[]> =>
   settledTurn((owner) => {
-    for (const record of records) spool.append(record, owner());
+    for (const record of records) spool.append(inParts(record), owner());
   });
 
 /** Appends many records as a busy sidecar does: short ones, in several turns. */
@@ -57,7 +57,7 @@ export async function appendBacklog(spool: Spool, records: readonly SpooledRecor
   const parts = sharedParts();
   for (let from = 0; from < records.length; from += 1_000) {
     await settledTurn((owner) => {
-      for (const record of records.slice(from, from + 1_000)) spool.appendParts(parts(record), owner());
+      for (const record of records.slice(from, from + 1_000)) spool.append(parts(record), owner());
     });
   }
 }
