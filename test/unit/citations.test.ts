@@ -122,6 +122,60 @@ describe('citations of the contract', () => {
   });
 });
 
+/** `file.ts: name`, or `file.ts: Type.member`: a file of the project and what it declares. */
+const symbolCitations = (page: string): readonly { readonly file: string; readonly name: string }[] =>
+  [...page.replaceAll(/\s*\n\s*/g, ' ').matchAll(/`([\w/.-]+\.ts): ([\w.]+)`/g)].map(
+    ([, file = '', name = '']) => ({ file, name }),
+  );
+
+/** Names in backticks without a file: `Type.member`, and `camelCase`. */
+const bareNames = (page: string): readonly string[] =>
+  [...page.matchAll(/`([A-Z]\w*\.\w+|[a-z]+[A-Z]\w*)`/g)].map(([, name = '']) => name);
+
+/** Whether the text declares the name: at its top, or as a member of something. */
+function declares(text: string, name: string): boolean {
+  const [first = '', member] = name.split('.');
+  const atTop = new RegExp(
+    `^(?:export )?(?:abstract |async )*(?:class|interface|function\\*?|const|let|type) ${first}\\b`,
+    'm',
+  );
+  const asMember = (each: string) =>
+    new RegExp(`^ +(?:(?:readonly|async|get|set|static) )*#?${each}(?:<[^>]*>)?\\??[(:]`, 'm').test(text);
+  if (member !== undefined) return atTop.test(text) && asMember(member);
+  return atTop.test(text) || asMember(first);
+}
+
+describe('docs/tour.md', () => {
+  const page = read('docs/tour.md');
+  const cited = symbolCitations(page);
+
+  it('cites files that are there, and names that they declare', () => {
+    expect(cited.length).toBeGreaterThan(50);
+    const wrong = cited.filter(
+      ({ file, name }) => !existsSync(join(root, file)) || !declares(read(file), name),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('names nothing else but what one of these files declares', () => {
+    const texts = [...new Set(cited.map(({ file }) => file))].map(read);
+    const names = bareNames(page);
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !texts.some((text) => declares(text, name)))).toEqual([]);
+  });
+
+  it('is missed where it names what is not there (control)', () => {
+    const text = 'export class Spool {\n  close(): void {}\n}\nconst open = () => shut();\n';
+    const declared = ['Spool', 'Spool.close', 'open', 'close'];
+    expect(declared.filter((name) => !declares(text, name))).toEqual([]);
+    expect(['shut', 'Spool.open', 'Closed.close', 'Spo'].filter((name) => declares(text, name))).toEqual([]);
+    expect(symbolCitations('`a/b.ts: one`, `a/b.ts:\ntwo.three`, `a/b.ts`')).toEqual([
+      { file: 'a/b.ts', name: 'one' },
+      { file: 'a/b.ts', name: 'two.three' },
+    ]);
+  });
+});
+
 const pages = files.filter((path) => /^(?:docs\/(?:decisions\/)?)?[^/]+\.md$/.test(path));
 
 /** As GitHub names the anchors of headings; one that occurs again gets a number. */
