@@ -1,3 +1,12 @@
+/**
+ * Room `mcp-proxy`: `agent-trust guard-mcp`, a proxy before an MCP server that decides each call of a tool.
+ * Before a server over HTTP: `http-proxy.ts` and `upstream.ts`; before a program: `stdio-proxy.ts` and
+ * `passport-file.ts`. `check-start.ts` looks at key, gate and server before it listens; `read-messages.ts`
+ * and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at all; `guard-calls.ts`
+ * goes from a call to its decision, `permitted-tools.ts` and `filter-events.ts` say which tools a passport
+ * is shown.
+ */
+
 import { passportsIn } from '../clients/node/src/guard.ts';
 import { Sidecar } from '../clients/node/src/sidecar.ts';
 import { systemClock } from '../shared/runtime/clock.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/accounts`: accounts, with the first one of an installation
+ * (`ensure-first-account.ts`). SQL in `account-store.ts`.
+ */
+
 import type { Account } from '../../shared/model/account.ts';
 import type { NewAccount } from '../../shared/wire/account.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey } from '../api-keys/create-api-key.ts';

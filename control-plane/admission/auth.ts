@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/admission`: who may call (here), how often (`plan-limits.ts`), and how much of it at
+ * once (`decision-turns.ts`).
+ */
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { hashApiKey, parseApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/api-keys`: API keys: created, rolled, deleted. One file per use case, SQL in
+ * `api-key-store.ts`.
+ */
+
 import { apiKeyRandomBytes, hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { ApiKey } from '../../shared/model/api-key.ts';

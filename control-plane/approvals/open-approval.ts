@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/approvals`: what waits for a person: opened here, then `resolve-approval.ts`,
+ * `consume-approval.ts` and `expire-approvals.ts`.
+ */
+
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';

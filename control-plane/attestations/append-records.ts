@@ -1,3 +1,9 @@
+/**
+ * Room `control-plane/attestations`: records: the only way into the store is here. `ingest-batch.ts` takes
+ * batches of sidecars, `ingest-turns.ts` links and signs ahead, `find-contradiction.ts` refuses what the
+ * database contradicts; `list-attestations.ts` and `export-attestations.ts` read.
+ */
+
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/audit`: the transaction of every change through the API, and the audit entry that it
+ * leaves (`append-entry.ts`).
+ */
+
 import { auditStates } from '../../shared/audit/states.ts';
 import type { AuditedOperation, AuditState } from '../../shared/model/audit.ts';
 import type { Transaction } from '../base/database.ts';

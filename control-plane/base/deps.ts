@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/base`: what every room may need from outside, and the types of the database
+ * (`database.ts`).
+ */
+
 import type { Registry } from 'prom-client';
 import type { Bus } from '../../shared/bus/bus.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';

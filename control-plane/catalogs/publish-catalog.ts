@@ -1,3 +1,5 @@
+/** Room `control-plane/catalogs`: permission catalogs of gates. SQL in `catalog-store.ts`. */
+
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';

@@ -1,3 +1,5 @@
+/** Room `control-plane/console`: serves the built console at `/console`. */
+
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';

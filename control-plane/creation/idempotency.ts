@@ -1,3 +1,5 @@
+/** Room `control-plane/creation`: how a POST creates once, in one transaction with its audit entry. */
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { type ApiError, invalidRequest, renderError } from '../../shared/errors/api-error.ts';

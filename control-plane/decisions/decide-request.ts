@@ -1,3 +1,10 @@
+/**
+ * Room `control-plane/decisions`: decisions of the control plane, and settlements. Its own checks are
+ * decided in batches (`check-queue.ts`, `decide-together.ts`, `check-run.ts`); `settle-batch.ts` serves
+ * sidecars; both settle by `settle-permits.ts`, `settle-suspends.ts` and `look-up.ts`, and
+ * `void-settlements.ts` takes settlements back.
+ */
+
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/discovery`: the public index of offers: found here, kept by `index-gates.ts` and
+ * `index-account.ts`.
+ */
+
 import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';

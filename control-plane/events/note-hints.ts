@@ -1,3 +1,9 @@
+/**
+ * Room `control-plane/events`: live changes for browsers: what a transaction changes is noted here,
+ * `publish-hints.ts` publishes it after the commit, over the bus; `event-streams.ts` holds the open
+ * server-sent events, `watch.ts` is one of them with its caller.
+ */
+
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Scope } from '../../shared/model/scopes.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/gates`: gates: created, updated, deleted. One file per use case, SQL in
+ * `gate-store.ts`.
+ */
+
 import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/issuers`: issuers: created, updated, and the default one of an account. SQL in
+ * `issuer-store.ts`.
+ */
+
 import { assert } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { CountedIssuer, NewIssuer } from '../../shared/wire/issuer.ts';

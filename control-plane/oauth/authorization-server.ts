@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/oauth`: the authorization server whose tokens open `/mcp`, and the pages of its
+ * consent (`consent-routes.ts`).
+ */
+
 import type Provider from 'oidc-provider';
 import type { Adapter, Client, Configuration, KoaContextWithOIDC } from 'oidc-provider';
 import { isKeyOfHash } from '../../shared/crypto/api-key.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/oidc`: logins with an identity provider: `identity-provider.ts` speaks the protocol,
+ * `identity-store.ts` knows which user an identity is.
+ */
+
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/openapi`: the published document: words (`operations.ts`, `glossary.ts`), examples and
+ * named schemas around what the routes declare (`install-openapi.ts`).
+ */
+
 /** The parts of an OpenAPI 3.1 document that are written or read here. Schemas are JSON Schema 2020-12. */
 export type Schema = Readonly<Record<string, unknown>>;
 

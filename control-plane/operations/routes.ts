@@ -1,3 +1,5 @@
+/** Room `control-plane/operations`: `/livez`, `/readyz` and `/metrics`. */
+
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/passkeys`: passkeys: WebAuthn by its library here, a user's own ones in
+ * `manage-passkeys.ts`, logins in `log-in-with-passkey.ts`.
+ */
+
 import type {
   AuthenticationResponseJSON,
   AuthenticatorTransportFuture,

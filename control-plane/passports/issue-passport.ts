@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/passports`: passports: issued, suspended, revoked. One file per use case, SQL in
+ * `passport-store.ts`.
+ */
+
 import { renderPrivateKey, renderPublicKey } from '../../shared/crypto/agent-key.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/people`: people: users, invitations, roles, logins, second factors. SQL in
+ * `user-store.ts` and `invitation-store.ts`.
+ */
+
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';

@@ -1,3 +1,9 @@
+/**
+ * Room `control-plane/sessions`: browser sessions: `cookies.ts`, whose session it is (here), the proof that
+ * a change comes from our pages (`refuse-cross-site.ts`), and what a login in several steps remembers in its
+ * browser, used once (`login-challenge.ts`).
+ */
+
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';

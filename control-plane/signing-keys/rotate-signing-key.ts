@@ -1,3 +1,5 @@
+/** Room `control-plane/signing-keys`: rotation of the keys that the room `signing` holds. */
+
 import { limits } from '../../shared/model/limits.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';

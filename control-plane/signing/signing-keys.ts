@@ -1,3 +1,9 @@
+/**
+ * Room `control-plane/signing`: the keys that this service signs with: loaded (`load-signing-keys.ts`),
+ * sealed (`sealed-signing-key.ts`), followed (`follow-signing-keys.ts`), and threads that sign many records
+ * at once (`sign-pool.ts`). The room `signing-keys` rotates them.
+ */
+
 import type { Signer } from '../../shared/crypto/ed25519.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';

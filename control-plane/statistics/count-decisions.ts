@@ -1,3 +1,5 @@
+/** Room `control-plane/statistics`: decisions by minute and hour, counted with the records. */
+
 import type { Owner } from '../../shared/model/owner.ts';
 import { hourMs, minuteMs } from '../../shared/model/time.ts';
 import type { AppendedRecord } from '../attestations/deps.ts';

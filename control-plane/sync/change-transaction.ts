@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/sync`: the change feed. `heartbeat.ts`, `take-snapshot.ts` and `read-changes.ts` serve
+ * sidecars; `propagation.ts` counts those that have a change in force.
+ */
+
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { type FeedId, feedChannel, globalFeed } from '../../shared/wire/sync.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/templates`: gate templates: built-in ones and those of an account. SQL in
+ * `template-store.ts`.
+ */
+
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';

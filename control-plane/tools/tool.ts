@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/tools`: the JSON-RPC tools at `/mcp`: the same use cases as the routes, listed in
+ * `tool-list.ts`, served by `tool-server.ts`.
+ */
+
 import type { Static, TObject } from 'typebox';
 import type { Scope } from '../../shared/model/scopes.ts';
 import { bodyReader } from '../../shared/wire/body.ts';

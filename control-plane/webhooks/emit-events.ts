@@ -1,3 +1,8 @@
+/**
+ * Room `control-plane/webhooks`: webhooks: events go into the outbox here, `deliver.ts` takes them out,
+ * `guarded-fetch.ts` lets no request leave for a private address. Endpoints in `webhook-store.ts`.
+ */
+
 import type { DeliveryId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `shared/attestation`: records on their chains: `record.ts` is the signed body, this file links and
+ * verifies, `export.ts` is the file that an auditor gets.
+ */
+
 import { decodeBase64url } from '../crypto/base64url.ts';
 import type { Keyset } from '../crypto/keyset.ts';
 import { assert } from '../errors/assert.ts';

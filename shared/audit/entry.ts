@@ -1,3 +1,8 @@
+/**
+ * Room `shared/audit`: audit entries: linked and verified here; `states.ts` is what an entry shows of a
+ * change, without secrets and bounded.
+ */
+
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { contentHash } from '../crypto/content-hash.ts';
 import type { Keyset } from '../crypto/keyset.ts';

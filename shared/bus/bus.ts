@@ -1,4 +1,9 @@
 /**
+ * Room `shared/bus`: push between programs. The port is here; its adapters are `in-process.ts` and
+ * `redis.ts`.
+ */
+
+/**
  * Push between the control plane and the sidecars. It only makes things fast: whoever listens must be right
  * without it (ARCHITECTURE.md, "The change feed").
  *

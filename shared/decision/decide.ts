@@ -1,3 +1,9 @@
+/**
+ * Room `shared/decision`: the decision core. `compile-gate.ts` and `compile-passport.ts` run once per
+ * version, each check has a file `check-….ts`, `compile-routes.ts` finds the permission of a method and
+ * path, and `run.ts` is the state machine of a request that has to ask.
+ */
+
 import { must } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { DecisionReason } from '../model/decision.ts';

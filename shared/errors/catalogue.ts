@@ -1,3 +1,8 @@
+/**
+ * Room `shared/errors`: every public error with its code, status and message; `api-error.ts` throws one,
+ * `assert.ts` is for our own faults.
+ */
+
 /** One public error: the HTTP status, and the sentence sent when nothing more precise is known. */
 interface CatalogueRow {
   readonly status: number;

@@ -1,3 +1,8 @@
+/**
+ * Room `shared/pii`: personal data in requests, found by rules: one file per kind, `redact-request.ts`, and
+ * `permission-on-record.ts` for what a record may show.
+ */
+
 import type { PiiFinding } from '../model/attestation.ts';
 import { type PiiType, piiTypes } from '../model/constraints.ts';
 import { limits } from '../model/limits.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `shared/quota`: what the ledger counts, for whom and when: windows of UTC time here, `counter.ts`,
+ * `window-limit.ts`; `lease.ts` and `demand.ts` are about the units of one window that a sidecar holds.
+ */
+
 import { dayMs, hourMs, minuteMs, type UnixMillis } from '../model/time.ts';
 
 export const windowNames = ['minute', 'hour', 'day', 'month'] as const;

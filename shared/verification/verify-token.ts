@@ -1,3 +1,8 @@
+/**
+ * Room `shared/verification`: from a token to a verified passport, in two steps with the signature check
+ * between them.
+ */
+
 import { sha256Hex } from '../crypto/content-hash.ts';
 import type { Keyset, KeysetEntry } from '../crypto/keyset.ts';
 import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';

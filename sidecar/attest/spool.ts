@@ -1,3 +1,8 @@
+/**
+ * Room `sidecar/attest`: records on their way out: the spool here, over `epoch-writer.ts` and
+ * `group-commit.ts`; `epoch-reader.ts` reads it, `shipper.ts` sends it.
+ */
+
 import { dirname } from 'node:path';
 import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';

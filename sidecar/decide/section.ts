@@ -1,3 +1,9 @@
+/**
+ * Room `sidecar/decide`: the synchronous section, from a check to its record. `check.ts` is a check from its
+ * arrival to its answer, `record.ts` what is written of it, `answers.ts` the only way in which one is
+ * answered.
+ */
+
 import { mayBePending } from '../../shared/decision/check-approval.ts';
 import { type CompiledGate, type CompiledPolicy, noGate } from '../../shared/decision/compile-gate.ts';
 import { decide } from '../../shared/decision/decide.ts';

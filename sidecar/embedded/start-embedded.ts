@@ -1,3 +1,8 @@
+/**
+ * Room `sidecar/embedded`: a core inside the process of a service, which imports it as
+ * `agent-trust/embedded`.
+ */
+
 import { redisBus } from '../../shared/bus/redis.ts';
 import { lockDataDir } from '../../shared/runtime/data-dir-lock.ts';
 import { standardErrorLogger } from '../../shared/runtime/logger.ts';

@@ -1,3 +1,9 @@
+/**
+ * Room `sidecar/http`: HTTP: the port is here. `uws-server.ts` and `node-server.ts` are the only files that
+ * listen, `uws-streams.ts` and `node-streams.ts` their WebSockets, `exchange.ts` a request to its answer;
+ * `routes.ts` knows the addresses.
+ */
+
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 

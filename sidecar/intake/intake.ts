@@ -1,3 +1,10 @@
+/**
+ * Room `sidecar/intake`: the way in of every check: admit, open, prepare, decide. Words in and out are in
+ * `http-check.ts`, `batch.ts` and the folders `authzen`, `forward-auth` (the address of a gate where a proxy
+ * asks in headers), `stream` and `in-process`. `lane.ts` has the checks of one sender in order, `turns.ts`
+ * shares the event loop among senders of many; their bodies wait in `kept-bodies.ts`.
+ */
+
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';

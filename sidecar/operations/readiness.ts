@@ -1,3 +1,8 @@
+/**
+ * Room `sidecar/operations`: `/readyz` (here), `metrics.ts`, and the document of the HTTP surface
+ * (`read-openapi.ts`).
+ */
+
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';

@@ -1,3 +1,8 @@
+/**
+ * Room `sidecar/quota`: what this sidecar may give out by itself. `held-window.ts` is one window,
+ * `lease-calls.ts` asks the control plane, `wait-queue.ts` has the requests that wait.
+ */
+
 import type { Charge } from '../../shared/decision/facts.ts';
 import { assert } from '../../shared/errors/assert.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';

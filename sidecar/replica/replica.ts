@@ -1,3 +1,10 @@
+/**
+ * Room `sidecar/replica`: gates, keys and revocations in memory, by revision. `follow.ts` is the loop that
+ * fills it, with its states in `contact.ts`, `feed-progress.ts` and `feed-listener.ts`; `catch-up.ts` after
+ * a stop of the process, `snapshot-file.ts` for the disk, `control-plane-client.ts` for HTTP, which
+ * `caller-thread.ts` and `http-caller.ts` do in a thread of its own.
+ */
+
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';

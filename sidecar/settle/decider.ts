@@ -1,3 +1,9 @@
+/**
+ * Room `sidecar/settle`: takes checks through the section. `asking.ts` is one that has to ask, the host of
+ * its run; `settlements.ts` sends what the control plane has to know first, `settlement-outcome.ts` says
+ * what becomes of it, `settlement-voids.ts` undoes what was answered 503.
+ */
+
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';

@@ -1,3 +1,9 @@
+/**
+ * Room `sidecar/startup`: what decides on one event loop is wired here; `one-sidecar.ts` adds HTTP,
+ * `from-settings.ts` reads settings, `identity.ts` has the id in its folder, `leftover-spools.ts` the
+ * spools of threads that are gone, `young-generation.ts` how fast V8's young generation grows.
+ */
+
 import { join } from 'node:path';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';

@@ -1,3 +1,7 @@
+/**
+ * Room `sidecar/threads`: several sidecars of one process on one port; `thread-worker.ts` is each of them.
+ */
+
 import { Worker } from 'node:worker_threads';
 import { AggregatorRegistry } from 'prom-client';
 import { limits } from '../../shared/model/limits.ts';

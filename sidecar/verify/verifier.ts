@@ -1,3 +1,8 @@
+/**
+ * Room `sidecar/verify`: from tokens to verified passports: `verified-cache.ts` remembers them, `pool.ts`
+ * has the threads.
+ */
+
 import { decodeBase64url } from '../../shared/crypto/base64url.ts';
 import type { Keyset } from '../../shared/crypto/keyset.ts';
 import type { TokenRefusal, VerifiedPassport } from '../../shared/decision/facts.ts';

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { advisoryLockSeeds, advisoryLocks } from '../../control-plane/storage/locks.ts';
+import { must } from '../../shared/errors/assert.ts';
 import { importsOf, type Source, sourcesBelow } from '../support/sources.ts';
 
 /**
@@ -35,26 +37,18 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   audit: ['model', 'errors', 'crypto', 'wire', 'attestation'],
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
-/**
- * The rooms of each program, lowest level first: a room imports itself and rooms of lower levels, and rooms
- * of one level do not import each other. So there is no cycle among them. The files of a program's own
- * folder, which put the rooms together, each count as a room.
- */
-const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  'control-plane': [
-    ['base'],
-    ['storage'],
-    ['http', 'signing'],
-    ['events'],
-    ['sync'],
-    ['audit'],
-    ['creation'],
+/** The levels of the control plane, lowest first, by the names of ARCHITECTURE.md. */
+const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  store: [['base'], ['storage']],
+  service: [['http', 'signing'], ['events'], ['sync'], ['audit'], ['creation']],
+  domain: [
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
     ['accounts', 'oauth', 'passports', 'quota'],
     ['attestations', 'people'],
     ['approvals', 'oidc', 'passkeys', 'statistics'],
-    ['gates'],
-    ['catalogs', 'decisions'],
+  ],
+  policy: [['gates'], ['catalogs', 'decisions']],
+  surface: [
     ['console', 'operations'],
     ['openapi'],
     ['tools'],
@@ -63,6 +57,14 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['app.ts'],
     ['main.ts'],
   ],
+};
+/**
+ * The rooms of each program, lowest level first: a room imports itself and rooms of lower levels, and rooms
+ * of one level do not import each other. So there is no cycle among them. The files of a program's own
+ * folder, which put the rooms together, each count as a room.
+ */
+const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'control-plane': Object.values(controlPlane).flat(),
   sidecar: [
     ['attest', 'http', 'quota', 'replica', 'verify'],
     ['decide'],
@@ -100,6 +102,7 @@ const arrowsOf = ({ path, imports }: Pick<Source, 'path' | 'imports'>): Arrow[] 
   imports.map((to) => ({ from: path, to }));
 const arrows = sources.flatMap(arrowsOf);
 const show = (found: readonly Arrow[]) => found.map(({ from, to }) => `${from} -> ${to}`);
+const architecture = readFileSync(new URL('../../ARCHITECTURE.md', import.meta.url), 'utf8');
 const roomOf = (path: string) => path.split('/')[1] ?? '';
 
 const levelOf = (program: string, room: string): number =>
@@ -186,6 +189,45 @@ describe('architecture', () => {
       sources.filter(({ path }) => path.startsWith(`${program}/`)).map(({ path }) => roomOf(path)),
     );
     expect(levels.flat().sort()).toEqual([...rooms].sort());
+  });
+
+  it('shows the layers of the control plane, and the levels of the sidecar, as ARCHITECTURE.md does', () => {
+    const rows = [...architecture.matchAll(/^\| ([^|]+) \| ([^|]+) \|(?: [^|]+ \|)?$/gm)];
+    const named = (cells: string) =>
+      [...cells.matchAll(/`([^`]+)`|(<)/g)].map(([, room, below]) => room ?? below);
+    for (const [layer, levels] of Object.entries(controlPlane)) {
+      const row = must(
+        rows.find(([, name]) => name === layer),
+        `ARCHITECTURE.md has a row for ${layer}`,
+      );
+      const rooms = levels.map((level) => level.join(' ')).filter((level) => !level.includes('.ts'));
+      expect(named(row[2] ?? '').join(' ')).toBe(rooms.join(' < '));
+    }
+    const first = rows.findIndex(([, rooms]) => rooms === '`attest` `http` `quota` `replica` `verify`');
+    const sidecar = levelsOf['sidecar'] ?? [];
+    expect(rows.slice(first, first + sidecar.length).map(([, rooms]) => named(rooms ?? ''))).toEqual(sidecar);
+  });
+
+  it('finds what each room is in its main file, or in ARCHITECTURE.md', () => {
+    const rooms = ['shared', ...Object.keys(levelsOf)]
+      .filter((program) => program !== 'bench')
+      .flatMap((program) => sources.filter(({ path }) => path.startsWith(`${program}/`)))
+      .map(({ path }) => /^[^/]+\/[^/]+(?=\/)/.exec(path)?.[0] ?? '')
+      .filter((room) => room !== '');
+    const headers = sources.flatMap(({ path, text }) => {
+      const [header = '', room = ''] = /^\/\*\*\s+(?:\* )?Room `([^`]+)`: [\s\S]*?\*\//.exec(text) ?? [];
+      return room === '' ? [] : [{ path, room, header }];
+    });
+    for (const { path, room, header } of headers) {
+      expect(path.startsWith(`${room}/`), `${path} describes ${room}`).toBe(true);
+      const files = [...header.matchAll(/`([\w-]+\.ts)`/g)].map(([, file]) => `${room}/${file}`);
+      expect(files.filter((file) => !sources.some((source) => source.path === file))).toEqual([]);
+    }
+    const all = [...new Set([...rooms, 'mcp-proxy'])].sort();
+    const described = headers.map(({ room }) => room);
+    const whereThingsAre = architecture.slice(architecture.indexOf('## Where things are'));
+    const listed = all.filter((room) => whereThingsAre.includes(`| \`${room}\` |`));
+    expect([...described, ...listed].sort()).toEqual(all);
   });
 
   it('lets the rooms of a program import rooms of lower levels only', () => {

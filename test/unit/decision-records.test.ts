@@ -21,9 +21,9 @@ describe('decision records', () => {
     expect(names.map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, index) => index + 1));
   });
 
-  it('are listed in ARCHITECTURE.md, each once and in order', () => {
-    const page = readFileSync(new URL('ARCHITECTURE.md', root), 'utf8');
-    const listed = [...page.matchAll(/^- \[[^\]]+\]\(docs\/decisions\/(\d{4}-[^)]+\.md)\): \S/gm)];
+  it('are listed in README.md beside them, each once and in order', () => {
+    const page = readFileSync(new URL('README.md', folder), 'utf8');
+    const listed = [...page.matchAll(/^- \[[^\]]+\]\((\d{4}-[^)]+\.md)\):\s+\S/gm)];
     expect(listed.map(([, name]) => name)).toEqual(names);
   });
 });
