@@ -29,7 +29,7 @@ export async function readChainTips(
 
 /**
  * For the rest of the transaction. A plan that is kept from a time of few chains would join the heads that
- * move with all of them, by hashing (docs/decisions/0023).
+ * move with all of them, by hashing (docs/adr/0023).
  */
 const joinByKeys = (tx: Transaction) => tx`
   SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`;

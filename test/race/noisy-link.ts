@@ -93,7 +93,7 @@ function noiseFor({ path, method, body }: ArrivedCall, chance: Chance): Noise | 
     if (left >= 0) continue;
     // A second connection takes over from the first, by intention: delivered again it would shut the sidecar
     // out, as another process does. And a look-up that comes again may keep a PERMIT of which nobody was told
-    // (docs/decisions/0010-permits-nobody-was-told.md).
+    // (docs/adr/0010-permits-nobody-was-told.md).
     const isOnce =
       path.startsWith('/v1/sync/connect') || method === 'GET' || body.includes('"kind":"look_up"');
     return isOnce && noise.startsWith('twice') ? 'held up' : noise;

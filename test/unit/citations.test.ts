@@ -176,7 +176,7 @@ describe('docs/tour.md', () => {
   });
 });
 
-const pages = files.filter((path) => /^(?:docs\/(?:decisions\/)?)?[^/]+\.md$/.test(path));
+const pages = files.filter((path) => /^(?:docs\/(?:adr\/)?)?[^/]+\.md$/.test(path));
 
 /** As GitHub names the anchors of headings; one that occurs again gets a number. */
 function anchorsOf(page: string): ReadonlySet<string> {

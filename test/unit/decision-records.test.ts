@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const root = new URL('../../', import.meta.url);
-const folder = new URL('docs/decisions/', root);
+const folder = new URL('docs/adr/', root);
 const names = readdirSync(fileURLToPath(folder))
   .filter((name) => name !== 'README.md')
   .sort();
