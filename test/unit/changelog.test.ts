@@ -1,11 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { must } from '../../shared/errors/assert.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const allHeadings = [...read('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading);
-/** Changes since the newest version come first. */
-const headings = allHeadings[0] === 'Unreleased' ? allHeadings.slice(1) : allHeadings;
+/** The version to come is first. */
+const [coming, ...headings] = allHeadings;
+
+it('opens the version to come, which is above that of package.json', () => {
+  const version = must(/^(\d+\.\d+\.\d+) \(unreleased\)$/.exec(coming ?? '')?.[1], 'an open section');
+  const numbers = (text: string) => text.split('.').map(Number);
+  const [next, current] = [numbers(version), numbers(packageVersion)];
+  const differs = next.findIndex((number, place) => number !== current[place]);
+  expect(next[differs]).toBeGreaterThan(current[differs] ?? Number.NaN);
+});
 
 it('has the version of package.json as its newest, which every document and the lock file show too', () => {
   expect(headings[0]).toMatch(new RegExp(`^${packageVersion.replaceAll('.', '\\.')} - `));
