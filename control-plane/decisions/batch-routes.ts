@@ -15,8 +15,8 @@ import { jsonReader } from '../http/json-body.ts';
 import { IdParams } from '../http/path-id.ts';
 
 /**
- * Decides one check; `body` is what `POST check` takes. Throws what that is refused with. Null: it has to
- * wait for what others have begun; `untilMs`: it waits so long at the most.
+ * Decides one check; `body` is the body of `POST check`. Throws its refusal. Null: the check has to wait for
+ * requests in flight, at most until `untilMs`.
  */
 type Check = (
   call: { readonly caller: Caller; readonly gateId: string; readonly body: unknown },
@@ -33,8 +33,8 @@ interface UnreadBatch {
 const readBatch = jsonReader((text): UnreadBatch => ({ text, value: readJsonText(text) }));
 
 /**
- * Many checks at one gate in one call (contract §16). A plugin of its own, because its body is read without a
- * look at the JSON of the single checks: what is wrong with one is said in its result and harms no other.
+ * Many checks at one gate in one call (contract §16). A separate plugin, because its parser leaves the JSON
+ * of each check unread: a malformed check gets an error result and does not affect the others.
  */
 export function batchRoutes(check: Check, beginWaiting: () => MonotonicMillis): FastifyPluginAsyncTypebox {
   return async (app) => {
@@ -67,12 +67,12 @@ export function batchRoutes(check: Check, beginWaiting: () => MonotonicMillis): 
           }
         };
         const results: (Result | null)[] = [];
-        // One after the other: that is their order. Once the client has gone, the rest is not decided.
+        // Sequential, to decide in request order. If the client disconnects, the rest is not decided.
         for (const place of checks.keys()) {
           if (request.socket.destroyed) break;
           results.push(await decide(place, null));
         }
-        // Those that have to wait are passed by the others, and wait together.
+        // Checks that have to wait let the others pass, then wait together.
         const decided = await Promise.all(results.map((result, place) => result ?? decide(place, untilMs)));
         return { results: decided.filter((result) => result !== null) };
       },

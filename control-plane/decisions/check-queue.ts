@@ -6,38 +6,40 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import { decisionsLimits } from './limits.ts';
 
-/** What waits for the next batch of its account. */
+/** A call waiting for the next batch of its account. */
 export interface Queued<Call, Answer> {
   readonly call: Call;
-  /** In a batch of its own: a batch that it was in waited too long for a lock. */
+  /** Runs in its own batch, because an earlier batch with it waited too long for a lock. */
   readonly isAlone: boolean;
   readonly sinceMs: MonotonicMillis;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Answers each of a batch. Those that it returns queue again, each for a batch of its own. */
+/**
+ * Answers every call of a batch, except the ones it returns: each of them queues again for its own batch.
+ */
 export type Decide<Call, Answer> = (
   batch: readonly Queued<Call, Answer>[],
 ) => Promise<readonly Queued<Call, Answer>[]>;
 
 interface Line<Call, Answer> {
   waiting: Queued<Call, Answer>[];
-  /** A turn is asked for. What arrives before it comes joins that batch. */
+  /** A slot has been requested. Calls that arrive before it is granted join that batch. */
   isPlanned: boolean;
-  /** In flight. */
+  /** Batches in flight. */
   batches: number;
-  /** Of these, those that are not taken for stuck. */
+  /** Batches in flight that do not count as stuck. */
   brisk: number;
 }
 
 /**
- * Group commit: what arrives while a batch of its account is in flight is the next batch. One at a time is
- * in flight: a second one would wait for the rows of the first, because decisions of an account share gates
- * and passports. Only where a batch hangs, on a lock that another program holds for long, do others begin
- * beside it, as far as the account has turns.
+ * Group commit: calls that arrive while a batch of their account is in flight form the next batch. One batch
+ * is in flight at a time: a second would wait for the rows of the first, because decisions of an account
+ * share gates and passports. If a batch hangs on a lock that another program holds, others start beside it,
+ * as far as the account has slots.
  *
- * Accounts do not share batches: none waits for the locks of another, and `turns` shares the connections out.
+ * Accounts do not share batches, so none waits for another's locks; `turns` shares out the connections.
  */
 export class CheckQueue<Call, Answer> {
   readonly #turns: FairShare<AccountId>;
@@ -53,7 +55,7 @@ export class CheckQueue<Call, Answer> {
     this.#clock = clock;
   }
 
-  /** Throws `overloaded` where too many wait already, and where no batch takes it in time. */
+  /** Throws `overloaded` if too many calls wait already, or if no batch takes this one in time. */
   async join(accountId: AccountId, call: Call, decide: Decide<Call, Answer>): Promise<Answer> {
     const line = this.#lines.get(accountId) ?? { waiting: [], isPlanned: false, batches: 0, brisk: 0 };
     const { waitingMax, waitingPerAccountMax } = decisionsLimits.checks;
@@ -76,13 +78,13 @@ export class CheckQueue<Call, Answer> {
     if (head === undefined || line.isPlanned || (line.brisk > 0 && !head.isAlone)) return;
     line.isPlanned = true;
     const decideNext = async (): Promise<void> => {
-      // All that comes in this turn of the event loop goes together.
+      // Calls of one turn of the event loop share a batch.
       await new Promise((resolve) => setImmediate(resolve));
       line.isPlanned = false;
       await this.#decideBatch(accountId, line, decide);
     };
     this.#turns(accountId, decideNext).catch((error: unknown) => {
-      // No turn was to be had.
+      // No slot became free in time.
       line.isPlanned = false;
       for (const { reject } of this.#takeAll(line)) reject(error);
     });
@@ -123,14 +125,14 @@ export class CheckQueue<Call, Answer> {
     }
   }
 
-  /** Its client has given up, or does so before it could be answered. */
+  /** The client has given up, or will before the call could be answered. */
   #isLate({ sinceMs, reject }: Queued<Call, Answer>): boolean {
     const isLate = this.#clock.monotonic() - sinceMs >= limits.decisionDeadlineMs;
     if (isLate) reject(new ApiError('overloaded'));
     return isLate;
   }
 
-  /** The next in line: one that goes alone, or those that go together. */
+  /** The next batch: a single call marked `isAlone`, or all that may share one. */
   #takeBatch(line: Line<Call, Answer>): readonly Queued<Call, Answer>[] {
     const end = line.waiting.findIndex(({ isAlone }) => isAlone);
     const together = Math.min(end < 0 ? line.waiting.length : end, decisionsLimits.checks.batchMax);

@@ -19,11 +19,11 @@ import type { ClaimQuestion, PermitKey, SettlementId } from './settlement.ts';
 import type { WindowBook } from './window-book.ts';
 
 /**
- * The run of one request in a batch, inside one transaction: what it asks for next, and what became of it.
- * It talks to no database: `decide-together.ts` asks for all of a batch at once.
+ * The run of one request in a batch, inside one transaction: its next question and its outcome. Does no I/O:
+ * `decide-together.ts` queries the database once for the whole batch.
  *
- * One that depends on what becomes of a neighbour, or that something changed for, is decided `again`: by the
- * next transaction, which finds the neighbour committed.
+ * A request that depends on a neighbour's fate, or lost a race, is decided `again` by the next transaction,
+ * which finds the neighbour committed.
  */
 export class CheckRun {
   readonly call: EnforcementCall;
@@ -32,18 +32,18 @@ export class CheckRun {
   readonly #run: Run;
   readonly #key: PermitKey | null;
   #next: RunEffect | 'again' = { kind: 'decide' };
-  /** Of the record that was appended or settled. */
+  /** Id of the record that was appended or settled. */
   #attestationId: AttestationId | null = null;
   #offeredId: ApprovalId | null = null;
-  /** Set once its settlement is written; voided if the outcome of the commit is unknown. */
+  /** Set once the settlement is written; voided if the outcome of the commit is unknown. */
   #settledId: SettlementId | null = null;
-  /** Units that its settlement takes from the ledger. */
+  /** Units that the settlement takes from the ledger. */
   #ask: AskGroup = [];
-  /** Under which it asked last. */
+  /** Id of its last question. */
   #readerId: AttestationId | null = null;
-  /** Under which it may have read something. */
+  /** Ids of questions that may have read something. */
   readonly #readings = new Set<AttestationId>();
-  /** Under which it has read what it would be answered with. */
+  /** Id of the question that read its answer. */
   #readAs: AttestationId | null = null;
 
   constructor({ random }: Pick<DecisionDeps, 'random'>, call: EnforcementCall, input: CheckInput) {
@@ -54,12 +54,12 @@ export class CheckRun {
     this.#key = call.isTest ? null : keyOf(call, input);
   }
 
-  /** What is to be done for it; `again`: nothing more in this transaction. */
+  /** The next step; `again` ends it for this transaction. */
   get next(): RunEffect['kind'] | 'again' {
     return this.#next === 'again' ? 'again' : this.#next.kind;
   }
 
-  /** Null: it has none in this transaction. */
+  /** Null: no outcome in this transaction. */
   get answer(): RunAnswer | null {
     return this.#next !== 'again' && this.#next.kind === 'answer' ? this.#next.answer : null;
   }
@@ -72,17 +72,17 @@ export class CheckRun {
     return must(this.#attestationId, 'a decision that is answered is on record');
   }
 
-  /** As it was decided on last. */
+  /** Input of the last decision. */
   get request(): RequestFacts {
     return this.#run.known(this.input.request);
   }
 
-  /** What has to be voided if it stays unknown whether the transaction was committed. */
+  /** What to void if the outcome of the commit stays unknown. */
   get unknownIds(): readonly SettlementId[] {
     return [this.#answeringReader(), this.#settledId].filter((id) => id !== null);
   }
 
-  /** Readings that the request is not answered with: to be dropped, and forgotten here. */
+  /** Returns and forgets the readings that the answer does not rest on, for the caller to drop. */
   takeUnusedReadings(): readonly AttestationId[] {
     const used = this.#answeringReader();
     const unused = [...this.#readings].filter((id) => id !== used);
@@ -95,8 +95,8 @@ export class CheckRun {
   }
 
   /**
-   * By this book; null where what a neighbour takes decides. Not taken to heart before `conclude`: how a
-   * limit was missed is known only with what of it is lent.
+   * Decides by this book; null if the result depends on what a neighbour takes. Not final before `conclude`:
+   * the kind of miss depends on how much of the limit is lent.
    */
   consider(book: WindowBook): Decision | null {
     const { policy, facts, drawn, nowMs } = this.input;
@@ -107,7 +107,7 @@ export class CheckRun {
     return missesWindow(alone) ? alone : null;
   }
 
-  /** Goes on with what `consider` gave, and takes for it from the book. */
+  /** Continues with the result of `consider`, and takes its units from the book. */
   conclude(decision: Decision | null, book: WindowBook): void {
     if (decision === null) {
       this.decideAgain();
@@ -129,7 +129,7 @@ export class CheckRun {
     const { request } = this;
     const need = permitCharge(request, this.decision.amountMicroUsd);
     const question = this.#question();
-    // What is behind the key is read, also where the approval is the answer.
+    // Reads the PERMIT of the key even if the approval is the answer.
     if (this.#key !== null) this.#readings.add(question.readerId);
     return {
       ...question,
@@ -173,7 +173,7 @@ export class CheckRun {
     };
   }
 
-  /** A BLOCK, or any decision of a gate test: the record is all there is. */
+  /** A BLOCK, or any decision of a gate test, which only needs a record. */
   record(): NewRecord {
     this.#attestationId = this.#newId('att');
     return newRecord(this.call, { ...this.input, decision: this.decision }, this.#attestationId);
@@ -183,7 +183,7 @@ export class CheckRun {
     this.#next = this.#run.on({ kind: 'written' });
   }
 
-  /** What its look-up has found. */
+  /** Takes the result of the look-up. */
   found(answer: SettlementAnswer): void {
     if (answer.kind === 'none' && this.#readerId !== null) this.#readings.delete(this.#readerId);
     const event = this.#eventOf(answer);
@@ -191,8 +191,8 @@ export class CheckRun {
   }
 
   /**
-   * What became of its settlement. Where it has to be decided anew, and is not just answered with an earlier
-   * PERMIT, that is for the next transaction: by now this one holds locks.
+   * Takes the outcome of the settlement. A new decision, unlike an answer with an earlier PERMIT, is left to
+   * the next transaction, because this one holds locks by now.
    */
   settled(answer: SettlementAnswer, book: WindowBook): void {
     const ask = askFor(this.input.drawn, this.#charge());
@@ -212,7 +212,7 @@ export class CheckRun {
     if (this.next !== 'answer' && !isRecorded) this.decideAgain();
   }
 
-  /** Null: something changed on the way. */
+  /** Null: lost a race. */
   #eventOf(answer: SettlementAnswer): RunEvent | null {
     switch (answer.kind) {
       case 'none':
@@ -262,7 +262,7 @@ export class CheckRun {
     };
   }
 
-  /** Null: without a gate or without a passport there is nothing that an approval could be bound to. */
+  /** Null: an approval is bound to a gate and a passport, and one of them is missing. */
   #binding(): ApprovalBinding | null {
     const { gate, passport, request } = this.input;
     if (gate === null || passport === null) return null;
@@ -274,7 +274,7 @@ export class CheckRun {
     };
   }
 
-  /** The same for all copies of the request; null: it has none, also where another looks like it. */
+  /** Equal for all copies of the request; null: the request has no key, so a lookalike is no copy. */
   #copyName({ kind }: RunEffect): string | null {
     const { passport, gate, request } = this.input;
     const of = `${passport?.passportId} ${gate?.gateId} ${request.requestHash}`;
@@ -293,11 +293,11 @@ export class CheckRun {
 
 const missesWindow = ({ limitMiss }: Decision): boolean => limitMiss !== null && limitMiss.resetAtMs !== null;
 
-/** Only what says how a limit was missed has to know how much of it is lent. */
+/** How much of a limit is lent matters only if the limit was missed. */
 export const needsLent = (decision: Decision | null): boolean =>
   decision?.limitMiss != null && missesWindow(decision) && !isForAMoment(decision.limitMiss);
 
-/** A key is scoped to a verified passport: without one it means nothing. */
+/** A key is scoped to a verified passport, and means nothing without one. */
 const keyOf = ({ caller }: EnforcementCall, { request, passport, gate }: CheckInput): PermitKey | null =>
   request.idempotencyKey === null || passport === null
     ? null

@@ -11,25 +11,25 @@ import { type Reading, readSettlements } from './read-settlements.ts';
 import type { ClaimedPermit, ClaimQuestion, NewSettlement, PermitKey, SettlementId } from './settlement.ts';
 
 export type SettlementVerdict =
-  /** It is true with the commit of this transaction. */
+  /** Takes effect with the commit of this transaction. */
   | { readonly kind: 'new' }
-  /** It came before, and is true. */
+  /** Delivered before, and in effect. */
   | { readonly kind: 'repeated' }
   | { readonly kind: 'voided' }
-  /** It came before, and was closed (`closeSettlements`). */
+  /** Delivered before, and closed (`closeSettlements`). */
   | { readonly kind: 'closed' }
   /** The key belongs to an earlier PERMIT. Nothing was changed. */
   | { readonly kind: 'claimed'; readonly by: ClaimedPermit };
 
 /**
- * Inserts settlements, and with them takes their keys: `new` ones take effect with the commit. Of any number
- * of takers of one key at once one wins: the others wait here until it is committed, and find it, or until it
- * is rolled back, and then the next one wins. Of a settlement and its void at once the second waits for the
- * first in the same way. Also two of one call may have one key. Verdicts are in the order of the settlements.
+ * Inserts settlements and claims their keys: `new` ones take effect with the commit. One of several
+ * concurrent claims of a key wins. The others wait here: if the winner commits they find it, if it rolls back
+ * the next one wins. A settlement and a concurrent void of it wait for each other in the same way. Two
+ * settlements of one call may have the same key. Verdicts are in the order of the settlements.
  *
- * A row counts for `decisionsLimits.permitKeyKeptMs`, by time: it makes room before it is removed. Rows are
- * locked in the order of keys and ids, before leases, approvals, chains and quota windows. A copy that finds
- * its first PERMIT reads it (`readSettlements`).
+ * A row counts for `decisionsLimits.permitKeyKeptMs`, by time; its key is free after that, even before the
+ * row is removed. Rows are locked in the order of keys and ids, before leases, approvals, chains and quota
+ * windows. A copy that finds the first PERMIT reads it (`readSettlements`).
  */
 export async function insertSettlements(
   tx: Transaction,
@@ -41,7 +41,7 @@ export async function insertSettlements(
   return verdicts;
 }
 
-/** The same, for a caller that removes old ones by itself, because it has more to send with that. */
+/** As above, for a caller that removes old settlements itself, together with other statements. */
 export async function claimSettlements(
   tx: Transaction,
   settlements: readonly NewSettlement[],
@@ -49,7 +49,7 @@ export async function claimSettlements(
 ): Promise<readonly SettlementVerdict[]> {
   const verdicts = new Map<SettlementId, SettlementVerdict>();
   const waiting = () => settlements.filter(({ id }) => !verdicts.has(id));
-  // Each further round is needed only if a conflicting row was removed meanwhile.
+  // A further round is needed only if a conflicting row was removed in the meantime.
   for (let round = 0; waiting().length > 0; round++) {
     must(
       round < roundsMax ? round : null,
@@ -76,7 +76,7 @@ export async function claimSettlements(
 
 const roundsMax = 5;
 
-/** Inserts those whose ids and keys are free, as `insertSettlements` does, and returns their ids. */
+/** Inserts settlements with free ids and keys, as `insertSettlements` does, and returns their ids. */
 export async function insertFree(
   tx: Transaction,
   settlements: readonly NewSettlement[],
@@ -106,7 +106,7 @@ export async function insertFree(
   return rows.map(({ id }) => id);
 }
 
-/** The keys of PERMITs that are over are free. */
+/** Frees the keys of expired PERMITs. */
 async function freeOldKeys(tx: Transaction, settlements: readonly NewSettlement[]): Promise<void> {
   const keys = settlements.flatMap(({ key, askedAtMs }) => (key === null ? [] : [{ key, askedAtMs }]));
   if (keys.length === 0) return;
@@ -131,9 +131,8 @@ const asRows = (tx: Transaction, asked: readonly AskedKey[]) => tx`
   ) AS k (passport_id, scope_id, key_hash, asked_at_ms, place)`;
 
 /**
- * The PERMITs to which these keys belong now, in their order; null where there is none, and without a key.
- * One that is being claimed at this moment is not seen. One of the same request is read under the `readerId`
- * of the question.
+ * The PERMITs that own these keys now, in the order of the keys; null for a free key, or without a key. Does
+ * not see uncommitted claims. A PERMIT of the same request is read under the question's `readerId`.
  */
 export async function findClaims(
   tx: Transaction,
@@ -174,28 +173,26 @@ const claimedPermit = ({ id, requestHash, answer }: ClaimRow): ClaimedPermit => 
   attestationId: id,
   requestHash,
   constraintsEvaluated: answer.constraints_evaluated,
-  // In the order in which they were answered: jsonb keeps its own.
+  // Restores the order of the answer, which jsonb does not preserve.
   pii: answer.pii.map(({ pointer, type }) => ({ pointer, type })),
 });
 
-/**
- * Settlements of this transaction that come to nothing after all, with their readings of this transaction.
- */
+/** Removes settlements that this transaction made and gave up, with the readings it made for them. */
 export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
   await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
 }
 
 /**
- * Settlements of this transaction that come to nothing, now and whenever they come again. They may be voided
- * all the same: a sidecar that does not know that they came to nothing gets the units back by that.
+ * Closes settlements that this transaction gave up, so that a later delivery fails too. They may still be
+ * voided: that returns the units of a sidecar that does not know that they failed.
  */
 export async function closeSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
   await tx`UPDATE settlements SET request_hash = NULL WHERE settlement_id = ANY(${[...ids]}::text[])`;
 }
 
-/** To add some is to remove more that are over, so that these go faster than they come. Waits for no lock. */
+/** Each insert removes a larger number of expired rows, so the table stays bounded. Skips locked rows. */
 export async function removeOldSettlements(tx: Transaction, added: number, nowMs: UnixMillis): Promise<void> {
   const max = Math.max(limits.permitClaimsPerTrimMax, 2 * added);
   await tx`

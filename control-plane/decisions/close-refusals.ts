@@ -4,7 +4,7 @@ import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';
 import { closeRefused, type RefusedSettlement } from './withdraw-settlements.ts';
 
-/** A settlement of a call with its answer. */
+/** One settlement of a call, with its answer. */
 interface Answered {
   readonly settlement: ArrivedSettlement;
   readonly answer: SettlementAnswer;
@@ -13,9 +13,9 @@ interface Answered {
 type Closable = Extract<SettlementAnswer, { readonly is_closed?: boolean }>;
 
 /**
- * Closes settlements that were refused, so that their sidecar can give back at once what it reserved for them
- * (contract §5): what is in between may deliver the call once more. Best effort: what is not closed here the
- * sidecar voids through its spool. Answers are in the order of the settlements.
+ * Closes refused settlements, so that the sidecar can return its reservation at once (contract §5): without
+ * this, a proxy that repeats the call could still make one take effect. Best effort: the sidecar voids the
+ * others through its spool. Answers are in the order of the settlements.
  */
 export async function closeRefusals(
   deps: Pick<DecisionDeps, 'sql' | 'clock' | 'logger'>,
@@ -41,7 +41,7 @@ export async function closeRefusals(
   }
 }
 
-/** Null: it may be true, or nothing was reserved for it. */
+/** Null: it may be in effect, or nothing was reserved for it. */
 function refusalOf({ settlement, answer }: Answered): RefusedSettlement | null {
   if (settlement.kind !== 'permit' && settlement.kind !== 'suspend') return null;
   const id = settlement.kind === 'permit' ? settlement.shipped.record.id : settlement.approval_id;
@@ -50,10 +50,10 @@ function refusalOf({ settlement, answer }: Answered): RefusedSettlement | null {
     case 'approval':
     case 'blocked':
       return { id, readerId: settlement.reader_id };
-    // Otherwise the units that it names may not be its sidecar's: then they are nothing to give back.
+    // Otherwise the units it names may not belong to its sidecar, which then has nothing to return.
     case 'refused':
       return answer.is_passing === true ? { id, readerId: settlement.reader_id } : null;
-    // The key of a permit keeps other deliveries from coming true; a suspend takes none.
+    // A permit's key keeps other deliveries from taking effect; a suspend claims no key.
     case 'replayed':
       return settlement.kind === 'suspend' ? { id, readerId: null } : null;
     default:

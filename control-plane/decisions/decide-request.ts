@@ -20,18 +20,17 @@ import { decisionsLimits } from './limits.ts';
 import { isOfAll } from './settle-batch.ts';
 
 /**
- * Decides on the database itself, with no lease between: what the decision takes, its claim, its approval and
- * its record are committed in one transaction, so there is no answer without a record and no record of a
- * decision that was not made (contract §9). It shares the transaction with what other requests of its account
- * arrive meanwhile (check-queue.ts). The way there is that of every request (shared/decision/run.ts). Where
- * the outcome of the commit is unknown this throws, and the caller of the API gets an error instead of a
- * decision; what was settled is voided as soon as the database answers again, so that no client that got an
- * error has a valid PERMIT.
+ * Decides on the database, without leases. The units, the key claim, the approval and the record are
+ * committed in one transaction, so no answer lacks a record and no record lacks a decision (contract §9).
+ * Concurrent requests of the account share the transaction (check-queue.ts). The steps are those of every
+ * request (shared/decision/run.ts). If the outcome of the commit is unknown this throws: the client gets an
+ * error, and the settlement is voided as soon as the database answers again, so no client that got an error
+ * has a valid PERMIT.
  *
- * One that meets a limit which others may be using up just now waits for them until `untilMs`, a moment at a
- * time, with neither turn nor connection.
+ * A request that misses a limit held by requests in flight waits for them until `untilMs`, polling, without a
+ * slot or connection.
  *
- * Throws `gate_not_found`, `idempotency_conflict` where the key belongs to a PERMIT of another request, and
+ * Throws `gate_not_found`, `idempotency_conflict` if the key belongs to a PERMIT of another request, and
  * `overloaded`.
  */
 export async function decideRequest(
@@ -48,20 +47,20 @@ export async function decideRequest(
   }
 }
 
-/** For a request that begins now. */
+/** The deadline of a request that starts now. */
 export const retryUntilMs = ({ clock }: Pick<DecidingDeps, 'clock'>): MonotonicMillis =>
   (clock.monotonic() + limits.quotaWaitMsMax) as MonotonicMillis;
 
-/** As `decideRequest`, without a wait. Null: it has to wait. */
+/** Like `decideRequest`, but returns null instead of waiting. */
 export const tryToDecide = (deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement | null> =>
   deps.checks.join(call.caller.accountId, call, (batch) => decideBatch(deps, batch));
 
 type QueuedCheck = Queued<EnforcementCall, Enforcement | null>;
 
 /**
- * In as few transactions as it takes. One that fails for a reason of one request is done again in halves, so
- * that it harms none of the others. Returns those that have to go alone: one of them needs a lock that is
- * held for long.
+ * Uses as few transactions as possible. If a transaction fails because of one request, it is retried in
+ * halves, so that the others succeed. Returns the requests that must run alone, because one of them needs a
+ * lock that is held for long.
  */
 async function decideBatch(
   deps: DecidingDeps,
@@ -124,7 +123,7 @@ function enforcementOf(run: CheckRun, call: EnforcementCall): Enforcement {
   if (answered.kind === 'error') throw new InvariantError('an error is no decision');
   if (answered.kind === 'replay') {
     const { first } = answered;
-    // The gate may have begun to redact since, and then a request is scanned as a whole or not answered.
+    // The gate may have turned on redaction since. Then a request is scanned in full, or not answered.
     const isRedacted =
       policy.pii?.mode === 'redact' && first.pii.length > 0 && run.request.pii?.isComplete === true;
     return { kind: 'replayed', first, redacted: isRedacted ? redact() : null };

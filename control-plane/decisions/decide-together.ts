@@ -26,28 +26,28 @@ import type { SettlementId } from './settlement.ts';
 import { sumOf, WindowBook } from './window-book.ts';
 
 export type CheckOutcome =
-  /** Committed, or answered without effect. */
+  /** Committed, or answered without effects. */
   | { readonly kind: 'run'; readonly run: CheckRun }
   | { readonly kind: 'failed'; readonly error: unknown }
-  /** It has left nothing: the next transaction decides it. */
+  /** Left no effects; the next transaction decides it. */
   | { readonly kind: 'again' }
-  /** It has left nothing, and waits for what others have begun. */
+  /** Left no effects, and waits for requests in flight. */
   | { readonly kind: 'wait' };
 
 const again: CheckOutcome = { kind: 'again' };
 
 /**
- * Decides requests of one account in one transaction, on what the database knows in it (contract §9). Each
- * is decided on what those before it leave; what depends on the fate of one that is not committed yet is
- * `again`. Outcomes are in the order of the calls.
+ * Decides requests of one account in one transaction, on its view of the database (contract §9). Each request
+ * sees what the ones before it took; a request that depends on an uncommitted neighbour is `again`. Outcomes
+ * are in the order of the calls.
  *
- * Rows are locked in the order of storage/locks.ts, those that many transactions share (counts, sums of
- * money, quota windows) at the end and once for all. SUSPENDs lock gates and approvals before chains, so a
- * transaction has the one or the other: SUSPENDs beside PERMITs are `again`.
+ * Rows are locked in the order of storage/locks.ts; hot rows (counts, spend, quota windows) come last, once
+ * for the whole batch. SUSPENDs lock gates and approvals before chains, so a transaction holds SUSPENDs or
+ * PERMITs: SUSPENDs beside PERMITs are `again`.
  *
- * Where the ledger grants the sum no more, everything is undone, and all are `again`: others were quicker.
- * Where the outcome of the commit is unknown, each fails, and is voided as soon as the database answers.
- * Throws where a statement failed: nothing has happened then.
+ * If the ledger no longer grants the sum, a concurrent transaction took the units: this one rolls back, and
+ * all are `again`. If the outcome of the commit is unknown, all fail, and are voided as soon as the database
+ * answers. Throws if a statement failed; that leaves no effects.
  */
 export async function decideTogether(
   deps: DecidingDeps,
@@ -71,7 +71,7 @@ export async function decideTogether(
   } catch (error) {
     if (error instanceof OthersWereQuicker) return calls.map(() => again);
     if (unknown === null) throw error;
-    // All statements succeeded: whether the commit did is unknown.
+    // All statements succeeded, but the outcome of the commit is unknown.
     for (const id of unknown as readonly SettlementId[]) deps.ownVoids.add(id);
     return calls.map(() => ({ kind: 'failed', error }));
   }
@@ -93,8 +93,8 @@ function outcomeOf(run: CheckRun | ApiError): CheckOutcome {
 }
 
 /**
- * What the requests are decided on. A gate that is not the caller's, or of the other mode, is
- * `gate_not_found` (contract §2).
+ * Reads the inputs of the decisions. Another account's gate, or one of the other mode, is `gate_not_found`
+ * (contract §2).
  */
 async function readInputs(
   tx: Transaction,
@@ -104,7 +104,7 @@ async function readInputs(
   const { accountId } = must(calls[0], 'a batch has a first').caller;
   const gateIds = distinct(calls.map(({ gateId }) => gateId));
   const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'refused' ? [] : [verdict.passport]));
-  // One that waits alone keeps no other from its answer.
+  // A request that waits alone delays no other.
   const lockWaitMsMax = calls.length === 1 ? 0 : limits.quotaWaitMsMax;
   const [, gates, standings] = await together([
     () => setUpSettling(tx, lockWaitMsMax),
@@ -120,7 +120,7 @@ async function readInputs(
   const factsOf = ({ verdict }: EnforcementCall): PassportFacts => {
     if (verdict.kind === 'refused') return verdict;
     const known = standings.get(verdict.passport.tokenHash);
-    // This service issued no such token: its key is in other hands.
+    // The token verifies but has no row (see readStandings): forged, or no longer revocable.
     if (known === undefined) return { kind: 'refused', reason: 'passport_unknown_key' };
     return { kind: 'verified', passport: verdict.passport, standing: known.standing };
   };
@@ -164,7 +164,7 @@ async function perform(tx: Transaction, deps: DecidingDeps, runs: readonly Check
   );
 }
 
-/** Decides, looks up what has to be known, and decides those again, until nothing has to be looked up. */
+/** Decides, performs the look-ups that are due, and repeats until none is. */
 async function decideAll(
   tx: Transaction,
   all: readonly CheckRun[],
@@ -251,7 +251,7 @@ async function dropUnusedReadings(tx: Transaction, runs: readonly CheckRun[]): P
   );
 }
 
-/** Locks quota windows until the commit: the last statement. */
+/** Locks quota windows until the commit; must be the last statement. */
 async function take(
   tx: Transaction,
   asks: readonly ReturnType<typeof sumOf>[],

@@ -8,15 +8,15 @@ import type { OwnVoids } from './own-voids.ts';
 
 export interface DecisionDeps extends AppendingDeps {
   /**
-   * Decisions of one account must not hold all connections while they wait for each other
+   * Keeps decisions of one account from holding all connections while they wait for each other
    * (admission/decision-turns.ts).
    */
   readonly turns: FairShare<AccountId>;
-  /** Where checks of this program wait for the next batch of their account. */
+  /** Queues the control plane's own checks for the next batch of their account. */
   readonly checks: CheckQueue<EnforcementCall, Enforcement | null>;
-  /** Where requests wait for what others have begun; with `decisionsLimits.retries`. */
+  /** Holds requests that wait for others in flight; bounded by `decisionsLimits.retries`. */
   readonly retryWaits: RetryWaits;
-  /** Decisions whose commit got no answer from the database. */
+  /** Decisions with an unknown commit outcome. */
   readonly ownVoids: OwnVoids;
 }
 

@@ -14,8 +14,7 @@ export interface DrawnWindow extends WindowLimit {
 }
 
 /**
- * The windows of the ledger that a request draws on, in the order of a QuotaView: the policy's, then the
- * passport's own.
+ * Ledger windows that a request draws on, in the order of a QuotaView: the policy's, then the passport's own.
  */
 export interface DrawnWindows {
   readonly spend: readonly DrawnWindow[];
@@ -37,10 +36,10 @@ export function drawnWindows(
   };
 }
 
-/** A request whose token did not verify draws on nothing. */
+/** A request with an unverified token draws on nothing. */
 export const noDraws: DrawnWindows = { spend: [], rate: [] };
 
-/** Those that have too little left for a charge, by this view of them. */
+/** Windows that have too little left for a charge, by this view. */
 export function shortWindows(
   drawn: DrawnWindows,
   view: QuotaView,
@@ -61,8 +60,7 @@ export function shortWindows(
 }
 
 /**
- * All that a decision takes, together or not at all. Windows that it takes nothing from are left out, and not
- * locked.
+ * Everything that a decision takes, all or nothing. Omits windows without a take, so they are not locked.
  */
 export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): AskGroup {
   const unitsOf =
@@ -80,7 +78,7 @@ export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests 
   ];
 }
 
-/** The same as what an approval holds: money only, in the windows of this moment. */
+/** What an approval holds: money only, in the current windows. */
 export const holdsFor = (drawn: DrawnWindows, charge: Charge, nowMs: UnixMillis): HeldUnits[] =>
   askFor(drawn, charge).map(({ counter, window, unitsMax }) => ({
     counter,

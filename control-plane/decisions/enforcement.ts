@@ -14,24 +14,24 @@ export interface EnforcementCall {
   /** Null: `/enforce` for a passport alone. */
   readonly gateId: GateId | null;
   readonly verdict: TokenVerdict;
-  /** As its caller wrote it: what is scanned for personal data. */
+  /** The request as the caller wrote it, to be scanned for personal data. */
   readonly asked: RequestObject;
   readonly request: RequestFacts;
   /**
-   * A gate test: attested as such, and counted nowhere. It takes and opens nothing, and claims no idempotency
-   * key.
+   * A gate test: attested as such and counted nowhere. It takes no units, opens no approval and claims no
+   * idempotency key.
    */
   readonly isTest: boolean;
 }
 
 export type Enforcement =
   | {
-      /** The decision, and all that it asked for, is committed. */
+      /** The decision and its effects are committed. */
       readonly kind: 'decided';
       readonly decision: Decision;
-      /** Null for a SUSPEND that is no gate test: it is attested when it is resolved. */
+      /** Null for a SUSPEND (except in a gate test), which is attested when resolved. */
       readonly attestationId: AttestationId | null;
-      /** Of a SUSPEND that is no gate test. */
+      /** Set for a SUSPEND, except in a gate test. */
       readonly approval: PendingApproval | null;
       readonly redacted: Redacted | null;
       /** Null where no passport verified. */

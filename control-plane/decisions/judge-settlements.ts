@@ -17,7 +17,7 @@ import {
 } from './settled-request.ts';
 import { findVoids } from './withdraw-settlements.ts';
 
-/** A settlement of a sidecar, and what it is about. */
+/** A settlement of a sidecar, with the gate and passport it names. */
 export interface Admitted<Settlement> {
   readonly settlement: Settlement;
   readonly parties: Parties;
@@ -26,8 +26,8 @@ export interface Admitted<Settlement> {
 type Judged<Kind> = { readonly kind: 'new'; readonly new: Kind } | SettlementAnswer;
 
 /**
- * PERMITs that this sidecar may have made, and an answer to each of the others. One whose record is stored
- * came before. In the order given.
+ * Returns the PERMITs that this sidecar may have made, and answers the others. A PERMIT with a stored record
+ * was settled before. In the order given.
  */
 export async function judgePermits(
   tx: Transaction,
@@ -69,7 +69,7 @@ export async function judgePermits(
 
 const idOf = ({ settlement }: Admitted<ArrivedPermit>) => settlement.shipped.record.id;
 
-/** SUSPENDs that this sidecar may have made, and an answer to each of the others. */
+/** Returns the SUSPENDs that this sidecar may have made, and answers the others. */
 export const judgeSuspends = (
   admitted: readonly Admitted<SuspendSettlement>[],
   known: KnownThings,
@@ -99,8 +99,8 @@ export const judgeSuspends = (
   });
 
 /**
- * As it would stand on record. The time of the decision is not known: before its call was sent, and not
- * longer ago than a call is wanted.
+ * The record as it would be stored. The exact time of the decision is unknown: before the call was sent, at
+ * most the lifetime of a call earlier.
  */
 const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told => ({
   told: {
@@ -114,12 +114,14 @@ const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told =
     constraintsEvaluated: suspend.constraints_evaluated,
   },
   tokenHash: suspend.token_hash,
-  // It is at a gate, which has a mode.
+  // A SUSPEND names a gate, and gates have a mode.
   callerMode: 'live',
   isApproved: false,
 });
 
-/** The money of an approval counts in each window of the passport's own limits, or they would be passed. */
+/**
+ * An approval must hold money in every window of the passport's own limits, or the limits could be exceeded.
+ */
 function findLackingHold(
   { held, amount_micro_usd: amount, passport_id: passportId }: SuspendSettlement,
   { passports }: KnownThings,

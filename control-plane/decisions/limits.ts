@@ -1,18 +1,18 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
 import { hourMs, minuteMs } from '../../shared/model/time.ts';
 
-/** Bounds of this room alone, each with its reason. */
+/** Bounds used only in this room, each with its reason. */
 export const decisionsLimits = {
   /** How long the first PERMIT under a `request.idempotency_key` is answered again (contract §5). */
   permitKeyKeptMs: 24 * hourMs,
   /**
-   * Removed so long after their end: a replica whose clock is ahead takes nothing from one whose clock is
-   * behind.
+   * Expired rows are kept this long, so that a replica with a fast clock does not remove rows that a slower
+   * one still needs.
    */
   permitClaimTrimAfterMs: hourMs,
   /**
-   * Requests that wait for what others have begun. Each try is a transaction of some 3 ms: a tenth of what a
-   * replica does. More are answered 503 at once.
+   * Requests that wait for others in flight. Each retry is a transaction of about 3 ms, so they use a tenth
+   * of a replica. Requests beyond this get 503 at once.
    */
   retries: {
     waitingMax: 256,
@@ -22,30 +22,34 @@ export const decisionsLimits = {
     pauseLastMs: 120,
   },
   /**
-   * How long the close of a refused settlement waits for another delivery of its call: its sidecar waits for
-   * the answer.
+   * How long closing a refused settlement waits for another delivery of its call. Short, because the sidecar
+   * waits for the answer.
    */
   closeWaitMsMax: 50,
   /**
-   * A PERMIT that is settled was decided this recently: one that was on its way for longer may have been
-   * voided and forgotten.
+   * Maximum age of a PERMIT when it is settled. The void of an older one may have been forgotten already.
    */
   settlementAgeMsMax: minuteMs,
   /**
-   * Transactions that try a check, after a lost race or behind what it depends on. After the last one it
-   * waits as for everything that others have begun, and at its deadline gets 503 `overloaded`. Two are the
-   * rule: the second knows what is left.
+   * Transactions that try a check, after lost races or behind the request it depends on. After the last one
+   * the check waits like any request behind others in flight, and at its deadline gets 503 `overloaded`. Two
+   * usually suffice: the second sees what is left.
    */
   enforcementTriesMax: 5,
-  /** Voids of this program in one transaction: the ledger takes back what they held in one statement. */
+  /**
+   * The control plane's own voids in one transaction: the ledger takes their units back in one statement.
+   */
   ownVoidsAtOnceMax: 50,
   checks: {
-    /** As in the largest call of a sidecar. */
+    /** Equal to the largest call of a sidecar. */
     batchMax: limits.settlementsPerCallMax,
-    /** Of one control plane, and of one account: half a second of what it decides. */
+    /** Per control plane and per account: about half a second of its decisions. */
     waitingMax: 4_096,
     waitingPerAccountMax: 1_024,
-    /** A batch takes some 20 ms. One that takes so long waits for a lock, and the next begins beside it. */
+    /**
+     * A batch takes about 20 ms. After this long it must be waiting for a lock, and the next one starts
+     * beside it.
+     */
     hangsAfterMs: 100,
   },
 } as const;

@@ -15,12 +15,12 @@ import { answerEarlier, type LookUp } from './settled-request.ts';
 import type { ClaimedPermit } from './settlement.ts';
 
 /**
- * What is known of presented approvals, of keys, and of pending approvals of the same requests. Takes
- * nothing. Answers are in the order of the look-ups.
+ * Looks up presented approvals, keys, and pending approvals of the same requests. Takes nothing. Answers are
+ * in the order of the look-ups.
  *
- * Units that other holders have not used yet are read before the keys: a copy of the request posts its units
- * after its key is taken, so a reader that sees neither has missed nothing. They are read again after the
- * keys: the void of a copy frees both at once, and between the two readings its key would be gone and its
+ * Unused units of other holders are read before the keys: a copy of the request claims its key before it
+ * posts its units, so a reader that sees neither has missed nothing. They are read again after the keys: the
+ * void of a copy frees key and units together, and a reader between the two would find the key gone but the
  * units still taken.
  */
 export async function lookUpAll(
@@ -51,9 +51,8 @@ export async function lookUpAll(
 }
 
 /**
- * An approval that refuses the request comes before the key, because `decide` looks at it before any limit,
- * and only what the first PERMIT itself leaves behind lets the first one be answered again
- * (shared/decision/may-be-replay.ts).
+ * An approval that refuses the request outranks the key: `decide` checks it before any limit, and only
+ * effects of the first PERMIT itself allow a replay of it (shared/decision/may-be-replay.ts).
  */
 async function lookUpOne(
   tx: Transaction,
@@ -72,7 +71,9 @@ async function lookUpOne(
   return { kind: 'suspended', approval_id: approvalId, expires_at_ms: expiresAtMs, is_new: false };
 }
 
-/** The approvals that `findWaiting` will find for these: held at once, see `holdSettlements`. */
+/**
+ * The approvals that `findWaiting` will find for these look-ups, to be held together (`holdSettlements`).
+ */
 export async function holdWaiting(
   tx: Transaction,
   bindings: readonly (ApprovalBinding | null)[],
@@ -81,7 +82,7 @@ export async function holdWaiting(
   await holdSettlements(tx, await findPendingIds(tx, bound));
 }
 
-/** The approval under which the same request waits, for this reader. */
+/** The pending approval of the same request, read by this reader. */
 export async function findWaiting(
   tx: Transaction,
   { binding, reader }: { readonly binding: ApprovalBinding; readonly reader: Omit<Reading, 'reads'> },
@@ -96,7 +97,7 @@ export async function findWaiting(
 
 type Presented = Extract<SettlementAnswer, { kind: 'approval' }>;
 
-/** `used` is not among them: it may be the first PERMIT of the key that used it. */
+/** `used` is not included: the first PERMIT of the key may have used it. */
 const refusing: ReadonlySet<PresentedApproval> = new Set<Presented['standing']>([
   'mismatch',
   'denied',

@@ -5,9 +5,8 @@ import type { NewRecord } from '../attestations/append-records.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
 
 /**
- * The record goes into the chain of the verified passport; without one into the gate's, and without a gate
- * into that of the requesting account, so that no account can write into the chain of a passport that it does
- * not hold (contract §9).
+ * The record goes into the chain of the verified passport, else of the gate, else of the requesting account,
+ * so that no account can write into the chain of a passport it does not hold (contract §9).
  */
 export function newRecord(
   { caller, isTest }: EnforcementCall,

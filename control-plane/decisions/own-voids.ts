@@ -7,19 +7,19 @@ import { decisionsLimits } from './limits.ts';
 import type { SettlementId } from './settlement.ts';
 import { voidSettlements } from './void-settlements.ts';
 
-/** Settlements of this control plane whose commit was not confirmed by the database. */
+/** Voids the control plane's own settlements after an unconfirmed commit. */
 export interface OwnVoids {
-  /** Voids it as soon as the database answers again. Its client got an error. */
+  /** Voids the settlement as soon as the database answers again. The client got an error. */
   add(id: SettlementId): void;
-  /** Tries once more what is left, and ends. Resolves when nothing is in flight. */
+  /** Retries the rest once, then stops. Resolves when nothing is in flight. */
   stop(): Promise<void>;
 }
 
 type VoidDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
 
 /**
- * Each is tried every `limits.voidRetryMs` until it is voided. In each outage they are at most the checks of
- * all batches in flight.
+ * Retries each void every `limits.voidRetryMs` until it succeeds. One outage adds at most the checks of all
+ * batches in flight.
  */
 export function ownVoids(deps: VoidDeps): OwnVoids {
   const waiting = new Set<SettlementId>();

@@ -18,7 +18,7 @@ interface PassportRow {
   readonly accountStatus: AccountStatus;
 }
 
-/** With the identity of the passport, for callers that have not seen its token. */
+/** Adds the identity of the passport, for callers that have not seen its token. */
 export interface KnownPassport {
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
   readonly standing: PassportStanding;
@@ -30,10 +30,9 @@ interface SeenToken {
 }
 
 /**
- * What the database knows of verified passports at this moment, by the hash of their token, so that its age
- * is 0. A missing token proves nothing. Either it was never issued here: it was forged with a stolen key, or
- * its row was lost with a restored backup, and then it cannot be revoked. Or its key was declared
- * compromised, which the verifier of the token may not know yet.
+ * Reads the current state of verified passports by token hash, so the state has age 0. Reasons for a missing
+ * row: the token was forged with a stolen key; a restored backup lost the row, and the passport cannot be
+ * revoked any more; or its key was declared compromised, which the verifier of the token may not know yet.
  */
 export async function findStandings(
   tx: Transaction,
@@ -65,8 +64,8 @@ const knownPassport = ({
 }: PassportRow): KnownPassport => ({
   passport: { passportId, agentId, accountId, mode },
   standing: {
-    // Marked expired, to free its agent_id: for good, also where this clock is behind and its claims still
-    // say otherwise.
+    // Marked expired to free its agent_id. Final, even if this clock is behind and the claims still look
+    // valid.
     status: status === 'expired' ? 'revoked' : status,
     isIssuerSuspended: issuerStatus === 'suspended',
     isAccountSuspended: accountStatus === 'suspended',

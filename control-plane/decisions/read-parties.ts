@@ -6,7 +6,7 @@ import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { findStandings, type KnownPassport } from './passport-standing-store.ts';
 
-/** The gate that a settlement is about, as it is now. */
+/** The gate that a settlement names, in its current state. */
 export interface SettledGate {
   readonly gateId: GateId;
   readonly accountId: AccountId;
@@ -15,24 +15,24 @@ export interface SettledGate {
   readonly isDeleted: boolean;
 }
 
-/** What a settlement is about. */
+/** The gate and passport of a settlement. */
 export interface Parties {
   readonly kind: 'parties';
   readonly passport: KnownPassport['passport'];
-  /** Null: it names none. */
+  /** Null: the settlement names none. */
   readonly gate: SettledGate | null;
 }
 
 type Refused = Extract<SettlementAnswer, { kind: 'refused' | 'blocked' }>;
 
 /**
- * For each settlement, what it is about: a gate of the sidecar's account, also a deleted one, as at ingest,
- * and a passport whose token the sidecar has seen. `refused` otherwise.
+ * Resolves each settlement's gate and passport. The gate must belong to the sidecar's account (deleted gates
+ * count, as at ingest), and the sidecar must have seen the passport's token. `refused` otherwise.
  *
- * The sidecar has checked the passport already, on a state that may be as old as the gate allows. Here the
- * truth is at hand, and passport checks come first (contract §5): neither a PERMIT nor an approval nor the
- * first PERMIT once more is given out for a passport that was revoked or suspended before this transaction.
- * Times are left to the sidecar, because a decision holds for the moment in which it was made.
+ * The sidecar checked the passport on a state as old as the gate allows. The database has the current one,
+ * and passport checks come first (contract §5): a passport revoked or suspended before this transaction gets
+ * no PERMIT, no approval and no replay. Times are left to the sidecar, because a decision holds for the
+ * moment it was made.
  */
 export async function readParties(
   tx: Transaction,
@@ -59,7 +59,7 @@ export async function readParties(
 
 export const refused = (message: string): Refused => ({ kind: 'refused', message });
 
-/** Something changed on the way: decided anew, the request may be settled. */
+/** Lost a race; the request may succeed when decided again. */
 export const passed = (message: string): Refused => ({ kind: 'refused', message, is_passing: true });
 
 function blockOf({ standing }: KnownPassport): Refused | null {

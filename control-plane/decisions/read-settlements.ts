@@ -4,7 +4,7 @@ import type { Transaction } from '../base/database.ts';
 import { decisionsLimits } from './limits.ts';
 import type { SettlementId, SettlementSource } from './settlement.ts';
 
-/** A settlement that another request may be answered with. */
+/** A settlement that may answer another request. */
 export interface Reading {
   readonly reads: SettlementId;
   readonly readerId: AttestationId;
@@ -12,10 +12,10 @@ export interface Reading {
 }
 
 /**
- * From here on these settlements are voided only after their readers; any number may read at once. Returns
- * the readers that may not read: the settlement was voided before, or the reading was. A settlement that has
- * no row cannot be voided. One with `readersMax` readers is never voided any more, because a row for each
- * further reader would have no end.
+ * Registers readers: from here on a settlement is voided only after all of its readers. Readers do not
+ * exclude each other. Returns the readers that came too late, because the settlement or the reading was
+ * voided before. A settlement without a row cannot be voided. After `readersMax` readers a settlement is
+ * permanent and further readers need no row, so rows are bounded.
  */
 export async function readSettlements(
   tx: Transaction,
@@ -50,7 +50,7 @@ export async function readSettlements(
     RETURNING settlement_id AS "readerId"`;
   const reading = new Set(rows.map(({ readerId }) => readerId));
   for (const { readerId } of open) if (!reading.has(readerId)) gone.add(readerId);
-  // Not where others read it at this moment: two that share a row must not both wait to change it.
+  // Skipped while others read the row: two transactions that share its lock must not both wait to change it.
   await tx`
     UPDATE settlements SET is_answered = true WHERE settlement_id = ANY (ARRAY(
       SELECT settlement_id FROM settlements s WHERE settlement_id = ANY(${open.map(({ reads }) => reads)}::text[])
@@ -60,8 +60,8 @@ export async function readSettlements(
 }
 
 /**
- * Settlements that this transaction will read, all at once and in the order in which claims are locked: read
- * one by one, or behind leases, they would wait in a circle with a void of them.
+ * Locks all settlements that this transaction will read, in the order of claims. Locking them one by one, or
+ * after leases, could deadlock with a void of them.
  */
 export async function holdSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
@@ -72,7 +72,7 @@ export async function holdSettlements(tx: Transaction, ids: readonly SettlementI
 
 const readersMax = 16;
 
-/** Readings of this transaction that no request is answered with after all. */
+/** Removes readings of this transaction that no answer rests on. */
 export async function dropReadings(tx: Transaction, readerIds: readonly AttestationId[]): Promise<void> {
   if (readerIds.length === 0) return;
   await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...readerIds]}::text[]) AND reads IS NOT NULL`;

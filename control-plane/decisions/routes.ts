@@ -25,8 +25,8 @@ const test = { scope: testGateUseCase.scope } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /**
- * Decisions (contract §5), from the same core as the sidecar's. Bodies are read by the functions that the
- * sidecar reads them with, instead of by validation: both programs take and refuse the same.
+ * Decisions (contract §5), from the same core as the sidecar's. The sidecar's functions parse the bodies, not
+ * schema validation, so both programs accept and refuse the same.
  */
 export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
   const verify = tokenVerifier(deps);
@@ -36,7 +36,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       headers['content-type'] = 'application/json';
     });
     const readCheck = (caller: Caller, gate: string, body: unknown): EnforcementCall => {
-      // An invalid body is reported before a gate that does not exist, as at the sidecar.
+      // Like the sidecar, report an invalid body before an unknown gate.
       const { passport, request: asked } = parseCheckBody(body);
       refuseOtherGate(asked, gate);
       const facts = parseRequestFacts(asked);

@@ -38,17 +38,16 @@ type SettleDeps = Pick<
 >;
 
 /**
- * Settles requests of a sidecar that have to be true for all before they are answered (contract §5 and §8),
- * those of a call in as few transactions as the order of locks permits (`partsOf`). The sender must be the
- * newest connection of its sidecar id, read without a lock as at ingest.
+ * Settles requests of a sidecar that must be committed before they are answered (contract §5 and §8), in as
+ * few transactions per call as the lock order permits (`partsOf`). The sender must be the newest connection
+ * of its sidecar id, read without a lock as at ingest.
  *
- * One that its sidecar wants no more is not begun: `late`. `arrivedAtMs`: when the call came, on the
- * monotonic clock. Where the outcome of the commit is unknown this throws, and the sidecar sends the call
- * again, or voids it.
+ * A settlement past its deadline is not started: `late`. `arrivedAtMs`: arrival of the call, on the monotonic
+ * clock. Throws if the outcome of the commit is unknown; the sidecar repeats the call or voids it.
  *
- * A transaction that fails for a reason of one settlement is done again one by one, so that it harms none of
- * the others. Where some are settled and the rest cannot be, this throws `service_unavailable`: a sidecar
- * takes `overloaded`, or that it is superseded, for a word that no look-up of its call has read anything.
+ * If a transaction fails because of one settlement, its settlements are retried one by one, so that the
+ * others succeed. If some are settled and the rest cannot be, throws `service_unavailable`: a sidecar would
+ * take `overloaded` or `superseded` to mean that no look-up of the call read anything.
  */
 export async function settleBatch(
   deps: SettleDeps,
@@ -59,7 +58,7 @@ export async function settleBatch(
   return deps.turns(accountId, () => settleByParts(deps, accountId, call, arrivedAtMs));
 }
 
-/** The parts are settled in turn, each in a transaction of its own. */
+/** Settles the parts in turn, each in its own transaction. */
 async function settleByParts(
   deps: SettleDeps,
   accountId: AccountId,
@@ -94,9 +93,9 @@ async function settleByParts(
 }
 
 /**
- * Beside permits, suspends have a transaction of their own: they lock gates, a holder and approvals, which
- * come before the chains of permits (storage/locks.ts). It is the second one, so that a suspend whose key
- * goes to a permit of the same call finds it.
+ * Suspends do not share a transaction with permits: they lock gates, a holder and approvals, which come
+ * before the chains of permits (storage/locks.ts). They come second, so that a suspend finds a permit of the
+ * same call with its key.
  */
 function partsOf(settlements: readonly ArrivedSettlement[]): (readonly ArrivedSettlement[])[] {
   if (settlements.every(({ kind }) => kind !== 'permit')) return [settlements];
@@ -105,7 +104,10 @@ function partsOf(settlements: readonly ArrivedSettlement[]): (readonly ArrivedSe
   return suspends.length === 0 ? [others] : [others, suspends];
 }
 
-/** The database is away or overloaded, or this replica appends no more: one by one fares no better. */
+/**
+ * The database is unreachable or overloaded, or this replica stopped appending: retrying one by one would not
+ * help.
+ */
 export const isOfAll = (error: unknown): boolean =>
   error instanceof ApiError || databaseFailure(error) !== null;
 
@@ -128,8 +130,7 @@ async function settleTogether(
       kind === 'suspend' ? [{ gateId, passportId }] : [],
     );
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
-    // Sent together. What records and suspends are judged by does not change with the others that are
-    // refused.
+    // Sent together: the checks of records and suspends do not depend on which others are refused.
     const [, status, parties, known] = await together([
       () => setUpSettling(tx),
       () => readConnectionStatus(tx, connection),
@@ -152,11 +153,11 @@ async function settleTogether(
 }
 
 /**
- * To be sent first. A wait for another transaction's lock must not outlive the requests that wait here. And
- * each statement is planned once for a connection: PostgreSQL would plan those with a list of ids for each
- * call anew, because one id looks cheaper to it than the ten that it expects, and that took a third of its
- * time. Such a plan stays until statistics are taken anew, however much its tables have grown meanwhile, so
- * it must be good for tables of any size: rows are found by their keys, one by one (storage/connect.ts).
+ * Must be sent first. Bounds lock waits, which must not outlive the waiting requests. Forces generic plans:
+ * PostgreSQL would plan each statement with a list of ids per call, because one id looks cheaper than the ten
+ * it assumes, and planning took a third of its time. A generic plan survives until the next ANALYZE, however
+ * much the tables grow, so it must suit tables of any size: rows are found one by one by key
+ * (storage/connect.ts).
  */
 export const setUpSettling = (tx: Transaction, lockWaitMsMax: number = limits.quotaWaitMsMax) => tx`
   SELECT set_config('lock_timeout', ${String(lockWaitMsMax)}, true),
@@ -166,7 +167,7 @@ export const setUpSettling = (tx: Transaction, lockWaitMsMax: number = limits.qu
 
 type Readable = Exclude<ArrivedSettlement, Malformed>;
 
-/** Of one that was not begun. */
+/** For a settlement that was not started. */
 const unreadAnswer = (settlement: ArrivedSettlement): SettlementAnswer =>
   settlement.kind === 'malformed' ? { kind: 'refused', message: settlement.message } : { kind: 'late' };
 
@@ -178,7 +179,7 @@ interface WantedSettlements {
   readonly known: KnownThings;
 }
 
-/** Look-ups first, which take nothing. */
+/** Look-ups come first; they take nothing. */
 async function settleWanted(
   tx: Transaction,
   deps: SettleDeps,
@@ -197,7 +198,7 @@ async function settleWanted(
     else if (settlement.kind === 'suspend') suspends.push({ settlement, parties: about });
     else unreachable(settlement);
   });
-  /** Notes the answers to those that are not new; then what is done with the new ones, with their answers. */
+  /** Notes the answers of known settlements, then processes the new ones and notes theirs. */
   const settle = async <New>(
     admitted: readonly Admitted<ArrivedSettlement>[],
     judged: readonly (SettlementAnswer | { readonly kind: 'new'; readonly new: New })[],

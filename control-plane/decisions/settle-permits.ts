@@ -28,15 +28,15 @@ type Settling = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
 type Answers = Map<NewPermit, SettlementAnswer>;
 
 /**
- * Makes PERMITs true, each for itself: its key is claimed, its approval used and its record in its chain, all
- * with the commit or none of it. Of two at once with one key, or with one approval, one is committed; the
- * other waits for it, and is answered with what it finds then.
+ * Settles PERMITs independently of each other. For each, claiming the key, using the approval and appending
+ * the record are committed together. If two PERMITs share a key or an approval, one is committed; the other
+ * waits for it and is answered by the result.
  *
- * The settlement is the memory: a permit that comes again is answered as the first time, whatever has
- * happened since. Answers are in the order of the permits. Records that need not or must not become true are
- * dropped from one step to the next, and what is left is appended at once.
+ * The settlement makes this idempotent: a repeated permit gets its first answer, whatever has happened since.
+ * Answers are in the order of the permits. Each step drops the records that it refuses or does not need; the
+ * rest is appended together.
  *
- * `beside`: records that settle nothing, appended with those of the permits.
+ * `beside`: records without a settlement, appended with those of the permits.
  */
 export async function settlePermits(
   tx: Transaction,
@@ -71,8 +71,8 @@ interface Settled {
 }
 
 /**
- * Those that were inserted have no answer yet. Mostly all keys are free: the locks that follow keys travel
- * with them, and a savepoint gives those up where a key is not free, so that the order of locks stays.
+ * Inserted permits have no answer yet. Usually all keys are free, so the locks that follow are sent along; if
+ * a key is taken, a savepoint releases them, which preserves the lock order.
  */
 async function insertOrFindEarlier(
   tx: Transaction,
@@ -108,21 +108,21 @@ async function insertOrFindEarlier(
   return { inserted, held: await holdTakes(tx, deps, inserted, settled) };
 }
 
-/** What PERMITs take from, as it is until the transaction ends. */
+/** Leases that PERMITs take from, locked until the transaction ends. */
 interface HeldTakes {
-  /** By place of `takes`. */
+  /** By index in `takes`. */
   readonly taking: readonly NewPermit[];
   readonly takes: readonly Take[];
   readonly leases: HeldLeases;
-  /** Null: approvals come before them. */
+  /** Null: approvals have to be locked first. */
   readonly chains: LockedChains | null;
 }
 
 /**
- * A PERMIT takes what its leases have left, and becomes true now: one that a dead process left in flight may
- * name leases that were returned (quota/return-leases.ts), and a sidecar may make false statements about its
- * leases. On the same journey old settlements make room for the new ones, and where no approval has to be
- * used first, chains are locked: also one whose PERMITs are all refused, which may begin it without a record.
+ * Checks that the leases still cover each PERMIT: a call left in flight by a dead process may name returned
+ * leases (quota/return-leases.ts), and a sidecar may lie about its leases. In the same round trip old
+ * settlements are trimmed and, if no approval has to be used first, chains are locked. That may create a
+ * chain without a record, if all of its PERMITs are refused.
  */
 async function holdTakes(
   tx: Transaction,
@@ -159,7 +159,7 @@ function answerTo(verdict: SettlementVerdict, permit: NewPermit): SettlementAnsw
   }
 }
 
-/** In the order of the approvals, so that no two transactions wait for each other in a circle. */
+/** In the order of the approvals, to prevent deadlocks. */
 async function consume(
   tx: Transaction,
   inserted: readonly NewPermit[],
@@ -178,7 +178,7 @@ async function consume(
   for (const { each, approvalId } of consuming) {
     const { binding } = each;
     const { record } = each.record;
-    // The hash binds the request, which is not here: what a person said yes to is an amount.
+    // The request is not available here, only its hash; what the person approved is the amount.
     const isItsAmount = amounts.get(approvalId) === record.amountMicroUsd;
     const used =
       binding === null || !isItsAmount
@@ -191,7 +191,7 @@ async function consume(
 
 const mismatch = { state: 'mismatch', expiresAtMs: null } as const;
 
-/** A copy in the same call that was answered with a PERMIT that came to nothing has to come again. */
+/** A copy in the same call, answered with a PERMIT that then failed, has to be retried. */
 function withdrawCopies(dropped: readonly SettlementId[], answers: Answers): void {
   const ids = new Set<SettlementId>(dropped);
   for (const [each, answer] of answers) {

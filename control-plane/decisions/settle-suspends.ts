@@ -17,17 +17,16 @@ import { findVoids } from './withdraw-settlements.ts';
 type Answers = Map<NewSuspend, SettlementAnswer>;
 
 /**
- * Opens an approval for each with the money that its sidecar took for it, or finds the one that waits for the
- * same request already: the money of this settlement then stays the sidecar's. A repeat of the settlement
- * that opened it is answered as the first time, whatever has happened to the approval since: its money is the
- * approval's, and must never be used besides. One that has found another approval opens none where its call
- * comes again, also when that approval is over: its money has been the sidecar's since, and may be used.
+ * Opens an approval for each SUSPEND with the money its sidecar took, or finds the pending one of the same
+ * request; then the sidecar keeps the money. A repeat of the settlement that opened the approval gets its
+ * first answer, whatever has happened to the approval since: the money belongs to the approval and must not
+ * be used twice. A repeat of a settlement that found another approval never opens one, even after that
+ * approval ended: the sidecar kept the money and may have used it.
  *
- * Of a SUSPEND of this program the caller takes the money from the ledger, where the approval is new.
+ * For the control plane's own SUSPEND, the caller takes the money of a new approval from the ledger.
  *
- * A request whose key belongs to a PERMIT is no new one and needs no approval: the first answer is given
- * again, but for a repeat of a settlement that has opened one before. Answers are in the order of the
- * suspends.
+ * A request whose key belongs to a PERMIT needs no approval and gets that answer again, unless this is a
+ * repeat of a settlement that opened an approval. Answers are in the order of the suspends.
  */
 export async function settleSuspends(
   tx: Transaction,
@@ -46,7 +45,7 @@ export async function settleSuspends(
     return answer.kind === 'suspended' && !answer.is_new;
   });
   const unopened = opening.filter((each) => answerTo(each).kind !== 'suspended');
-  // Calls of sidecars may come again. This program never repeats an id.
+  // Sidecars repeat calls. The control plane never repeats an id.
   const [ofSidecars, own] = [found.filter(isOfSidecar), found.filter((each) => !isOfSidecar(each))];
   await closeSettlements(tx, ofSidecars.map(idOf));
   await dropSettlements(tx, [...unopened, ...own].map(idOf));
@@ -56,7 +55,7 @@ export async function settleSuspends(
 const idOf = ({ approvalId }: NewSuspend) => approvalId;
 const isOfSidecar = ({ from }: NewSuspend): boolean => from !== null;
 
-/** Those that have an answer already: of the first PERMIT of their key, or of their own approval. */
+/** Suspends with a known answer: the first PERMIT of their key, or their own approval. */
 async function insertOrFindEarlier(
   tx: Transaction,
   suspends: readonly NewSuspend[],
@@ -81,7 +80,7 @@ async function insertOrFindEarlier(
       key: null,
       answer: each,
       took: [],
-      // An approval frees what it holds itself.
+      // An approval frees its own units.
       held: [],
     })),
     nowMs,
@@ -97,9 +96,9 @@ async function insertOrFindEarlier(
 }
 
 /**
- * One that has opened its approval before its key went to a PERMIT. Null: it has not. Its sidecar may have
- * had its answer long ago: a reading that this delivery leaves behind would keep true for good what it told
- * no client.
+ * The approval that this suspend opened before its key went to a PERMIT, or null. The sidecar may have
+ * received the answer long ago, so a reading left by this delivery could never be voided and would keep alive
+ * a PERMIT that no client got.
  */
 async function answerAsBefore(
   tx: Transaction,
@@ -111,15 +110,15 @@ async function answerAsBefore(
   return suspended({ ...own, isNew: true });
 }
 
-/** One that had found another approval, which may be over by now. */
+/** A suspend that had found another approval, which may have ended since. */
 async function findAgain(tx: Transaction, suspend: NewSuspend, nowMs: UnixMillis): Promise<SettlementAnswer> {
   const waiting = await findWaiting(tx, { binding: suspend.binding, reader: suspend }, nowMs);
   return waiting === null ? { kind: 'voided' } : suspended({ ...waiting, isNew: false });
 }
 
 /**
- * The same order in every call: to open an approval is to wait while another transaction opens one for the
- * same request. Those with the money of a holder come first, because the holder is locked before approvals.
+ * Fixed order, because opening an approval waits for a transaction that opens one for the same request.
+ * Suspends with a holder's money come first: holders are locked before approvals.
  */
 function inOrderOfLocks(one: NewSuspend, other: NewSuspend): number {
   const [first, second] = [placeOf(one), placeOf(other)];
@@ -139,7 +138,7 @@ async function open(
   const { gateId, gateVersion: policyVersion } = binding;
   if (!(await holdPolicy(tx, { gateId, policyVersion })))
     return passed('the gate has changed since this was decided');
-  // An approval holds money that really was the sidecar's: what was never leased to it, it cannot hand over.
+  // A sidecar can only hand over money that was leased to it.
   if (from !== null && !(await lockHeld(tx, from, from.held)))
     return refused('held is not leased to this holder');
   const gate = { ...suspend.gate, policyVersion };

@@ -18,32 +18,35 @@ import type { ShortWindow } from '../quota/unused-units.ts';
 import type { SettledGate } from './read-parties.ts';
 import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement.ts';
 
-/** A look-up, of a sidecar or of this program. */
+/** A look-up, by a sidecar or the control plane. */
 export interface LookUp extends ClaimQuestion {
   readonly approvalId: ApprovalId | null;
-  /** Null: no approval can count for the request. */
+  /** Null: no approval can apply to the request. */
   readonly binding: ApprovalBinding | null;
   readonly short: readonly ShortWindow[];
 }
 
-/** A PERMIT to make true, of a sidecar or of this program. Its settlement has the id of its record. */
+/** A PERMIT to settle, made by a sidecar or the control plane. The settlement has the id of the record. */
 export interface NewPermit extends ClaimQuestion {
   readonly record: NewRecord;
   /** The approval to use. */
   readonly approvalId: ApprovalId | null;
   readonly binding: ApprovalBinding | null;
-  /** Whose leases it took from; null: this program's own, which keeps none. */
+  /** The sidecar whose leases it took from; null: the control plane, which keeps none. */
   readonly holder: string | null;
-  /** Units that this program takes from the ledger for it. */
+  /** Units that the control plane takes from the ledger for it. */
   readonly held: readonly HeldUnits[];
 }
 
-/** A SUSPEND that opens an approval, of a sidecar or of this program. Its settlement has that id. */
+/**
+ * A SUSPEND that opens an approval, made by a sidecar or the control plane. The settlement has the approval's
+ * id.
+ */
 export interface NewSuspend extends ClaimQuestion, Omit<NewApproval, 'gate' | 'nowMs'> {
   readonly gate: Pick<Gate, 'gateId' | 'accountId' | 'mode'>;
-  /** `gateVersion`: of the policy that it was decided on. */
+  /** `gateVersion`: version of the policy it was decided on. */
   readonly binding: ApprovalBinding;
-  /** The sidecar that hands its money over; null: the caller takes it from the ledger. */
+  /** The sidecar that hands over its money; null: the caller takes it from the ledger. */
   readonly from: (HolderName & { readonly held: readonly LeaseReturn[] }) | null;
 }
 
@@ -57,10 +60,10 @@ const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null 
         idempotencyKey: settled.idempotency_key,
       };
 
-/** The sidecar that settles, and as whom. */
+/** The sidecar that settles, and its account. */
 export type SettlementSender = RecordSender & HolderName;
 
-/** `decidedAtMs`: of a permit, by the clock of its sidecar. Default: now. */
+/** `decidedAtMs`: time of the permit by the clock of its sidecar. Default: now. */
 export const questionOf = (
   settled: SettledRequest,
   { accountId, sidecarId, nowMs }: SettlementSender,
@@ -73,7 +76,7 @@ export const questionOf = (
   askedAtMs: decidedAtMs < nowMs ? decidedAtMs : nowMs,
 });
 
-/** What an approval of the request is bound to (contract §8). */
+/** The binding of an approval of the request (contract §8). */
 export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }): ApprovalBinding => ({
   passportId: settled.passport_id,
   gateId: settled.gate_id,
@@ -82,15 +85,15 @@ export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }
 });
 
 /**
- * The same where an approval can count: null without a gate, and where the gate's policy was changed or the
- * gate deleted since the sidecar looked at it, so that no approval is of that policy any more.
+ * As above, or null if no approval can apply: there is no gate, or its policy changed or it was deleted since
+ * the sidecar decided.
  */
 export const bindingNow = (settled: SettledRequest, gate: SettledGate | null): ApprovalBinding | null =>
   gate === null || gate.policyVersion !== settled.gate_version || gate.isDeleted
     ? null
     : bindingTo({ ...settled, gate_id: gate.gateId });
 
-/** The answer to a settlement whose key belongs to an earlier PERMIT (contract §5). */
+/** The answer to a settlement with the key of an earlier PERMIT (contract §5). */
 export const answerEarlier = (
   earlier: ClaimedPermit,
   { requestHash }: Pick<ClaimQuestion, 'requestHash'>,

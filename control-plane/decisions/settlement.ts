@@ -10,12 +10,12 @@ import type {
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 
-/** An idempotency key with what it is scoped to (contract §5). */
+/** An idempotency key with its scope (contract §5). */
 export interface PermitKey {
   readonly passportId: PassportId;
   /**
-   * The gate, or without one the account that asks: a passport goes to many, and what it may do at one of
-   * them must neither be paid for at another nor kept from it.
+   * The gate, or without one the requesting account. A passport visits many gates: an answer of one must not
+   * be replayed at another, nor block a request there.
    */
   readonly scopeId: GateId | AccountId;
   readonly idempotencyKey: string;
@@ -24,37 +24,35 @@ export interface PermitKey {
 export type SettlementId = AttestationId | ApprovalId;
 export type SettlementSource = SidecarId | 'control-plane';
 
-/** A settlement that this transaction makes true. */
+/** A settlement that takes effect with this transaction. */
 export interface NewSettlement {
   readonly id: SettlementId;
-  /** Null: the request has none. */
+  /** Null: the request has no key. */
   readonly key: PermitKey | null;
   readonly requestHash: string;
-  /** How a PERMIT is answered, now and to each copy of its request. */
+  /** Answer of a PERMIT, now and for each copy of the request. */
   readonly answer: Pick<FirstPermit, 'constraintsEvaluated' | 'pii'>;
   readonly source: SettlementSource;
-  /** As in `ClaimQuestion`, for the case that its key is claimed. */
+  /** As in `ClaimQuestion`, in case the key is claimed. */
   readonly readerId: AttestationId;
   readonly askedAtMs: UnixMillis;
-  /** What its void frees: leases of the sidecar, or units that the control plane took from the ledger. */
+  /** What a void frees: leases of the sidecar, or units that the control plane took from the ledger. */
   readonly took: readonly number[];
   readonly held: readonly HeldUnits[];
 }
 
-/** What a request asks of the settlements of others. */
+/** A request's question about settlements of others. */
 export interface ClaimQuestion extends Pick<NewSettlement, 'key' | 'requestHash' | 'source'> {
-  /**
-   * Under which it reads what it finds: an id that it has used for nothing else, and that voids the reading.
-   */
+  /** Id of the reading, used for nothing else; voiding it voids the reading. */
   readonly readerId: AttestationId;
   /**
-   * When it was decided that the key is asked for: a key that ends later is not free for it. What was on its
-   * way before the end, and comes after it, would otherwise be permitted beside its first answer.
+   * Time of the decision that asks for the key. A key that expires after it is not free for this request;
+   * otherwise a copy sent before the expiry and delivered after it would get a second PERMIT.
    */
   readonly askedAtMs: UnixMillis;
 }
 
-/** The PERMIT to which a key belongs. */
+/** The PERMIT that owns a key. */
 export interface ClaimedPermit extends FirstPermit {
   readonly requestHash: string;
 }

@@ -8,8 +8,8 @@ import type { DecisionDeps } from './deps.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
 /**
- * `POST /gates/:id/test`: what the gate would answer now, with its counters and its approvals as they are. It
- * takes and opens nothing, and an idempotency key in it is ignored: the answer is always about this moment.
+ * `POST /gates/:id/test`: what the gate would answer now, with its current counters and approvals. Takes no
+ * units and opens no approval. Ignores an idempotency key, so the answer is always current.
  */
 export const testGateUseCase = {
   scope: 'gates:read',

@@ -4,9 +4,9 @@ import { admitToken, openToken, type TokenVerdict } from '../../shared/verificat
 import type { DecisionDeps } from './deps.ts';
 
 /**
- * Verifies passport tokens with the service's own keys, on the spot: a decision of the control plane costs a
- * transaction, beside which the 51 us of a signature need neither a pool nor a cache. Keys are imported once,
- * and again when there are others.
+ * Verifies passport tokens with the service's own keys, on the calling thread. A decision costs a
+ * transaction; beside that the 51 us of a signature need neither a pool nor a cache. Keys are imported again
+ * only when the set changes.
  */
 export function tokenVerifier({
   ed25519,

@@ -14,31 +14,27 @@ import type { SettlementId, SettlementSource } from './settlement.ts';
 import { type VoidedSettlement, writeVoids } from './withdraw-settlements.ts';
 
 /**
- * A settlement whose client was answered before its outcome was known, or a reading with which no client was
- * answered.
+ * A settlement with an unknown outcome whose client has been answered, or a reading that answered no client.
  */
 export interface UnknownSettlement {
   readonly id: SettlementId;
-  /** Leases that the sidecar took from for it; what each lease of money was charged. */
+  /** Leases that the sidecar took from for it, and the charge of each money lease. */
   readonly took: readonly number[];
   readonly amountMicroUsd: number | null;
 }
 
-/**
- * What is left to do in the same transaction, in the order of the locks: the records go into their chains,
- * then the units go back.
- */
+/** Work left for the same transaction, in lock order: append the records, then return the units. */
 export interface VoidedWork {
   readonly records: readonly NewRecord[];
   readonly units: readonly HeldUnits[];
 }
 
 /**
- * Voids settlements and readings (contract §5): what was not committed never will be; what was is undone, as
- * soon as no other request may be answered with it: it waits for the voids of those. The key of a PERMIT is
- * free, its approval as before, and a record with `resolution` voided is due in its chain. An approval that a
- * SUSPEND opened is expired, its record is due in its chain, and its money is free. The units of a PERMIT are
- * free again, also where it was never committed.
+ * Voids settlements and readings (contract §5). An uncommitted settlement never will be committed. A
+ * committed one is undone once no other request may be answered with it; it waits for the voids of its
+ * readers. Undoing a PERMIT frees its key, restores its approval, and owes its chain a record with
+ * `resolution` voided. Undoing a SUSPEND expires its approval, frees the money, and owes a record too. The
+ * units of a PERMIT are freed even if it was never committed.
  *
  * `alsoLock`: leases that the caller takes from afterwards, to be locked with those of the voids.
  */
@@ -88,7 +84,7 @@ export async function voidSettlements(
   };
 }
 
-/** As ingest hands them over. */
+/** Voids in the form of ingest. */
 export const voidShipped =
   (deps: Pick<AppendingDeps, 'random'>): VoidSettlements =>
   (tx, voids, by, alsoLock) =>
@@ -103,17 +99,17 @@ export const voidShipped =
       alsoLock,
     );
 
-/** What the control plane settles itself it takes from the ledger, and from no lease. */
+/** The control plane's own settlements take from the ledger, not from leases. */
 const takeOf = ({
   source,
   ...take
 }: Omit<UnusedTake, 'sidecarId'> & { readonly source: SettlementSource }): UnusedTake[] =>
   source === 'control-plane' ? [] : [{ ...take, sidecarId: source }];
 
-/** An approval frees what it holds itself. */
+/** An approval frees its own units. */
 const heldOf = ({ id, held }: VoidedSettlement): readonly HeldUnits[] => (isId('appr', id) ? [] : held);
 
-/** It repeats the decision, under its own id and time. */
+/** Repeats the decision under a new id and time. */
 function voidingRecord(
   { random }: Pick<AppendingDeps, 'random'>,
   { record, passportOwner, gateOwner }: NewRecord,

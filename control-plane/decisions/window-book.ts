@@ -11,20 +11,20 @@ import { askFor, type DrawnWindow, type DrawnWindows } from './drawn-windows.ts'
 
 interface BookedWindow extends ReadWindow {
   readonly of: DrawnWindow;
-  /** What the batch means to take. */
+  /** Units that the batch intends to take. */
   taken: number;
-  /** What others were lent and have not used on record; 0 until it is read. */
+  /** Units lent to others and not used on record; 0 until read. */
   lent: number;
 }
 
 /**
- * The windows that a batch draws on, as the ledger had them at one moment, with what its members mean to
- * take: each is decided on what those before it leave. It promises nothing. The ledger grants the sum of the
- * batch, or nothing.
+ * The windows that a batch draws on, from one snapshot of the ledger, with the units its members intend to
+ * take: each member is decided on what the ones before it leave. No guarantee: the ledger grants the sum of
+ * the batch, or nothing.
  */
 export class WindowBook {
   readonly #windows: ReadonlyMap<string, BookedWindow>;
-  /** Number of windows that something is taken from. */
+  /** Number of windows with a take. */
   #takenFrom = 0;
   readonly #takenOnce = new Set<string>();
 
@@ -45,7 +45,7 @@ export class WindowBook {
     );
   }
 
-  /** Reads of these what is lent, so that the views no longer count it as used. */
+  /** Reads how much of these windows is lent, so that views stop counting it as used. */
   async readLent(tx: Transaction, all: readonly DrawnWindows[], nowMs: UnixMillis): Promise<void> {
     const booked = [...new Set(all.flatMap(listed).map((each) => this.#at(each)))];
     const named = booked.map(({ of: { counter, window } }) => ({
@@ -57,7 +57,7 @@ export class WindowBook {
     for (const [place, each] of booked.entries()) each.lent = lent[place] ?? 0;
   }
 
-  /** `asRead`: as if the batch took nothing. */
+  /** `asRead`: ignore the takes of the batch. */
   view({ spend, rate }: DrawnWindows, asRead = false): QuotaView {
     const viewOf = (drawn: DrawnWindow): WindowView => {
       const { window, leased, taken, lent } = this.#at(drawn);
@@ -74,8 +74,8 @@ export class WindowBook {
   }
 
   /**
-   * `once`: copies of one request take once in all, because one of them at most is settled. False: one
-   * statement of the ledger takes from no more windows than these. Nothing was taken.
+   * `once`: copies of one request take once in total, because at most one of them is settled. False, with
+   * nothing taken: one statement of the ledger cannot take from more windows.
    */
   take(drawn: DrawnWindows, charge: Charge, once: string | null): boolean {
     if (once !== null && this.#takenOnce.has(once)) return true;
@@ -97,7 +97,7 @@ const listed = ({ spend, rate }: DrawnWindows): readonly DrawnWindow[] => [...sp
 const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
   `${counter} ${window}`;
 
-/** All of these as one ask: of each window the sum, together or not at all. */
+/** Merges these into one ask: the sum of each window, all or nothing. */
 export function sumOf(asks: readonly AskGroup[]): AskGroup {
   const sums = new Map<string, WindowAsk>();
   for (const ask of asks.flat()) {

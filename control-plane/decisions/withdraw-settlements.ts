@@ -7,7 +7,7 @@ import { removeOldSettlements } from './claim-settlements.ts';
 import { decisionsLimits } from './limits.ts';
 import type { SettlementId, SettlementSource } from './settlement.ts';
 
-/** Those of these settlements that are void. */
+/** The void ones among these settlements. */
 export async function findVoids(
   tx: Transaction,
   ids: readonly SettlementId[],
@@ -18,16 +18,16 @@ export async function findVoids(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** A settlement that was refused, and its reading where it has read nothing. */
+/** A refused settlement, and its reading if that read nothing. */
 export interface RefusedSettlement {
   readonly id: SettlementId;
   readonly readerId: AttestationId | null;
 }
 
 /**
- * Closes settlements that were refused, as `closeSettlements` does, and voids their readings. Returns those
- * that are closed: another delivery of the call may have made one true. In a transaction of its own: such a
- * delivery may be under way, and hold rows that come first in the order of locks.
+ * Closes refused settlements, as `closeSettlements` does, and voids their readings. Returns the closed ones:
+ * another delivery of the call may have settled the rest. Needs its own transaction, because such a delivery
+ * may be in flight and hold rows that come first in the lock order.
  */
 export async function closeRefused(
   tx: Transaction,
@@ -58,19 +58,18 @@ export async function closeRefused(
 
 export interface VoidedSettlement {
   readonly id: SettlementId;
-  /** Whether it had been committed. */
+  /** Whether the settlement had been committed. */
   readonly wasTrue: boolean;
-  /** Who had settled it. */
+  /** The source that settled it. */
   readonly source: SettlementSource;
   readonly took: readonly number[];
   readonly held: readonly HeldUnits[];
 }
 
 /**
- * Withdraws settlements and readings of this source: what comes later under these ids finds that. Returns all
- * that are void from here on, not those that were void before. Two cases differ from the ids given: a
- * settlement that is read stays true for now, and one that was withdrawn earlier becomes void with the last
- * of its readings.
+ * Withdraws settlements and readings of this source, so that a later delivery of these ids fails. Returns the
+ * newly void ones. These can differ from the ids given: a settlement with readers stays in effect for now,
+ * and one withdrawn earlier becomes void with its last reading.
  */
 export async function writeVoids(
   tx: Transaction,
@@ -99,15 +98,15 @@ const nothing = { wasTrue: false, took: [], held: [] };
 interface Withdrawn {
   readonly id: SettlementId;
   readonly reads: SettlementId | null;
-  /** Nothing was known under this id. */
+  /** The id was unknown. */
   readonly isNew: boolean;
 }
 
 /**
- * What these ids read is locked with them, before anything is written: only the last look can tell whether
- * its last reader goes here. A reading that is committed after the lock, and before it is withdrawn, has
- * hidden what it reads; then all is undone and done again, in the order of locks. Each round sees at least
- * one more of the ids.
+ * Locks the ids and the settlements they read before any write, because whether a settlement loses its last
+ * reader here shows only under the lock. A reading committed between the lock and the withdrawal names a
+ * settlement that is not locked yet; then everything is rolled back and repeated, in lock order. Each round
+ * sees at least one more id.
  */
 async function withdraw(
   tx: Transaction,
@@ -133,7 +132,7 @@ async function withdraw(
   }
 }
 
-/** In the order in which claims are locked. Returns what was there. */
+/** Locks in the order of claims, and returns the ids found. */
 async function lockWithWhatTheyRead(
   tx: Transaction,
   ids: readonly SettlementId[],
