@@ -18,16 +18,14 @@ import {
 } from './spend-store.ts';
 
 /**
- * Adds up what PERMITs have spent in each window that has a limit now, and alerts the owner of the limit,
- * once per window and counter, when that passes `alert_at` of it (contract §6 and §14:
- * `spend_limit.approaching`). Called where records go into their chains, so that whatever is on record counts
- * once, whoever decided it. The window is that of the decision's time. Alerts are for people: nothing is
- * decided by these sums, and a record that comes `quotaLimits.spendCountedMs` after the end of its window
- * counts no more.
+ * Sums the spend of PERMITs in each window with a limit, and alerts the owner of the limit, once per window
+ * and counter, when the sum passes `alert_at` of it (contract §6 and §14: `spend_limit.approaching`). Called
+ * where records are appended, so each record counts once, whether a sidecar or the control plane decided it.
+ * The window is that of the decision's time. Alerts are for people: no decision depends on these sums, and a
+ * record that arrives `quotaLimits.spendCountedMs` after the end of its window does not count.
  *
- * Costs one look-up where money was spent, and nothing where none was. The sums are rows that many
- * transactions share, locked in the order of their key until the transaction ends; of all rows only quota
- * windows may be locked after them.
+ * Costs one look-up if money was spent, else nothing. The sums are hot rows, locked in the order of their key
+ * until the transaction ends; only quota windows may be locked after them.
  */
 async function alertOnSpend(
   tx: Transaction,
@@ -45,7 +43,7 @@ async function alertOnSpend(
 
 type SpendLimits = ReadonlyMap<string, readonly SpendLimit[]>;
 
-/** What `records` may draw on is looked up here; `add` counts those of them that count. */
+/** Looks up the limits that `records` may draw on; `add` counts the records that count. */
 export async function findSpending(
   tx: Transaction,
   records: readonly AttestationRecord[],
@@ -74,7 +72,7 @@ const isSpending = (record: AttestationRecord): record is SpendingRecord =>
   record.amountMicroUsd !== null &&
   record.amountMicroUsd > 0;
 
-/** What these records have spent of one window. */
+/** Spend of these records in one window. */
 interface WindowSum extends SpentOfWindow {
   readonly of: SpendLimit;
   readonly counter: Counter;
@@ -112,7 +110,7 @@ function alertOf({ of, counter, window, latestMs }: WindowSum, spent: number): N
       window: window.name,
       limit_usd: dollars(limit),
       spent_usd: dollars(spent),
-      // Four digits, never rounded up: 1 is said only of what is spent to the end.
+      // Four digits, never rounded up: 1 means fully spent.
       fraction: Math.floor((spent / limit) * 10_000) / 10_000,
     },
     timestampMs: latestMs,

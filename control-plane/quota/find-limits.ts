@@ -8,11 +8,10 @@ import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
 
 /**
- * The limits that these asks run into, as they are configured at this moment, in the order of the asks; a
- * limit that a sidecar names is not used. Null: there is no such limit (any more), or it is not this
- * account's to draw on: a gate is, if it belongs to the account, and a passport, if the ask shows that the
- * sidecar has seen its token, whoever issued it. The rows are not locked: a limit that changes at this moment
- * changes after the call.
+ * The currently configured limits for these asks, in the order of the asks; limits named by the sidecar are
+ * ignored. Null: the limit does not exist (any more), or the account may not draw on it. An account may draw
+ * on its own gates, and on any passport whose token the ask shows to have been seen. The rows are not locked:
+ * a concurrent change takes effect after the call.
  */
 export async function findLimits(
   tx: Transaction,
@@ -70,7 +69,7 @@ async function findPassports(
   );
 }
 
-/** Of a row that cannot be read nothing is lent; the other asks of the call get theirs. */
+/** An unreadable row lends nothing; it does not affect the other asks of the call. */
 function windowLimits(stored: unknown, of: 'gate' | 'passport'): readonly WindowLimit[] {
   const read = tryStoredConstraints(stored, of);
   if (read === null) return [];

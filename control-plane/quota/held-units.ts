@@ -14,7 +14,7 @@ export interface HeldUnits {
   readonly units: number;
 }
 
-/** As a sidecar names what it has. */
+/** The form in which a sidecar names its units. */
 export const heldUnits = (given: LeaseReturn): HeldUnits => ({
   counter: counterKey(counterOfLease(given)),
   window: given.window,

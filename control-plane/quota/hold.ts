@@ -7,14 +7,13 @@ import { type HolderName, holderHas, lockHolder, lockLeases, takeFromHolder } fr
 import { moveUnits } from './ledger.ts';
 
 /**
- * Passes units from a holder to an approval: the ledger counts them as before, and the holder can no longer
- * give them back. Answers what really was the holder's, in the order of `held`, each window with its units:
- * fewer than named, or 0, where the ledger knows of fewer, and then nothing may be permitted on their
- * strength. Units of a window that has ended may be passed on and are worth nothing. No window may occur
- * twice.
+ * Passes units from a holder to an approval: the ledger still counts them, and the holder can no longer
+ * return them. Returns the units the holder really had, in the order of `held`: fewer than named, or 0, if
+ * the ledger knows of fewer; then the missing units may permit nothing. Units of an ended window may be
+ * passed on and are worth nothing. No window may occur twice.
  *
- * Locks the holder until the transaction ends, and waits while that holder has a lease call in flight.
- * Therefore before any quota windows. Nothing is asked of a holder for nothing.
+ * Locks the holder until the transaction ends, so it waits for a lease call in flight and must precede quota
+ * windows. Skips the query if `held` is empty.
  */
 export async function transferFromHolder(
   tx: Transaction,
@@ -30,8 +29,9 @@ export async function transferFromHolder(
 }
 
 /**
- * Whether all of this is really the holder's, which is locked with these leases until the transaction ends,
- * so that it stays so. Before approvals, in the order of the locks. Nothing is asked of a holder for nothing.
+ * Whether the holder really has all of these units. Locks the holder and the leases until the transaction
+ * ends, so the answer stays true. Comes before approvals in the lock order. Skips the query if `held` is
+ * empty.
  */
 export async function lockHeld(
   tx: Transaction,
@@ -48,17 +48,17 @@ export async function lockHeld(
 const windowOf = ({ counter, window: name, startsAtMs }: HeldUnits) => ({ counter, name, startsAtMs });
 
 /**
- * Frees units that approvals held or a void released, once: the ledger cannot tell a repeat from a second
- * hold, so this belongs into the transaction that ends what held them. Of a window that has ended nothing is
- * left to free. Locks quota windows: one call for all that the transaction frees, its last statement. When in
- * doubt, keep the units; they are free again when their window ends.
+ * Frees units that approvals held or a void released. The ledger cannot tell a repeat from a second hold, so
+ * this must run in the transaction that ends the hold. An ended window has nothing left to free. Locks quota
+ * windows, so it is one call per transaction and its last statement. When in doubt, keep the units; they are
+ * free again when their window ends.
  */
 export async function freeUnits(
   tx: Database | Transaction,
   freed: readonly HeldUnits[],
   nowMs: UnixMillis,
 ): Promise<void> {
-  // Several may have held units of the same window, and the ledger takes each window once.
+  // Several holds may share a window, but the ledger accepts each window once.
   const byWindow = new Map<string, HeldUnits>();
   for (const held of freed) {
     const name = windowKey(held.counter, { name: held.window, startsAtMs: held.startsAtMs });

@@ -7,7 +7,7 @@ import { databaseNowMs } from '../storage/database-clock.ts';
 import type { HeldUnits } from './held-units.ts';
 import { quotaLimits } from './limits.ts';
 
-/** A holder belongs to one sidecar for ever. */
+/** A holder belongs to one sidecar permanently. */
 export interface HolderName {
   readonly holder: string;
   readonly sidecarId: SidecarId;
@@ -19,7 +19,7 @@ interface NewHolder extends HolderName {
   readonly epoch: string | null;
 }
 
-/** A grant as stored in the holder's row: the answer to a repetition of the call. Times are computed anew. */
+/** A grant as stored in the holder's row, to answer a repeated call. Times are recomputed. */
 export interface StoredGrant {
   readonly granted: number;
   readonly limit: number | null;
@@ -29,18 +29,17 @@ export interface StoredGrant {
 }
 
 export interface LastCall {
-  /** 0: it has made none yet. */
+  /** 0: no call yet. */
   readonly seq: number;
   readonly answer: readonly StoredGrant[];
 }
 
 /**
- * Makes the holder known, unless it or another of its name is. Whoever makes the table grow also trims it:
- * some that are silent and hold nothing go, and of this sidecar those that were silent longest where it has
- * more than `quotaLimits.leaseHoldersPerSidecarMax`. They are of processes that a newer one has driven out.
- * What they held is counted until its windows end, because it cannot be returned any more; one that calls
- * nevertheless is `holder_unknown`. None goes whose call is under way, and none is made for an epoch that has
- * ended: a call that was late.
+ * Inserts the holder, unless the name exists. Each insert also trims the table: it removes some silent
+ * holders with no units, and this sidecar's longest-silent holders beyond
+ * `quotaLimits.leaseHoldersPerSidecarMax`. Those belong to superseded processes. Their units can no longer be
+ * returned and count until the windows end; a later call of such a holder gets `holder_unknown`. A holder
+ * with a call in flight is not removed. A late call for an ended epoch creates no holder.
  */
 export async function beginHolder(
   tx: Transaction,
@@ -70,8 +69,8 @@ export async function beginHolder(
 }
 
 /**
- * The last call of a holder, locked until the transaction ends: calls of one holder go one after the other,
- * and nobody else changes what it holds. Null: this sidecar has no such holder.
+ * Reads the last call of a holder and locks the holder until the transaction ends: its calls run one at a
+ * time, and nothing else changes its units. Null: this sidecar has no such holder.
  */
 export async function lockHolder(
   tx: Transaction,
@@ -84,8 +83,8 @@ export async function lockHolder(
 }
 
 /**
- * Whether the holder, whose row and leases of these windows are locked, has as many units of each of them
- * that no PERMIT took. No window may occur twice.
+ * Whether the holder has this many units of each window that no PERMIT took. Its row and these leases are
+ * locked. No window may occur twice.
  */
 export async function holderHas(
   tx: Transaction,
@@ -114,7 +113,7 @@ interface NamedWindow {
   readonly startsAtMs: UnixMillis;
 }
 
-/** Locks what a holder, whose row is locked, has of these windows. */
+/** Locks a holder's leases of these windows. The holder's row is locked already. */
 export async function lockLeases(
   tx: Transaction,
   holder: string,
@@ -131,9 +130,9 @@ export async function lockLeases(
 }
 
 /**
- * Takes units away from a holder whose row and leases are locked, as many as it has that no PERMIT took and
- * no more; answers how many of each, in the order given. No window may occur twice. The ledger is not
- * touched: the caller gives the units back there, or to another holder.
+ * Takes units from a holder, at most those that no PERMIT took; returns the number per window, in the order
+ * given. Its row and these leases are locked. No window may occur twice. The ledger is unchanged: the caller
+ * returns the units to it or passes them on.
  */
 export async function takeFromHolder(
   tx: Transaction,
@@ -164,9 +163,10 @@ export async function takeFromHolder(
 }
 
 /**
- * Removes leases of windows that ended some time ago, of any holder: money that was taken just before the end
- * of a window may be on its way into an approval. A statement of its own, which waits for nobody: inside a
- * lease call it could hold the lease of another holder while it waits for a window which that one has locked.
+ * Removes leases of windows that ended a while ago, of any holder. The delay is for money taken just before
+ * the end of a window and still on its way into an approval. Runs outside of lease calls and skips locked
+ * rows: inside one it could hold another holder's lease while waiting for a window which that holder has
+ * locked.
  */
 export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void> {
   await sql`
@@ -178,14 +178,14 @@ export async function trimLeases(sql: Database, nowMs: UnixMillis): Promise<void
 
 /** A lease of a holder: its units of one calendar window. */
 export interface LeaseRow extends NamedWindow {
-  /** By which records name it. */
+  /** The number that records use for it. */
   readonly leaseId: number;
 }
 
 /**
- * Writes what a call was answered, and that the holder has what it was granted; with one statement, because
- * quota windows are locked by now. Returns the leases that were granted of; `isNew`: the holder had nothing
- * of that window before.
+ * Saves the answer of a call and adds its grants to the holder's leases, in one statement because quota
+ * windows are locked by now. Returns the leases with grants; `isNew`: the holder had no lease of that window
+ * before.
  */
 export async function saveCall(
   tx: Transaction,
@@ -221,7 +221,7 @@ export async function saveCall(
     SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", lease_id AS "leaseId", is_new AS "isNew" FROM held`;
 }
 
-/** The leases that a holder has of these windows, for a call that is answered once more. */
+/** A holder's leases of these windows, to answer a repeated call. */
 export async function findLeases(
   tx: Transaction,
   holder: string,

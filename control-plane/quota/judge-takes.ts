@@ -10,17 +10,17 @@ import { together } from '../storage/together.ts';
 import { postedUnits } from './holder-store.ts';
 import { quotaLimits } from './limits.ts';
 
-/** What a PERMIT of a sidecar says it took, and what it has to have taken. */
+/** The units a sidecar's PERMIT claims to have taken, and those it must have taken. */
 export interface Take {
   readonly record: Pick<
     AttestationRecord,
     'source' | 'sourceAccount' | 'gateId' | 'passportId' | 'amountMicroUsd' | 'timestampMs'
   >;
-  /** Null: it does not say. */
+  /** Null: not stated. */
   readonly took: readonly number[] | null;
-  /** Of the passport; null where none verified. */
+  /** Owner of the passport; null if none verified. */
   readonly passportOwner: Pick<Owner, 'accountId'> | null;
-  /** Limits of the passport itself, which it draws on at every gate. They never change. */
+  /** The passport's own limits, drawn on at every gate. They never change. */
   readonly ownLimits: readonly WindowLimit[];
   /** Null: any holder of the sidecar. */
   readonly holder: string | null;
@@ -37,30 +37,30 @@ interface LeaseRow {
   readonly startsAtMs: UnixMillis;
   readonly endsAtMs: UnixMillis;
   readonly madeAtMs: UnixMillis;
-  /** What no PERMIT took and did not go back. */
+  /** Units that no PERMIT took and that were not returned. */
   readonly unused: number;
 }
 
 interface HeldLease extends Omit<LeaseRow, 'unused'> {
   readonly isMoney: boolean;
-  /** Whose counter it is; null: any. */
+  /** Owner of the counter; null: any. */
   readonly gateId: string | null;
   readonly passportId: string | null;
-  /** Takes that pass are subtracted. */
+  /** Reduced by each accepted take. */
   unused: number;
 }
 
-/** Leases as they are until the transaction ends. */
+/** Leases, unchanged until the transaction ends. */
 export type HeldLeases = ReadonlyMap<number, HeldLease>;
 
 /**
- * Reads leases with what they have left, and keeps those of the sidecar that names them from going away until
- * the transaction ends. Those of a passport's own limits are everybody's: they are locked, so that of two who
- * take the last units the second finds them taken. Those of a gate are its own account's, which could raise
- * the limit as well; there the second may pass, and gets nothing back that is not there. Leases of others,
- * whoever names them, are locked for nobody.
+ * Reads leases with their remaining units, and locks those of the naming sidecar until the transaction ends.
+ * Limits of a passport protect its owner from every gate, so their leases are locked exclusively: of two
+ * takers of the last units the second finds them gone. Limits of a gate belong to the sidecar's own account,
+ * which could also raise them, so a share lock is enough: a second taker may pass, but a void returns only
+ * units that are there. Leases of other sidecars are not locked.
  *
- * Before approvals and chains, in the order of their ids; one journey.
+ * Locks before approvals and chains, in the order of ids, in one round trip.
  */
 export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promise<HeldLeases> {
   const ids = [...new Set(takes.flatMap(({ took }) => took ?? []))];
@@ -68,7 +68,7 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
   if (first === undefined || ids.length === 0) return new Map();
   const isShared = takes.some(({ ownLimits }) => ownLimits.length > 0);
   const [, , rows] = await together([
-    // All of them weakly at first: whoever locks leases otherwise does it in one go.
+    // All get a weak lock first, because other code locks leases in one statement.
     () => tx`${ownLeases(tx, ids, first.record)} ORDER BY lease_id FOR KEY SHARE OF l`,
     () =>
       isShared
@@ -76,7 +76,7 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
             AND split_part(l.counter, ':', 1) IN ('passport_rate', 'passport_spend')
             ORDER BY lease_id FOR NO KEY UPDATE OF l`
         : Promise.resolve(),
-    // A statement of its own, which sees what was posted by whoever those before it had to wait for.
+    // A separate statement, so that it sees posts of the transactions that the locks waited for.
     () => tx<LeaseRow[]>`
       SELECT l.lease_id AS "leaseId", h.sidecar_id AS "sidecarId", l.holder, l.counter, l.window_name AS window,
         l.starts_at_ms AS "startsAtMs", l.ends_at_ms AS "endsAtMs", l.made_at_ms AS "madeAtMs",
@@ -86,12 +86,12 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
   return new Map(rows.map((row) => [row.leaseId, heldLease(row)]));
 }
 
-/** All takes of a transaction are of one sidecar. */
+/** All takes of a transaction belong to one sidecar. */
 const ownLeases = (tx: Transaction, ids: readonly number[], { source }: Take['record']) => tx`
   SELECT FROM quota_leases l JOIN lease_holders h USING (holder)
   WHERE l.lease_id = ANY(${[...ids]}::bigint[]) AND h.sidecar_id = ${source}`;
 
-/** The counter of a lease is one of a gate or a passport: plans are not leased. */
+/** A lease is for a counter of a gate or a passport; plans are not leased. */
 function heldLease(row: LeaseRow): HeldLease {
   const [kind = '', owner = null, passport = null] = row.counter.split(':');
   const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
@@ -100,12 +100,12 @@ function heldLease(row: LeaseRow): HeldLease {
 }
 
 /**
- * Why these PERMITs cannot have taken what they say (contract §6 and §9), in their order; null: they can.
- * The message names the field, never its value.
+ * Why these PERMITs cannot have taken the units they claim (contract §6 and §9), in their order; null if they
+ * can. The message names the field, never its value.
  *
- * `ended`: what it means that a lease is not there. `refuse`, where the PERMIT is to become true now: its
- * units went back. `believe`, where it was answered long ago: the lease may have gone with its window, its
- * holder or a restore, and nothing can come back of it.
+ * `ended`: how to treat a missing lease. `refuse` for a PERMIT that is being settled, because the units went
+ * back. `believe` for one answered long ago: the lease may have gone with its window, its holder or a
+ * restore, and none of its units can return.
  */
 export function judgeTakes(
   leases: HeldLeases,
@@ -120,7 +120,7 @@ export function judgeTakes(
   });
 }
 
-/** Null: it is not there, or its number was given anew since the decision. */
+/** Null: there is no such lease, or its number was reused since the decision. */
 function leaseAt(leases: HeldLeases, id: number, { record: { timestampMs } }: Take): HeldLease | null {
   const lease = leases.get(id);
   return lease === undefined || timestampMs + quotaLimits.leaseClockLeewayMs < lease.madeAtMs ? null : lease;
@@ -132,7 +132,7 @@ function whyNot(
   ended: 'refuse' | 'believe',
 ): string | null {
   const { record, took, ownLimits, passportOwner, holder, isPaid } = take;
-  // A lease of another account's passport has always had a number.
+  // Leases of another account's passport have always had numbers.
   if (took === null)
     return ownLimits.length > 0 && passportOwner?.accountId !== record.sourceAccount
       ? 'took is missing'
@@ -162,7 +162,7 @@ function whyNot(
 const unitsOf = ({ isMoney }: HeldLease, { record: { amountMicroUsd } }: Take): number =>
   isMoney ? (amountMicroUsd ?? 0) : 1;
 
-/** A window by the clock of its grantor, and the decision by the one that a sidecar has carried on. */
+/** The window is by the grantor's clock, the decision by the sidecar's estimate of it. */
 const isIn = ({ startsAtMs, endsAtMs }: HeldLease, atMs: UnixMillis): boolean =>
   atMs + quotaLimits.leaseClockLeewayMs >= startsAtMs && atMs < endsAtMs + quotaLimits.leaseClockLeewayMs;
 

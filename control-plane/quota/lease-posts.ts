@@ -1,19 +1,18 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
 
-/** A record with the leases that its decision took from (SpooledRecord.took). */
+/** A record and the leases its decision took from (SpooledRecord.took). */
 export interface TakingRecord {
   readonly record: Pick<AttestationRecord, 'source' | 'amountMicroUsd'>;
   readonly took: readonly number[];
 }
 
 /**
- * Notes what these PERMITs took: one unit of a lease of requests, the amount of a lease of money. To be
- * called in the transaction that makes the records true, so that each counts once. A lease that is gone, or
- * is of another sidecar than the record, is passed over: there is nothing that could be given back.
+ * Posts what these PERMITs took: one unit of a request lease, the amount of a money lease. Call it in the
+ * transaction that stores the records, so that each counts once. Skips a lease that is gone or belongs to
+ * another sidecar, because it has no units to return.
  *
- * Waits only for an EpochEnd of the same holder, and locks nothing that others wait for: rows are only
- * added.
+ * Waits only for an EpochEnd of the same holder. Only adds rows, so it blocks no other transaction.
  */
 export async function postUnits(tx: Transaction, records: readonly TakingRecord[]): Promise<void> {
   const posts = new Map<string, { source: string; leaseId: number; requests: number; money: number }>();
@@ -42,11 +41,11 @@ export async function postUnits(tx: Transaction, records: readonly TakingRecord[
 }
 
 /**
- * Subtracts what was posted from what the holder may still give back, counts it as used, and removes the
- * posts. No lease ever counts more than it was granted. The holder's row is locked.
+ * Moves posted units from returnable to used, and removes the posts. No lease ever counts more than it was
+ * granted. The holder's row is locked.
  */
 export async function foldPosts(tx: Transaction, holder: string): Promise<void> {
-  // In the order in which voids lock them, which know no holder.
+  // In the lock order of voids, which do not lock holders.
   await tx`SELECT FROM quota_leases WHERE holder = ${holder} ORDER BY lease_id FOR NO KEY UPDATE`;
   await tx`
     WITH folded AS (

@@ -12,24 +12,24 @@ import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { quotaLimits } from './limits.ts';
 
-/** What is to happen to one window: first units come back, then units are given out. */
+/** A change of one window: first units return, then units are granted. */
 export interface WindowMove {
   readonly counter: CounterKey;
   readonly window: QuotaWindow;
   readonly unitsBack: number;
-  /** Null: nothing is asked for. */
+  /** Null: only returns. */
   readonly ask: UnitsAsk | null;
 }
 
 export interface UnitsAsk {
-  /** Asks of one number are granted together or not at all. */
+  /** Asks with the same number are granted together or not at all. */
   readonly group: number;
   readonly limit: number;
-  /** Where less than this is left, nothing is granted. */
+  /** Nothing is granted if less than this is left. */
   readonly unitsMin: number;
-  /** Granted as far as there is so much. */
+  /** Granted as far as available. */
   readonly unitsNeeded: number;
-  /** Granted besides, as far as it is at most one part in `limits.leaseAheadPart` of what is left then. */
+  /** Granted on top, up to one part in `limits.leaseAheadPart` of the rest. */
   readonly unitsAhead: number;
 }
 
@@ -37,21 +37,20 @@ export interface MovedWindow {
   /** Whether all asks of its group were granted. */
   readonly isGranted: boolean;
   readonly granted: number;
-  /** All units given out, those of this call included. */
+  /** All units given out, including this call's. */
   readonly leased: number;
 }
 
 /**
- * Changes what is given out of calendar windows: the one place where that happens. `leased + granted <=
- * limit`, also under concurrent calls (contract §6; ARCHITECTURE.md, "Quotas"). Answers in the order
- * of the moves; null for a move without an ask. No window may occur twice in one call, and there are at most
- * `limits.quotaWindowsPerCallMax`. Units that come back of a window that has ended by `nowMs`, or is not
- * there, are passed over, and no window falls below zero.
+ * The only code that changes the given-out units of calendar windows. Keeps `leased + granted <= limit` under
+ * concurrent calls (contract §6; ARCHITECTURE.md, "Quotas"). Returns grants in the order of the moves; null
+ * for a move without an ask. No window may occur twice in one call, with at most
+ * `limits.quotaWindowsPerCallMax` windows. Ignores returns to a window that is missing or ended by `nowMs`;
+ * no window falls below zero.
  *
- * A grant takes effect when this resolves; given a transaction, when that commits. Inside one it is the only
- * call that locks quota windows, and as near to its end as can be, because the windows stay locked until
- * then. Where the outcome is unknown (the connection broke), count the units as given out: they are free
- * again when the window ends.
+ * A grant takes effect when this resolves or, given a transaction, when it commits. Call it at most once per
+ * transaction, as late as possible: the windows stay locked until the end. If the outcome is unknown (the
+ * connection broke), count the units as given out; they are free again when the window ends.
  */
 export async function moveUnits(
   sql: Database | Transaction,
@@ -102,7 +101,7 @@ interface RequestedMove extends UnitsAsk {
   readonly place: number;
 }
 
-/** A move without an ask is one for no units, with no waiting request. */
+/** Stands for a move without an ask: no units, no waiting request. */
 const noAsk: UnitsAsk = { group: -1, limit: 0, unitsMin: 0, unitsNeeded: 0, unitsAhead: 0 };
 
 const toRequestedMove = ({ counter, window, unitsBack, ask }: WindowMove, place: number): RequestedMove => ({
@@ -134,8 +133,7 @@ interface MovedRow extends MovedWindow {
 }
 
 /**
- * Decides and writes in one statement. Where any window that is asked for has no row yet it changes nothing
- * and answers nothing.
+ * Decides and writes in one statement. If a requested window has no row yet, it changes and returns nothing.
  *
  * Why no window can pass its limit:
  * 1. `locked` locks each row and reads it as last committed. PostgreSQL (READ COMMITTED) waits for the
@@ -145,19 +143,18 @@ interface MovedRow extends MovedWindow {
  *    offer <= most. A group is granted only if each of its windows can offer what it needs at least.
  * 3. `written` puts the new sum into that same row before the lock goes with the commit. The next one to ask
  *    begins at 1 and sees it.
- * A crash before the commit undoes a grant that was not answered yet; a crash after it leaves units
- * counted that are not used.
+ * A crash before the commit undoes a grant that was not answered yet; a crash after it leaves units counted
+ * that are not used.
  *
- * Why concurrent calls never wait for each other in a circle: whether units are given out, come back or both,
- * all of a call's rows are locked by this one statement, in one order, that of the primary key. The sort keys
- * never change, so the order in which rows are locked is the order in which they were sorted. Nothing is
- * locked unless every row that is asked for is there, so that nobody waits for a row that another transaction
- * is just making while it holds one that the other wants.
+ * Why concurrent calls cannot deadlock: this one statement locks all rows of a call, for grants and returns,
+ * in the order of the primary key. The sort keys never change, so rows are locked in sorted order. It locks
+ * nothing unless every requested row exists, so it never holds a row while waiting for one that another
+ * transaction is inserting.
  *
  * Rejected: an upsert with the limit in its WHERE. It is shorter, but decides window by window and cannot
- * take back the first when the second is full. Rejected: one statement for what comes back and one for what
- * is given out. Each would lock in order, but a call that does both would hold the last row of the first
- * while it wants the first row of the second.
+ * take back the first when the second is full. Rejected: one statement for returns and one for grants. Each
+ * would lock in order, but a call with both would hold the last row of the first while it waits for the first
+ * row of the second.
  */
 const moveOpened = (sql: Database | Transaction, wanted: readonly RequestedMove[]) =>
   sql<MovedRow[]>`
@@ -198,16 +195,15 @@ const moveOpened = (sql: Database | Transaction, wanted: readonly RequestedMove[
     SELECT place, is_granted AS "isGranted", granted, rest + granted AS leased FROM summed`;
 
 /**
- * Makes the rows that are missing, with nothing given out, and removes some of the windows that ended long
- * ago: a call that makes the table grow also trims it, by at least twice as much, so it holds about what was
- * used within `quotaLimits.quotaWindowKeptMs`.
+ * Inserts missing rows with nothing given out, and removes some long-ended windows: each insert trims at
+ * least twice as many, so the table holds about the windows used within `quotaLimits.quotaWindowKeptMs`.
  *
- * A row that is removed too early would be made anew with nothing given out. Therefore a window goes only
- * when it has ended long ago by this clock and by the database's, and none that may have gone is ever made
- * again, however wrong this clock may be.
+ * A row removed too early would be recreated with nothing given out. So a window is removed only if it ended
+ * long ago by this clock and by the database's, and a window that may have been removed is never recreated,
+ * however wrong this clock is.
  *
- * The rows go by their ctid, here and wherever a table with a key of several columns is trimmed: a join on
- * the key would be planned as a look at all rows. They are locked by then, so they stay where they are.
+ * Deletes by ctid, like every trim of a table with a multi-column key: a join on the key would be planned as
+ * a full scan. The rows are locked by then, so their ctids are stable.
  */
 async function openWindows(
   sql: Database | Transaction,

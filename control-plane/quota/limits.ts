@@ -1,40 +1,36 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 
-/** Bounds of this room alone, each with its reason. */
+/** Bounds used only in this room, each with its reason. */
 export const quotaLimits = {
-  /**
-   * Lease calls of a holder between two in which the ledger adds up what its records took: a fraction of a
-   * minute at a busy gate.
-   */
+  /** Lease calls of a holder between two folds of its posts: a fraction of a minute at a busy gate. */
   leaseCallsPerFold: 32,
   /**
-   * A holder that holds nothing any more and has not called for so long is forgotten: longer than any call is
-   * repeated.
+   * A holder without units is forgotten after this long without a call: longer than any call is repeated.
    */
   leaseHolderKeptMs: dayMs,
   /**
-   * Each keeps its last answer, tens of KB. Only the newest process of a sidecar may call: this many restarts
-   * back, none is under way any more.
+   * Each keeps its last answer, tens of KB. Only the newest process of a sidecar may call, and after this
+   * many restarts no older call is in flight.
    */
   leaseHoldersPerSidecarMax: 64,
   /**
-   * A sidecar dates a decision by the control plane's time as it carries it on, a little off; the lease that
-   * the decision took from has the window of its grantor's clock.
+   * Tolerance between a decision's time, which is the sidecar's estimate of the control plane's clock, and
+   * the window of its lease, which is by the grantor's clock.
    */
   leaseClockLeewayMs: minuteMs,
-  /** Silent holders forgotten by a new one: they go faster than they come. */
+  /** Silent holders removed per new one; more than one, so that the table stays bounded. */
   leaseHoldersPerTrimMax: 10,
   /**
-   * A PERMIT that arrives this long after its window has ended counts for no alert any more: nobody could act
-   * on one.
+   * A PERMIT that arrives this long after the end of its window raises no alert; it would be too late to act
+   * on.
    */
   spendCountedMs: 7 * dayMs,
   /** Ended windows removed by a call that makes new ones. */
   quotaWindowsPerTrimMax: 1_000,
   /**
-   * An ended window is kept this long: clocks of replicas that differ less, or are set back by less, still
-   * find what they had counted.
+   * An ended window is kept this long, so that replicas whose clocks differ by less, or are set back by less,
+   * still find its count.
    */
   quotaWindowKeptMs: hourMs,
 } as const;

@@ -5,17 +5,17 @@ import type { Database } from '../base/database.ts';
 
 export interface WindowUsage {
   readonly window: QuotaWindow;
-  /** All units that are not free: used, held by approvals, and leased. */
+  /** All units that are not free: used, held by approvals, or leased. */
   readonly givenOut: number;
-  /** The part of them that sidecars hold, as far as no record says that it was used. */
+  /** Units that sidecars hold and no record shows as used. */
   readonly leased: number;
 }
 
 /**
- * The current windows of these counters, in the order given, from one snapshot. Takes and locks nothing, and
- * promises nothing. What a holder was leased is an upper bound of what it may still give back (see
- * serve-lease-call.ts), so `leased` holds also what was used and is not shipped yet. Units of a holder that
- * is gone count as used until their window ends: nobody can give them back any more.
+ * The current windows of these counters, in the order given, from one snapshot. Takes and locks nothing, so
+ * free units may be gone a moment later. A holder's lease is an upper bound of what it may return (see
+ * serve-lease-call.ts), so `leased` includes units that were used but not shipped yet. Units of a removed
+ * holder cannot be returned and count as used until their window ends.
  */
 export async function readUsage(
   sql: Database,

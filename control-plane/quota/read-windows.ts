@@ -5,13 +5,13 @@ import type { Database, Transaction } from '../base/database.ts';
 
 export interface ReadWindow {
   readonly window: QuotaWindow;
-  /** All units given out: leased, held and spent. */
+  /** All units given out: leased, held or spent. */
   readonly leased: number;
 }
 
 /**
- * The current windows of these counters, in the order given. Takes nothing, locks nothing and promises
- * nothing: what is free here may be gone in the next moment. For a gate test, and to say how much is used.
+ * The current windows of these counters, in the order given. Takes and locks nothing, so free units may be
+ * gone a moment later. For gate tests and usage reports.
  */
 export async function readWindows(
   sql: Database | Transaction,

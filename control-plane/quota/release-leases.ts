@@ -3,29 +3,29 @@ import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from './held-units.ts';
 import { postedUnits } from './holder-store.ts';
 
-/** What one PERMIT took from leases of a sidecar, and what was not used after all. */
+/** Units that one PERMIT took from a sidecar's leases and did not use after all. */
 export interface UnusedTake {
   readonly sidecarId: SidecarId;
   readonly took: readonly number[];
   readonly amountMicroUsd: number | null;
-  /** Its record was committed, and the units count as used. */
+  /** The record was committed, so the units count as used. */
   readonly isPosted: boolean;
 }
 
-/** A lease, and the sidecar that says it is its own. */
+/** A lease, and the sidecar that claims to own it. */
 interface NamedLease {
   readonly leaseId: number;
   readonly sidecarId: SidecarId;
 }
 
 /**
- * Takes units away from leases of sidecars, for the caller to give back to the ledger: it returns them, each
- * window once. A lease that is gone, or is of another sidecar, is passed over: its units stay counted. What
- * was posted comes out of what PERMITs used of that very lease, everything else out of what nobody used of
- * it, and never more than there is: whatever a sidecar says, nothing comes back that others were given.
+ * Takes units from leases of sidecars and returns them, each window once, for the caller to give back to the
+ * ledger. Skips a lease that is gone or belongs to another sidecar; its units stay counted. Posted units come
+ * out of the used units of that lease, others out of its unused units, never more than there are: a lying
+ * sidecar cannot free units given to others.
  *
- * Locks leases in the order of their ids, of each sidecar its own alone; before approvals, chains and quota
- * windows. `alsoLock`: leases that the caller takes from afterwards.
+ * Locks leases in the order of ids, only a sidecar's own; before approvals, chains and quota windows.
+ * `alsoLock`: leases that the caller takes from afterwards.
  */
 export async function releaseLeases(
   tx: Transaction,

@@ -7,27 +7,27 @@ import type { Transaction } from '../base/database.ts';
 import { moveUnits } from './ledger.ts';
 
 /**
- * Gives back what no record took of the leases of an epoch whose process has ended. The row of the epoch is
- * locked, all its records were taken, and every PERMIT that was answered is among them.
+ * Returns the unused units of an epoch's leases after its process has ended. The row of the epoch is locked,
+ * and all of its records are stored, including every answered PERMIT.
  *
- * What a holder of the epoch was leased is in one of these places, and only the last goes back:
+ * Each unit leased to a holder of the epoch is in one of these places, and only the last is returned:
  *   given back, or passed to an approval   in its lease no more
  *   taken by a PERMIT in the spool         posted when its record was taken; a number that was given up
  *                                          (VoidRun) or a PERMIT that does not say what it took makes the
  *                                          epoch not whole, and everything is kept
  *   taken by a PERMIT that was settled     posted in the transaction of the settlement
- *   neither                                nobody was answered a PERMIT for it, and nobody will be
+ *   neither                                no client got, or will get, a PERMIT for it
  *
- * Calls that the dead process left under way, and how each meets this transaction:
+ * Calls that the dead process left in flight, and how each meets this transaction:
  *   a lease call     has locked the holder: it comes before, and its grant goes back; or after, and there is
  *                    no holder any more
  *   a settlement     locks its leases (lease-posts.ts): it comes before, and is seen here; or after, and
  *                    finds no lease
  *   a suspend        locks the holder, and finds nothing to pass on after this
- * Whoever calls has seen to it that the process itself has ended: see SpoolEpoch.isCertain.
+ * The caller has made sure that the process has ended (SpoolEpoch.isCertain).
  *
- * Locks, after the epoch: its holders, their leases, and last quota windows in the order of their key,
- * several calls of the ledger long where a holder had many.
+ * Locks, after the epoch: its holders, their leases, and last quota windows in the order of their key, in
+ * several ledger calls if there are many.
  */
 export async function returnLeases(
   tx: Transaction,
@@ -52,11 +52,10 @@ interface UnusedUnits {
 }
 
 /**
- * Removes the leases with what was posted of them, and returns what is left of each window, in the order of
- * the ledger's key.
+ * Removes the leases and their posts, and returns the rest of each window, in the order of the ledger's key.
  */
 async function removeLeases(tx: Transaction, holders: readonly string[]): Promise<readonly UnusedUnits[]> {
-  // A statement of its own: the next one sees what was posted by whoever this one had to wait for.
+  // A separate statement, so that the next one sees posts of the transactions this one waited for.
   await tx`SELECT FROM quota_leases WHERE holder = ANY(${[...holders]}::text[]) ORDER BY lease_id FOR UPDATE`;
   return tx<UnusedUnits[]>`
     WITH posted AS (

@@ -8,8 +8,8 @@ import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../
 import { serveLeaseCall } from './serve-lease-call.ts';
 
 /**
- * How sidecars draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts says what the
- * answers mean.
+ * Endpoint for sidecars to draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts
+ * documents the answers.
  */
 export function leaseRoutes(deps: Pick<BaseDeps, 'sql' | 'clock' | 'logger'>): FastifyPluginAsyncTypebox {
   return async (app) => {

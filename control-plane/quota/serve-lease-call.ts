@@ -32,7 +32,7 @@ import { lentUnits } from './unused-units.ts';
 
 export type LeaseCallOutcome =
   | { readonly kind: 'answered'; readonly answer: LeaseAnswer }
-  /** Nothing is known of what this holder was given: it drops all of it. */
+  /** The holder is unknown here, and must drop all of its units. */
   | { readonly kind: 'holder_unknown' }
   | { readonly kind: Exclude<ConnectionStatus, 'newest'> };
 
@@ -46,15 +46,14 @@ export type LeaseCallOutcome =
  *      └────the control plane's own PERMIT or SUSPEND──^
  *
  * `quota_windows.leased` counts all units that are not free: leased, held and posted. It grows only by a
- * grant, which stays within the limit, and shrinks only by what comes back from one who has it and says that
- * nobody will use it. So posted + held never pass the limit, whatever happens to anybody. `quota_leases`
- * counts what each holder was leased and has not passed on; `lease_posts` counts what its records took of
- * that, and `used` what is subtracted by now. A return, a SUSPEND and the end of an epoch draw on what nobody
- * used of the lease, the void of a PERMIT on what was used of it: nothing comes back that others were given,
- * whatever a holder says. When the window ends every unit of it ends, wherever it is, and the next window
- * begins with all free.
+ * grant, which stays within the limit, and shrinks only when the owner of units gives them up. So posted +
+ * held never pass the limit, whatever crashes. `quota_leases` counts what each holder was leased and has not
+ * passed on; `lease_posts` counts what its records took of that, and `used` the posts folded so far. A
+ * return, a SUSPEND and the end of an epoch draw on the unused units of the lease, the void of a PERMIT on
+ * its used units: a lying holder cannot free units given to others. When the window ends, all of its units
+ * end, wherever they are, and the next window begins with all units free.
  *
- * Who crashes, and where, only ever leaves units counted that nobody will use, at most until the window ends:
+ * A crash only ever leaves unused units counted, at most until the window ends. What crashes, and when:
  *   the holder                       it starts anew under another name; what no record took of the old leases
  *                                    goes back when its spool has been shipped to the end and nothing of it
  *                                    can be missing (return-leases.ts)
@@ -64,9 +63,9 @@ export type LeaseCallOutcome =
  *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it
  *                                        uses nothing of what it has
  *
- * One call is one transaction, in this order, so that no two ever wait for each other in a circle: the row of
- * the holder, what it holds, and last, with one statement for what comes back and what is given out, the
- * quota windows in the order of their key (see ledger.ts).
+ * One call is one transaction. To prevent deadlocks it locks in this order: the row of the holder, its
+ * leases, and last, with one statement for returns and grants, the quota windows in the order of their key
+ * (see ledger.ts).
  */
 export async function serveLeaseCall(
   sql: Database,
@@ -94,11 +93,11 @@ export async function serveLeaseCall(
 interface BegunCall {
   readonly sender: ConnectionStatus;
   readonly last: LastCall | null;
-  /** By place of the ask. */
+  /** By index of the ask. */
   readonly limits: Awaited<ReturnType<typeof findLimits>>;
 }
 
-/** On one journey, but for the first call of a holder, which makes the holder known. */
+/** One round trip, except for a holder's first call, which inserts the holder. */
 async function beginCall(
   tx: Transaction,
   accountId: AccountId,
@@ -106,8 +105,7 @@ async function beginCall(
   nowMs: UnixMillis,
 ): Promise<BegunCall> {
   const { sidecar_id: sidecarId, connection_id: connectionId, holder, seq, asks } = call;
-  // Without a lock, as for records: a call that passes just before another process connects counts as
-  // having come before.
+  // Not locked, as for records: a call that passes just before another process connects counts as earlier.
   const readStatus = () => readConnectionStatus(tx, { sidecarId, connectionId, accountId });
   if (seq === 1) {
     const sender = await readStatus();
@@ -118,7 +116,7 @@ async function beginCall(
     readStatus,
     () => lockHolder(tx, { holder, sidecarId }),
     () => findLimits(tx, accountId, asks),
-    // A void locks leases without their holder, and quota windows after them. To fold, all are locked.
+    // A void locks leases without their holder, and quota windows after them. A fold locks all leases.
     () => (mayFold(call) ? null : lockLeases(tx, holder, windowsOf(call, nowMs))),
   ]);
   return { sender, last, limits };
@@ -126,15 +124,15 @@ async function beginCall(
 
 const mayFold = ({ seq }: LeaseCall): boolean => seq % quotaLimits.leaseCallsPerFold === 0;
 
-/** All that a call names. */
+/** All windows that a call names. */
 const windowsOf = ({ returns, asks }: LeaseCall, nowMs: UnixMillis) => [
   ...returns.map(heldUnits).map(({ window, ...each }) => ({ ...each, name: window })),
   ...asks.map((ask) => ({ ...windowAt(ask.window, nowMs), counter: counterKey(counterOfLease(ask)) })),
 ];
 
 /**
- * Says of windows that have run dry how much of them is only lent: what keeps a request for a moment. Not of
- * those that are not its account's to draw on.
+ * Adds how much of a dry window is only lent, which blocks a request for a moment only. Skips windows that
+ * the account may not draw on.
  */
 async function withLent(
   sql: Database,
@@ -159,7 +157,7 @@ async function withLent(
 
 interface Answered {
   readonly outcome: LeaseCallOutcome;
-  /** Leases of windows of which the holder had nothing before. */
+  /** Leases of windows that the holder had none of before. */
   readonly made: number;
 }
 
@@ -181,7 +179,7 @@ async function answerAgain(
   return answerOf(last, leaseIdsOf(asks, last.answer, leases), nowMs);
 }
 
-/** By place of the ask; undefined where the holder has no lease of its window. */
+/** By index of the ask; undefined if the holder has no lease of its window. */
 function leaseIdsOf(
   asks: readonly LeaseRequest[],
   answer: readonly StoredGrant[],
@@ -196,8 +194,8 @@ function leaseIdsOf(
 }
 
 /**
- * Times are told by the clock of now, also where the grant was made before: a window must not seem to end
- * later because an answer was lost.
+ * Times are by the current clock, even for a repeated answer: a lost answer must not make a window seem to
+ * end later.
  */
 const answerOf = (
   { answer }: LastCall,
@@ -219,8 +217,8 @@ const answerOf = (
 });
 
 /**
- * Does what a call says, for a holder whose row and leases are locked. What is saved last travels with the
- * COMMIT: quota windows are locked by then. The answer is known after it.
+ * Executes a call; the holder's row and leases are locked. The last save is sent with the COMMIT, because
+ * quota windows are locked by then. The answer is known after it.
  */
 async function answerNext(
   tx: Transaction,
@@ -269,10 +267,7 @@ const toWindowRequest = (ask: LeaseRequest, limit: number | null, nowMs: UnixMil
   limit,
 });
 
-/**
- * One move for each window, also where it is given back and asked for in one call; the asks are numbered by
- * their place.
- */
+/** One move per window, even if a call returns to it and asks for it; asks are numbered by index. */
 function movesOf(
   returned: readonly HeldUnits[],
   windowRequests: readonly WindowRequest[],

@@ -10,18 +10,18 @@ import { databaseNowMs } from '../storage/database-clock.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { quotaLimits } from './limits.ts';
 
-/** A limit on the money of one window, as it is configured at this moment. */
+/** A currently configured limit on the money of one window. */
 export interface SpendLimit {
   readonly limit: WindowLimit;
-  /** Fraction of the limit at which its owner wants to know. */
+  /** Fraction of the limit at which its owner wants an alert. */
   readonly alertAt: number;
-  /** Of the gate or the passport. */
+  /** Owner of the gate or the passport. */
   readonly owner: Owner;
 }
 
 /**
- * By gate and passport, those that have such limits. A deleted gate has none any more, and a limit of nothing
- * is passed over: there is nothing to approach.
+ * Spend limits by gate and passport. A deleted gate has none, and a limit of 0 is skipped because nothing can
+ * approach it.
  */
 export async function findSpendLimits(
   tx: Transaction,
@@ -42,7 +42,7 @@ export async function findSpendLimits(
 }
 
 function limitsOf(constraints: unknown, of: 'gate' | 'passport', owner: Owner): readonly SpendLimit[] {
-  // Nobody is told of a limit that cannot be read: it must not keep records out of their chains.
+  // An unreadable limit raises no alert: it must not keep records out of their chains.
   const spendLimits = tryStoredConstraints(constraints, of)?.spendLimits ?? null;
   if (spendLimits === null) return [];
   return compileSpendWindows(spendLimits, of)
@@ -51,34 +51,33 @@ function limitsOf(constraints: unknown, of: 'gate' | 'passport', owner: Owner): 
 }
 
 /**
- * A sum ends here, in micro-USD: the most that is exact. Nine times the highest limit, so that only records
- * which no limit has let through add up to it; theirs must not keep the records of others out of their
- * chains.
+ * Sums saturate here, in micro-USD: the largest exact integer, nine times the highest limit. Only records
+ * that passed no limit can add up to it, and they must not keep other records out of their chains.
  */
 export const spentMax = Number.MAX_SAFE_INTEGER;
 
 export interface SpentOfWindow {
   readonly key: CounterKey;
   readonly window: QuotaWindow;
-  /** Just now. */
+  /** Added by this call. */
   readonly units: number;
-  /** How much has to be spent in all for an alert. */
+  /** Total spend that triggers an alert. */
   readonly alertUnits: number;
 }
 
-/** By its place in what was added: what is spent of that window in all. */
+/** Total spend of a window, by its index in the input. */
 export interface PassedWindow {
   readonly place: number;
   readonly spent: number;
 }
 
 /**
- * Adds to the windows, and answers those in which an alert is due: what is spent has reached `alertUnits`,
- * and no alert was given in that window before, also under another limit. The rows stay locked, so of two
- * transactions that pass the threshold together the second finds the alert given.
+ * Adds to the windows, and returns those with an alert due: spend has reached `alertUnits`, and the window
+ * has had no alert yet, under this or another limit. The rows stay locked, so if two transactions pass the
+ * threshold together the second finds the alert given.
  *
- * Whoever makes the table grow also trims it. A window goes only twice as long after its end as it is added
- * to, so that none is ever begun anew and gives its alert a second time.
+ * Each insert also trims the table. A window is removed only after twice the time in which it accepts
+ * records, so none is recreated and alerts twice.
  */
 export async function addToWindows(
   tx: Transaction,
@@ -125,7 +124,7 @@ async function markAlerted(tx: Transaction, windows: readonly SpentOfWindow[]): 
     WHERE q.counter = w.counter AND q.window_name = w.window_name AND q.starts_at_ms = w.starts_at_ms`;
 }
 
-/** Waits for nobody: a row that somebody has locked stays for the next time. */
+/** Skips locked rows; a later call removes them. */
 async function trimWindows(tx: Transaction): Promise<void> {
   await tx`
     DELETE FROM quota_spend WHERE ctid = ANY (ARRAY(

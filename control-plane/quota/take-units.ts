@@ -5,14 +5,11 @@ import { type QuotaWindow, type WindowName, windowAt } from '../../shared/quota/
 import type { Database, Transaction } from '../base/database.ts';
 import { moveUnits } from './ledger.ts';
 
-/** How much is wanted of the current window of one counter: at least `unitsMin`, at most `unitsMax`. */
+/** An ask for the current window of one counter: at least `unitsMin`, at most `unitsMax`. */
 export interface WindowAsk {
   readonly counter: CounterKey;
   readonly window: WindowName;
-  /**
-   * The limit as it is now. Lowered below what is given out already, it only keeps further units back
-   * (contract §6).
-   */
+  /** The current limit. If lowered below the units given out, it only stops further grants (contract §6). */
   readonly limit: number;
   readonly unitsMin: number;
   readonly unitsMax: number;
@@ -20,32 +17,32 @@ export interface WindowAsk {
 
 /**
  * Windows that are granted together or not at all. One request against a minute and a day is two windows of
- * one unit each (`unitsMin` = `unitsMax` = 1); whatever is left is one window with a low `unitsMin`.
+ * one unit each (`unitsMin` = `unitsMax` = 1); "as many as are left" is one window with a low `unitsMin`.
  */
 export type AskGroup = readonly WindowAsk[];
 
 export interface WindowGrant {
   readonly window: QuotaWindow;
   /**
-   * Units that now belong to whoever asked, until the window ends or they are given back. 0 where the ask was
+   * Units that now belong to the caller, until the window ends or they are returned. 0 if the ask was
    * refused.
    */
   readonly granted: number;
-  /** All units given out in this window, those of this call included. */
+  /** All units given out in this window, including this call's. */
   readonly leased: number;
 }
 
 export interface GroupGrant {
   readonly isGranted: boolean;
-  /** In the order of the ask. */
+  /** In the order of the asks. */
   readonly windows: readonly WindowGrant[];
 }
 
 /**
- * Takes units of calendar windows for the control plane itself, which keeps no lease: each is used as soon as
- * it is granted. `nowMs`, the clock of the control plane, names the windows; nobody can ask for one that has
- * ended or has not begun. Answers are in the order of the asks. What `moveUnits` says about transactions,
- * bounds and unknown outcomes holds here.
+ * Takes units of calendar windows for the control plane itself, which keeps no lease: a unit is used as soon
+ * as it is granted. `nowMs`, the control plane's clock, selects the windows, so past and future windows
+ * cannot be named. Answers are in the order of the asks. Transactions, bounds and unknown outcomes are as in
+ * `moveUnits`.
  */
 export async function takeUnits(
   sql: Database | Transaction,

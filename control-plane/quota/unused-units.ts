@@ -5,18 +5,18 @@ import type { WindowName } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 
-/** A window of the ledger that has too little left for a request. */
+/** A ledger window with too little left for a request. */
 export interface ShortWindow {
   readonly counter: CounterKey;
   readonly window: WindowName;
   readonly startsAtMs: UnixMillis;
-  /** With this much given out, or less, it has enough for the request. */
+  /** It has enough for the request once at most this much is given out. */
   readonly leasedMax: number;
 }
 
 /**
- * How many units of each window holders other than the `asking` one were lent and have not used on record:
- * what may come back. Takes and locks nothing.
+ * Units of each window that are lent to holders other than `asking` and not used on record, so they may come
+ * back. Takes and locks nothing.
  */
 export async function lentUnits(
   sql: Database | Transaction,
@@ -41,8 +41,8 @@ export async function lentUnits(
 }
 
 /**
- * Of a lease `l`: only holders of connected sidecars count, of each sidecar the newest. Nobody settles for
- * the others, and what they held counts as used.
+ * Condition on a lease `l`: its holder is the newest one of a connected sidecar. Other holders settle nothing any
+ * more, and their units count as used.
  */
 const isLent = (sql: Database | Transaction) => sql`
   EXISTS (
@@ -53,14 +53,13 @@ const isLent = (sql: Database | Transaction) => sql`
         WHERE newer.sidecar_id = h.sidecar_id AND newer.last_call_at_ms > h.last_call_at_ms))`;
 
 /**
- * For each list of windows, whether one of them may have enough in a moment: units came back since the
- * request was refused, or a holder has units that it neither used on record nor gave back. While that is so,
- * a limit that keeps the request is not final yet: a copy of the request may have had those units, or be
- * about to use them. The holder that asks counts too: a settlement of its own may be on its way, or void and
- * not shipped.
+ * For each list of windows, whether one may soon have enough: units came back since the request was refused,
+ * or a holder has units that it neither used on record nor returned. Until then a limit that blocks the
+ * request is not final, because a copy of the request may hold or be using those units. The asking holder
+ * counts too: it may have a settlement in flight, or an unshipped void.
  *
- * What a live holder used is on record within `attestLimits.shipIntervalMs`, and what it does not use comes
- * back within two seconds, so this passes.
+ * This ends: used units of a live holder are on record within `attestLimits.shipIntervalMs`, and unused ones
+ * come back within two seconds.
  */
 export async function limitsMayChange(
   tx: Transaction,
