@@ -17,37 +17,37 @@ import { insertAttestations, type NewAttestation, namesOf } from './insert-attes
 import { isLinkedTo, type LinkedRecords, linkRecords } from './link-records.ts';
 import { findNumbers, numberNames, type RecordNames } from './record-names.ts';
 
-/** A decision on its way into its chain. */
+/** A decision to be appended to its chain. */
 export interface NewRecord {
   readonly record: AttestationRecord;
-  /** Of the passport; null where no passport verified. */
+  /** Owner of the passport; null if no passport verified. */
   readonly passportOwner: Owner | null;
-  /** Of the gate; where the request named none, of the key that asked. */
+  /** Owner of the gate, or of the requesting key if the request named no gate. */
   readonly gateOwner: Owner;
   /**
-   * Leases of a sidecar that the decision took from; null: it does not say. Absent: a decision of the control
-   * plane, which keeps no lease.
+   * Sidecar leases that the decision took from; null: not stated. Absent for the control plane's decisions,
+   * which use no lease.
    */
   readonly took?: readonly number[] | null;
-  /** Of the passport, where a sidecar decided: what a PERMIT has to have taken from. */
+  /** The passport's own limits, if a sidecar decided: a PERMIT must have taken from them. */
   readonly ownLimits?: readonly WindowLimit[];
 }
 
-/** The same records, linked and signed ahead, before anybody knew who comes between. */
+/** The same records, linked and signed before the chains were locked. */
 interface RecordDraft {
   readonly links: LinkedRecords;
-  /** Nobody else adds to their chains from here to the end of the transaction. */
+  /** The chains are locked from here to the end of the transaction. */
   readonly onLocked: () => void;
-  /** Somebody had: they are linked and signed anew. */
+  /** The chains had moved: the records are linked and signed again. */
   readonly onStale: () => void;
 }
 
 /**
- * Puts records into their chains: links and signs them in the order given, stores them and counts them, all
- * within the caller's transaction. The only way into the attestation store; the caller has checked that
- * the records are true and not yet stored.
+ * Appends records to their chains: links, signs, stores and counts them in the order given, within the
+ * caller's transaction. The only way into the attestation store. The caller has checked that the records are
+ * valid and not stored yet.
  *
- * The order of the steps, and what a crash or a broken connection leaves behind:
+ * The steps, and what a crash or a broken connection leaves behind:
  *   1. The heads of all chains are locked. From here to the commit no other transaction adds to them, on any
  *      replica.
  *   2. Records are linked and signed in memory, unless `draft` has that and the heads are those that it
@@ -58,12 +58,10 @@ interface RecordDraft {
  *      caller must find out by the record's id or the epoch's sequence number before it appends the same
  *      again; the unique id is the last line of defence.
  *
- * Rows that many transactions share come last and in the order of their ids, so that they are locked shortly
- * and never crosswise.
+ * Hot rows come last and in the order of ids, so that they are locked briefly and cannot deadlock.
  *
- * A broken invariant of a chain means that chains are not what this program takes them for. It then appends
- * nothing more until a restart: what is signed cannot be taken back. Throws `service_unavailable` from then
- * on, and `/readyz` says so.
+ * After a broken invariant of a chain this process appends nothing until a restart, because a signature
+ * cannot be revoked. From then on it throws `service_unavailable`, and `/readyz` reports it.
  */
 export async function appendRecords(
   tx: Transaction,
@@ -86,8 +84,7 @@ export async function appendRecords(
     const took = records[place]?.took ?? [];
     return { attestation, chain, latestMs, reader, otherReader, counts: countsForPassport(each), took };
   });
-  // Each sends its first statements before it waits for any: so they travel together, and are done in this
-  // order.
+  // Each sends its first statements before it waits, so they share a round trip and run in this order.
   await together([
     () => store(tx),
     () => moveChainHeads(tx, heads),
@@ -96,18 +93,18 @@ export async function appendRecords(
 }
 
 /**
- * A record counts where its gate can be looked up, or where it comes from the passport's own account
- * (contract §9). What somebody else says of a passport, and of no gate, is on record and counts nowhere.
+ * A record counts if its gate is known, or if it comes from the passport's own account (contract §9). Another
+ * account's record without a gate is stored and counts nowhere.
  */
 const countsForPassport = ({ attestation, reader }: NewAttestation): boolean =>
   attestation.gateId !== null || attestation.sourceAccount === reader.accountId;
 
 type Readers = Pick<NewAttestation, 'reader' | 'otherReader'>;
 
-/** From here to the end of the transaction nobody else adds to them. */
+/** Chains, locked from here to the end of the transaction. */
 export interface LockedChains {
   readonly heads: Awaited<ReturnType<typeof lockChainHeads>>;
-  /** Those that are known, of what records repeat. */
+  /** Known numbers of names that records repeat. */
   readonly numbers: RecordNames;
   readonly projections: readonly Projection[];
 }
@@ -119,9 +116,9 @@ interface Ahead {
 
 interface RecordsInPlace {
   readonly linked: readonly NewAttestation[];
-  /** Where their chains end with them. */
+  /** The new heads of their chains. */
   readonly heads: LinkedRecords['after'];
-  /** Stores them. */
+  /** Stores the records. */
   readonly store: ReturnType<typeof insertAttestations>;
   readonly projections: readonly Projection[];
 }
@@ -173,8 +170,8 @@ async function putInPlace(
 }
 
 /**
- * Locks the chains that these records go into, and reads what they have to be stored with: for a caller that
- * has more to send with that, and then appends these records, or some of them, in the same transaction.
+ * Locks the chains of these records and reads the names they need, for a caller that sends other statements
+ * along and then appends these records, or some of them, in the same transaction.
  */
 export async function lockChains(
   tx: Transaction,
@@ -195,7 +192,7 @@ export async function lockChains(
   return { heads, numbers, projections };
 }
 
-/** In their order. */
+/** In the order of the records. */
 const prepare = (
   tx: Transaction,
   projections: AppendingDeps['appending']['projections'],
@@ -208,9 +205,8 @@ const prepare = (
 };
 
 /**
- * Who may read the record (contract §9): the owners of its passport and of its gate. Without a gate whoever
- * asked reads it only where no passport verified either: what somebody else's passport did is its owner's
- * business.
+ * Readers of the record (contract §9): the owners of its passport and of its gate. Without a gate, the
+ * requesting account reads it only if no passport verified: otherwise it belongs to the passport's owner.
  */
 function readersOf({ record, passportOwner, gateOwner }: NewRecord): Readers {
   if (passportOwner === null) return { reader: gateOwner, otherReader: null };
@@ -219,9 +215,8 @@ function readersOf({ record, passportOwner, gateOwner }: NewRecord): Readers {
 }
 
 /**
- * Who may export the chain: the owner of the passport or gate it is named for. The chain of an account holds
- * records of both modes and belongs to its live keys; each record in it is read by keys of the mode that
- * asked.
+ * Who may export the chain: the owner of its passport or gate. An account's chain holds records of both modes
+ * and is exported with live keys; each of its records is readable by keys of the mode that asked.
  */
 function chainOwner({ record, passportOwner, gateOwner }: NewRecord): Owner {
   if (passportOwner !== null) return passportOwner;

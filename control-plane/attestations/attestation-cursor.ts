@@ -3,18 +3,17 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { type AttestationId, isId } from '../../shared/model/ids.ts';
 
 /**
- * An opaque place in a list of attestations, right behind one of them: base64url of `<attestation
- * id>.<check>`. The check ties it to the query it came from, so that a cursor that was cut, changed, or taken
- * over into another query is refused instead of silently answering the wrong page. It is no secret and no
- * permission: it names a record that its caller has seen, and every page is filtered by what the caller may
- * see.
+ * An opaque position in a list of attestations, after one of them: base64url of `<attestation id>.<check>`.
+ * The check binds it to its query, so that a cursor that was cut, changed or used with another query is
+ * refused instead of returning the wrong page. It is neither secret nor a permission: it names a record that
+ * the caller has seen, and every page is filtered by the caller's rights.
  */
 export const renderCursor = (last: AttestationId, query: string): string =>
   encodeBase64url(Buffer.from(`${last}.${check(last, query)}`));
 
 /**
- * The attestation in a cursor of the same query; null for anything else. Says nothing of whether there is
- * such a one.
+ * The attestation id in a cursor of the same query; null for anything else. Does not check that the
+ * attestation exists.
  */
 export function parseCursor(cursor: string, query: string): AttestationId | null {
   const bytes = decodeBase64url(cursor);

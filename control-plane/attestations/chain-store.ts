@@ -6,13 +6,13 @@ import type { Database, Transaction } from '../base/database.ts';
 import { together } from '../storage/together.ts';
 import type { ChainTip } from './link-records.ts';
 
-/** The last record of a chain, as stored. */
+/** The stored last record of a chain. */
 interface StoredHead extends ChainTip {
-  /** By which records name their chain. */
+  /** The number that records use for the chain. */
   readonly number: number;
 }
 
-/** The ends of these chains at this moment; nothing keeps them there. */
+/** The current heads of these chains, not locked. */
 export async function readChainTips(
   sql: Database,
   chainIds: readonly ChainId[],
@@ -28,19 +28,18 @@ export async function readChainTips(
 }
 
 /**
- * For the rest of the transaction. A plan that is kept from a time of few chains would join the heads that
- * move with all of them, by hashing (docs/adr/0023).
+ * For the rest of the transaction. A cached plan from a time of few chains would hash-join the moving heads
+ * with all of them (docs/adr/0023).
  */
 const joinByKeys = (tx: Transaction) => tx`
   SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`;
 
 /**
- * The heads of these chains, locked until the transaction ends; chains that are not there yet are begun, with
- * these owners.
+ * Locks the heads of these chains until the transaction ends, and creates missing chains with these owners.
  *
- * Two transactions never wait for each other: both begin their missing chains in the order of chain_id, and
- * then lock all of theirs in that order. A transaction that locks never waits for one that still inserts,
- * because all rows that it needs exist by then.
+ * Two transactions cannot deadlock: each creates its missing chains in the order of chain_id, then locks all
+ * of its chains in that order. A transaction that locks never waits for one that still inserts, because all
+ * rows it needs exist by then.
  */
 export async function lockChainHeads(
   tx: Transaction,
@@ -60,7 +59,7 @@ export async function lockChainHeads(
   const lock = tx<({ chain_id: ChainId } & StoredHead)[]>`
     SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
     ORDER BY chain_id FOR UPDATE`;
-  // Sent together; the last sees what the one before it has begun.
+  // Sent together; the last statement sees the chains that the one before it created.
   const [, , rows] = await together([() => joinByKeys(tx), () => begin, () => lock]);
   return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
 }

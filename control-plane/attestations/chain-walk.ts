@@ -7,24 +7,24 @@ import {
 import type { ExportChain, ExportEnd } from '../../shared/attestation/export.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 
-/** A chain with the number by which its records name it. */
+/** A chain with the number that its records use for it. */
 export interface NumberedChain extends ExportChain {
   readonly number: number;
-  /** Of the records that are there, whatever the head row says. */
+  /** Of the existing records, whatever the head row says. */
   readonly highest: number;
 }
 
 /**
- * Follows the chains of one export, record by record, and hands on what is in its place. A chain stops where
- * it is not what its head row and its links say: what comes after that is not handed on, and the end names
- * the chain. The signatures are left to whoever verifies the export.
+ * Follows the chains of one export record by record, and passes on the records that are in place. A chain
+ * stops at the first contradiction with its head row or its links: the rest is not exported, and the export's
+ * end names the chain. Signatures are checked by the verifier of the export.
  */
 export interface ChainWalk {
-  /** The next row in the order of the export; null for one that cannot be read. */
+  /** The next row in the order of the export; null if unreadable. */
   take(chain: NumberedChain, sequence: number, attestation: Attestation | null): void;
-  /** All rows up to this one were handed over. */
+  /** All rows up to this one were passed on. */
   reach(chain: NumberedChain, sequence: number): void;
-  /** A chain that is broken otherwise. */
+  /** A chain that is broken in another way. */
   note(broken: BrokenChain): void;
   hasStopped(chain: NumberedChain): boolean;
   end(): ExportEnd;

@@ -14,16 +14,16 @@ export type EndOutcome = 'returned' | 'kept' | 'known';
 interface EndedEpoch {
   readonly sidecarId: SidecarId;
   readonly epoch: string;
-  /** The last number of the epoch; all up to it were taken. */
+  /** The last number of the epoch; all records up to it are stored. */
   readonly lastSeq: number;
-  /** The sidecar's word that every PERMIT that was answered is among them (EpochEnd). */
+  /** The sidecar states that they include every answered PERMIT (EpochEnd). */
   readonly nothingLost: boolean;
 }
 
 /**
- * Ends the epoch of a sidecar's spool whose process has ended: no record of it follows. A transaction of its
- * own, after the one that took the last records: that one has locked chains, which come after the holders
- * whose leases go back here.
+ * Ends the epoch of a sidecar's spool after its process has ended: no record follows. Needs a separate
+ * transaction after the one that stored the last records: that one has locked chains, and the holders of the
+ * leases to return come before chains.
  */
 export async function endEpoch(sql: Database, ended: EndedEpoch, nowMs: UnixMillis): Promise<EndOutcome> {
   const { sidecarId, epoch, lastSeq, nothingLost } = ended;

@@ -18,13 +18,10 @@ export interface ExportAsked {
   readonly nowMs: UnixMillis;
 }
 
-/**
- * The chains of an owner (contract §9), as a stream that is read from PostgreSQL no faster than its reader
- * takes it.
- */
+/** Streams the chains of an owner (contract §9), reading from PostgreSQL no faster than the client. */
 export type ExportAttestations = (asked: ExportAsked) => Promise<Readable>;
 
-/** What is in memory is one slice, and what of the one before has not been taken yet. */
+/** Memory holds one slice, and the unsent rest of the one before. */
 export const attestationExporter =
   (exportSnapshot: ExportSnapshot): ExportAttestations =>
   (asked) =>
@@ -33,7 +30,7 @@ export const attestationExporter =
 /** A record has about 950 bytes as JSON. */
 const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 
-/** A piece for each slice. Each record is turned into bytes as it arrives. */
+/** One chunk per slice. Each record is encoded as it arrives. */
 async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerator<Buffer> {
   const writer = exportFormats[asked.format].writer();
   const { sinceMs, nowMs } = asked;

@@ -15,11 +15,11 @@ import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 
-/** What the constraints of a passport demand of every decision about it. They never change. */
+/** Requirements of a passport's constraints on every decision. They never change. */
 export interface OwnRules {
-  /** What they make every gate check. */
+  /** The checks that they require at every gate. */
   readonly checks: readonly CheckName[];
-  /** Of money, then of requests. */
+  /** Money limits, then request limits. */
   readonly limits: readonly WindowLimit[];
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly approvals: CompiledApprovalRule | null;
@@ -27,18 +27,18 @@ export interface OwnRules {
   readonly needsAmount: boolean;
 }
 
-/** What never changes about a passport. */
+/** The immutable facts of a passport. */
 export interface PassportTerms {
   readonly mode: Mode;
   readonly permissions: ReadonlySet<string>;
-  /** Null: its row cannot be read. */
+  /** Null: the row is unreadable. */
   readonly own: OwnRules | null;
   readonly issuedAtMs: UnixMillis;
-  /** Null: it has no end. */
+  /** Null: never. */
   readonly expiresAtMs: UnixMillis | null;
 }
 
-/** A decision as a sidecar tells it, on record or to be settled. */
+/** A decision reported by a sidecar, as a record or a settlement. */
 export interface ToldDecision
   extends Pick<
     AttestationRecord,
@@ -48,17 +48,17 @@ export interface ToldDecision
 }
 
 /**
- * How the database contradicts what a sidecar says of a verified passport (contract §9). Returns the field at
- * fault and why, never a value; null where it can be true. A sidecar that once saw a token must not write
- * into the passport's chain what cannot have happened there. The one judge of records, of permits and of
- * suspends that are to be settled.
+ * How the database contradicts a sidecar's report about a verified passport (contract §9). Returns the field
+ * at fault and why, never a value; null if the report is plausible. A sidecar that once saw a token must not
+ * write impossible decisions into the passport's chain. Judges records, and permits and suspends that are to
+ * be settled.
  *
- * Only facts that never change are used, because a sidecar may be cut off for any time before it ships. So a
- * PERMIT after a revocation is no contradiction: an L1 gate decides on the last state that it knows, however
- * old (contract §4), and `timestamp` shows the reader that it came later. Nor are the rules of the gate
- * looked at: they change, and the sidecar's own account makes them.
+ * Uses immutable facts only, because a sidecar may be offline for any time before it ships. So a PERMIT after
+ * a revocation is no contradiction: an L1 gate decides on its last known state, however old (contract §4),
+ * and `timestamp` shows the reader that it came later. The gate's rules are ignored: they change, and belong
+ * to the sidecar's own account.
  *
- * `mode`: of the gate, without one of the key that asked. `isApproved`: an approval comes with the PERMIT.
+ * `mode`: of the gate, or of the requesting key without one. `isApproved`: an approval comes with the PERMIT.
  */
 export function findContradiction(
   told: ToldDecision,
@@ -66,8 +66,8 @@ export function findContradiction(
   { mode, isApproved }: { readonly mode: Mode; readonly isApproved: boolean },
 ): string | null {
   const { timestampMs, decision, reason } = told;
-  // As a decision sees it: the token says whole seconds, and a sidecar whose clock is behind permits a
-  // passport that was just issued.
+  // As in a decision: tokens carry whole seconds, and a sidecar with a slow clock permits a passport that was
+  // just issued.
   const issuedAtMs = passport.issuedAtMs - (passport.issuedAtMs % secondMs);
   const hasBegun = timestampMs + limits.notBeforeLeewayMs >= issuedAtMs;
   if (!hasBegun && reason !== 'passport_not_yet_valid')
@@ -88,7 +88,7 @@ export function findContradiction(
 }
 
 /**
- * What a passport of the other mode can be blocked for: the check of the mode itself, and those before it.
+ * Possible reasons for a BLOCK of a passport of the other mode: the mode check, and the checks before it.
  */
 const precedesOrIsMode: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'passport_not_yet_valid',
@@ -98,7 +98,7 @@ const precedesOrIsMode: ReadonlySet<DecisionReason | null> = new Set<DecisionRea
   'mode_mismatch',
 ]);
 
-/** A SUSPEND has passed what a PERMIT passes, but for the last check. */
+/** A SUSPEND passes every check of a PERMIT except the last. */
 function whyNotReached(
   told: ToldDecision,
   permissions: PassportTerms['permissions'],
@@ -108,8 +108,7 @@ function whyNotReached(
   if (permissionKey !== null && !grants(permissions, permissionKey)) {
     return 'permission_key is not granted by passport_id';
   }
-  // A gate that looks for personal data keeps a permission that holds some off the record; every other names
-  // it.
+  // A gate with PII controls omits a permission that contains personal data; all others record it.
   if (gateId !== null && permissionKey === null && !constraintsEvaluated.includes('pii_controls')) {
     return 'permission_key is missing';
   }
@@ -142,14 +141,14 @@ function whyNotDecided(
   { approvals }: OwnRules,
   isApproved: boolean,
 ): string | null {
-  // Nobody can be asked where there is no gate.
+  // Without a gate there is no approval.
   if (decision === 'SUSPEND') return gateId === null ? 'gate_id is missing' : null;
   return !isApproved && approvals !== null && demandsApproval(approvals, permissionKey, amountMicroUsd)
     ? 'an approval that passport_id asks for is missing'
     : null;
 }
 
-/** What constraints of a passport, as they lie in its row, demand; null where they cannot be read. */
+/** The requirements of a passport's stored constraints; null if unreadable. */
 export function ownRules(constraints: unknown): OwnRules | null {
   const read = tryStoredConstraints(constraints, 'passport');
   if (read === null) return null;

@@ -4,7 +4,7 @@ import type { Transaction } from '../base/database.ts';
 import { type Hint, noteHints } from '../events/note-hints.ts';
 import type { AppendedRecord } from './deps.ts';
 
-/** Hints at the gates of new records, for all who may read them: one for each gate and reader of a batch. */
+/** Publishes a hint per gate and reader of a batch of new records. */
 export function hintAtRecords(tx: Transaction, appended: readonly AppendedRecord[]): void {
   // Most records of a batch share the objects of their readers (judge-records.ts).
   const readersOf = new Map<GateId | null, Set<Owner>>();

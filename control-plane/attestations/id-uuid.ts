@@ -12,8 +12,8 @@ export const uuidBytes = 16;
 const uuid = Buffer.alloc(uuidBytes);
 
 /**
- * The 128 bits of an id's 26 characters, of five bits each; the first has three. The bytes are those of the
- * next call as well.
+ * The 128 bits of an id's 26 characters: five bits each, three in the first. The buffer is reused by the next
+ * call.
  */
 export function uuidBytesOfId(id: AttestationId): Buffer {
   let bits = 0;
@@ -30,7 +30,7 @@ export function uuidBytesOfId(id: AttestationId): Buffer {
   return uuid;
 }
 
-/** The same as PostgreSQL reads it: 32 hex digits. */
+/** The uuid in a form PostgreSQL reads: 32 hex digits. */
 export const uuidOfId = (id: AttestationId): string => uuidBytesOfId(id).toString('hex');
 
 /** The id in a uuid as PostgreSQL writes it: `8-4-4-4-12` hex digits. */

@@ -30,7 +30,7 @@ import { judgeRecords, type RecordSender } from './judge-records.ts';
 import { attestationsLimits } from './limits.ts';
 import { type ChainTip, linkRecords } from './link-records.ts';
 
-/** An element of a batch with its place in the epoch. */
+/** An element of a batch with its number in the epoch. */
 type NumberedItem = (ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed) & {
   readonly seq: number;
 };
@@ -39,38 +39,35 @@ type NumberedRecord = Extract<NumberedItem, { kind: 'record' }>;
 interface NumberedBatch extends Omit<ShippedBatch, 'items'> {
   readonly accountId: AccountId;
   readonly items: readonly NumberedItem[];
-  /** Of the element that follows the batch. */
+  /** Number of the element after the batch. */
   readonly nextSeq: number;
 }
 
 export interface IngestedBatch {
   readonly answer: ShipAnswer;
-  /** Records that went into their chains just now. */
+  /** Records appended by this call. */
   readonly appended: number;
-  /** Numbers that the sidecar gave up in what was new of the batch. */
+  /** Numbers that the sidecar gave up in the new part of the batch. */
   readonly voided: readonly (ShippedVoid & { readonly seq: number })[];
-  /** What became of the epoch's leases, where the batch ended it. */
+  /** Outcome for the epoch's leases, if the batch ended it. */
   readonly end: EndOutcome | null;
 }
 
-/**
- * What the voids of a batch bring about: records that go into their chains with the others, then units that
- * go back.
- */
+/** Effects of a batch's voids: records to append with the others, then units to return. */
 export type VoidSettlements = (
   tx: Transaction,
   voids: readonly ShippedSettlementVoid[],
   by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
-  /** Leases that the records take from, to be locked with those of the voids. */
+  /** Leases that the records take from, locked together with those of the voids. */
   alsoLock: readonly number[],
 ) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
 
 type TakenBatch = Omit<IngestedBatch, 'end'>;
 
 type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
-  /** Of a room above this one: handed in by whoever builds the routes. */
+  /** Belongs to a room above this one, so the builder of the routes injects it. */
   readonly voidSettlements: VoidSettlements;
-  /** Shared by all batches of this process. Default: each is linked and signed under its locks. */
+  /** Shared by all batches of this process. Default: link and sign under the locks. */
   readonly ingestTurns?: IngestTurns;
 };
 
@@ -113,8 +110,8 @@ export async function ingestBatch(
     await turn?.untilNext();
     const taken = await takeBatch(deps, numbered, { draft, turn });
     if (batch.end === null) return { ...taken, end: null };
-    // An end before what was taken is that of another state of the folder, in which more may be missing:
-    // then `lastSeq` is not that of the row.
+    // An end below the stored number comes from another state of the folder, in which more may be missing;
+    // then `lastSeq` differs from the row's.
     const ended = { ...batch, lastSeq: numbered.nextSeq - 1, nothingLost: batch.end.nothingLost };
     return { ...taken, end: await endEpoch(deps.sql, ended, deps.clock.now()) };
   } catch (error) {
@@ -126,8 +123,8 @@ export async function ingestBatch(
 }
 
 /**
- * What the batch will put into chains, if all that this process takes before it is stored as it is drafted;
- * null where that is not known, or is not worth it: a batch that is refused, repeated, or voids settlements.
+ * Drafts what the batch will append, assuming that all earlier batches of this process are stored as drafted.
+ * Null if that is unknown or not worth it: the batch is refused, repeated, or voids settlements.
  */
 async function draftBatch(
   { sql, clock, signingKeys }: IngestDeps,
@@ -144,7 +141,7 @@ async function draftBatch(
     fresh,
   );
   if (refused.length > 0) return null;
-  // From here on those that come later to these chains are behind this one.
+  // From here on later batches of these chains follow this one.
   const chainIds = distinct(accepted.map(({ record }) => record.chainId));
   const before = turn.follow(chainIds);
   const tips = new Map<ChainId, ChainTip>();
@@ -164,7 +161,7 @@ async function draftBatch(
   return { takenSeq, nextSeq: batch.nextSeq, accepted, links };
 }
 
-/** Of a turn that has none, the database will know all when it has ended. */
+/** A turn without a draft has to end first; then the database has its result. */
 async function draftOf(turn: IngestTurn | null): Promise<BatchDraft | null> {
   const draft = (await turn?.drafted) ?? null;
   if (draft === null) await turn?.ended;
@@ -179,7 +176,7 @@ async function takeBatch(
   try {
     return await beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft, turn }));
   } catch (error) {
-    // A settlement has stored one of the records since it was looked for.
+    // A settlement has stored one of the records since the check.
     if (draft === null || !isTakenId(error)) throw error;
     return beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft: null, turn }));
   }
@@ -202,7 +199,7 @@ async function storeBatch(
   const fresh = items.filter(({ seq }) => seq > lastSeq);
   const nowMs = deps.clock.now();
   const draft = ahead.draft?.takenSeq === lastSeq ? ahead.draft : null;
-  // Those that follow in this epoch wait for its row now.
+  // Later batches of this epoch wait for its row now.
   if (draft === null) ahead.turn?.noteLocked();
   const { accepted, refused } = draft
     ? { accepted: draft.accepted, refused: [] }
@@ -223,7 +220,7 @@ async function storeBatch(
       onStale: () => deps.ingestTurns?.noteStale(),
     },
   );
-  // Voids may reach over what was taken before; the number never goes back.
+  // Void runs may overlap stored numbers; the number never decreases.
   if (nextSeq - 1 > lastSeq)
     await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
   if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
@@ -233,7 +230,7 @@ async function storeBatch(
 
 type ShippedTake = Take & Pick<NewRecord, 'record'>;
 
-/** A PERMIT that names leases, or has to. Most BLOCKs pass by. */
+/** A PERMIT that names leases, or must. Most BLOCKs do not. */
 const takesUnits = ({ record, took, ownLimits = [] }: NewRecord): boolean =>
   record.decision === 'PERMIT' && (ownLimits.length > 0 || (took ?? []).length > 0);
 
@@ -246,7 +243,7 @@ const takeOf = ({ record, passportOwner, took = null, ownLimits = [] }: NewRecor
   isPaid: false,
 });
 
-/** What a void gives back in the same batch nobody has taken: the leases are read after it. */
+/** Units that a void of the same batch returns count as free, because the leases are read after it. */
 function refuseUntrueTakes(
   leases: HeldLeases,
   takes: readonly ShippedTake[],
@@ -271,8 +268,8 @@ const isTakenId = (error: unknown): boolean =>
   error.constraint_name === 'records_pkey';
 
 /**
- * Thrown to roll back and return `answer`, so that a batch which is not taken leaves no row; control flow,
- * not a failure.
+ * Thrown to roll back and return `answer`, so that a refused batch leaves no row; control flow, not a
+ * failure.
  */
 class BatchRejected extends Error {
   override readonly name = 'NothingTaken';
@@ -284,7 +281,7 @@ class BatchRejected extends Error {
   }
 }
 
-/** It is a record or a void, and says what it took from leases. */
+/** A record or void that names its leases. */
 const namesUnits = (item: NumberedItem): boolean =>
   (item.kind === 'record' || item.kind === 'settlement_void') && item.took !== null;
 
@@ -302,21 +299,21 @@ function numberItems(batch: ShippedBatch, accountId: AccountId): NumberedBatch {
       continue;
     }
     const item = parseBatchItem(value, source, shared);
-    // A void run is numbered by its last, which tells whether any of it is new.
+    // A void run has the number of its last element, which shows whether any part is new.
     next += item.kind === 'void' ? item.count : 1;
     items.push(Object.assign(item, { seq: next - 1 }));
   }
   return { ...batch, accountId, items, nextSeq: next };
 }
 
-/** As `lockKnownEpoch` answers, at this moment. */
+/** Like `lockKnownEpoch`, without the lock. */
 async function readEpoch(sql: Database, { sidecarId, epoch }: NumberedBatch): Promise<number> {
   const [row] = await sql<{ last_seq: number }[]>`
     SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
   return row?.last_seq ?? 0;
 }
 
-/** The last number that was taken of this epoch; null for a new one. */
+/** The last stored number of this epoch; null for a new one. */
 async function lockKnownEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBatch): Promise<number | null> {
   const [known] = await tx<{ last_seq: number }[]>`
     SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;
@@ -324,8 +321,8 @@ async function lockKnownEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBat
 }
 
 /**
- * The same, where a row is begun first. A sidecar ships older epochs first, so once it has begun several
- * newer ones an old row says nothing more, and goes.
+ * As above, creating the row if needed. A sidecar ships older epochs first, so an old row is useless after
+ * several newer ones, and is removed.
  */
 async function lockNewEpoch(tx: Transaction, batch: NumberedBatch): Promise<number> {
   const { sidecarId, epoch } = batch;
@@ -356,7 +353,7 @@ interface CheckedRecords {
   readonly refused: readonly RefusedRecord[];
 }
 
-/** What is stored already is neither: a second copy is passed over in silence (contract §5). */
+/** A stored record is neither: a second copy is skipped silently (contract §5). */
 async function checkRecords(
   sql: Database | Transaction,
   sender: RecordSender,

@@ -13,8 +13,8 @@ import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
 import { IngestTurns } from './ingest-turns.ts';
 
 /**
- * How records of sidecars arrive (ARCHITECTURE.md, "Attestations"). Not a public interface;
- * shared/wire/sync.ts says what the answers mean.
+ * Endpoint for records of sidecars (ARCHITECTURE.md, "Attestations"). Not a public interface;
+ * shared/wire/sync.ts documents the answers.
  */
 export function ingestRoutes(
   deps: AppendingDeps,

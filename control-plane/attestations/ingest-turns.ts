@@ -4,39 +4,35 @@ import type { NewRecord } from './append-records.ts';
 import { attestationsLimits } from './limits.ts';
 import type { LinkedRecords } from './link-records.ts';
 
-/**
- * What a batch puts into chains, worked out before it holds a lock: true only if nothing has come between.
- */
+/** What a batch appends, computed before it holds a lock; valid only if nothing came between. */
 export interface BatchDraft {
-  /** Up to which number the records of the epoch have been taken by then. */
+  /** Last stored number of the epoch by then. */
   readonly takenSeq: number;
-  /** Of the record that follows then. */
+  /** Number of the next record. */
   readonly nextSeq: number;
   readonly accepted: readonly NewRecord[];
-  /** Of `accepted`, in their order. */
+  /** For `accepted`, in order. */
   readonly links: LinkedRecords;
 }
 
 /**
- * The batches that this process takes now. Each may be linked and signed while those before it are still
- * being stored, as if these were stored already: a chain is locked for the time of an INSERT, and not for
- * that of a thousand signatures.
+ * The batches that this process is storing. A batch may be linked and signed while earlier ones are still
+ * being stored, as if they were stored: this locks a chain for one INSERT instead of a thousand signatures.
  *
- * A turn, once it has begun:
+ * States of a turn:
  *
  *     drafting ──> waiting ──all before it hold their locks──> storing ──its own locks──> locked ──> ended
  *
- * Turns follow one another where they share an epoch, in the order in which they begin, and where they share
- * a chain, in the order in which they follow. A turn follows only when those before it in its epoch have, so
- * that of two turns at most one waits for the other. Anything else may come between: another control plane, a
- * settlement, a transaction that fails. Under its locks each batch sees whether its draft is still true, and
- * does without it where it is not. The next `draftPauseBatches` then make no draft, because what is drafted
- * behind a wrong one is wrong, too.
+ * Turns of one epoch follow each other in the order of their start, turns of one chain in the order in which
+ * they join it. A turn joins its chains only after the earlier turns of its epoch have, so two turns cannot
+ * wait for each other. Other writers may come between: another control plane, a settlement, a failed
+ * transaction. Under its locks each batch checks its draft and discards it if stale. The next
+ * `draftPauseBatches` then make no draft, because a draft that builds on a stale one is stale too.
  *
- * Remembers turns that have not ended, which their caller bounds, and nothing else.
+ * Remembers only turns that have not ended; the caller bounds their number.
  */
 export class IngestTurns {
-  /** By chain, and by epoch with its sidecar and account, the last that follows there. */
+  /** The last turn per chain, and per epoch (with its sidecar and account). */
   readonly #newest = new Map<string, IngestTurn>();
   #pause = 0;
 
@@ -46,16 +42,16 @@ export class IngestTurns {
     return new IngestTurn(this.#newest, { epoch, mayDraft });
   }
 
-  /** Something has come between. */
+  /** Another writer came between. */
   noteStale(): void {
     this.#pause = attestationsLimits.draftPauseBatches;
   }
 }
 
 export class IngestTurn {
-  /** Null: there is none, so whoever follows has to wait for the end. Never rejects. */
+  /** Null: no draft, so a follower has to wait for the end. Never rejects. */
   readonly drafted: Promise<BatchDraft | null>;
-  /** It holds its locks, or has ended. */
+  /** Resolves when the turn holds its locks or has ended. */
   readonly locked: Promise<void>;
   readonly ended: Promise<void>;
   readonly #newest: Map<string, IngestTurn>;
@@ -87,7 +83,7 @@ export class IngestTurn {
     return this.#earlier;
   }
 
-  /** Joins those that add to these chains. Answers by chain the last turn before it, where there is one. */
+  /** Joins the queue of these chains. Returns the previous turn per chain, if any. */
   follow(chainIds: readonly ChainId[]): ReadonlyMap<ChainId, IngestTurn> {
     return new Map(
       chainIds.flatMap((chainId): [ChainId, IngestTurn][] => {
@@ -97,16 +93,16 @@ export class IngestTurn {
     );
   }
 
-  /** Makes its draft known to those that follow. A draft that fails is none: storing will fail likewise. */
+  /** Publishes the draft to followers. A failed draft counts as none: storing will fail likewise. */
   async draft(make: () => Promise<BatchDraft | null>): Promise<BatchDraft | null> {
     const draft = this.#mayDraft ? await make().catch(() => null) : null;
-    // Nobody may come to ask for them.
+    // There may be no follower to handle a rejection.
     draft?.links.signatures.catch(() => undefined);
     this.#noteDrafted(draft);
     return draft;
   }
 
-  /** Resolves when all that it follows hold their locks. */
+  /** Resolves when all earlier turns hold their locks. */
   async untilNext(): Promise<void> {
     for (const before of this.#before) await before.locked;
   }
@@ -115,13 +111,13 @@ export class IngestTurn {
     this.#noteLocked();
   }
 
-  /** Whatever has become of it. */
+  /** Ends the turn, whatever the outcome. */
   end(): void {
     this.#noteDrafted(null);
     this.#noteLocked();
     this.#noteEnded();
     for (const name of this.#names) if (this.#newest.get(name) === this) this.#newest.delete(name);
-    // Of turns without a gap between them each would keep all before it in memory.
+    // Otherwise, in a run of turns without a gap, each would keep all earlier ones in memory.
     this.#before.clear();
     this.#earlier = null;
   }

@@ -12,14 +12,14 @@ import type { RecordNames } from './record-names.ts';
 import { letterOf } from './record-row.ts';
 
 export interface NewAttestation {
-  /** In its place; its signature travels beside it. */
+  /** The linked record; its signature is passed separately. */
   readonly attestation: PlacedRecord;
-  /** The number of its chain. */
+  /** Number of the chain. */
   readonly chain: number;
-  /** The latest time of its chain up to this record. */
+  /** Latest time of the chain up to this record. */
   readonly latestMs: UnixMillis;
   readonly reader: Owner;
-  /** Null: there is no other. */
+  /** Null: no second reader. */
   readonly otherReader: Owner | null;
 }
 
@@ -41,7 +41,7 @@ const column = (name: string, write: Column['write']): Column => ({ name, write 
 const hashTextStart = 'sha256:'.length;
 const hashBytes = 32;
 const signatureBytes = 64;
-/** Of a usual row, with what is around its values. */
+/** Size of a typical row, with separators. */
 const rowBytes = 320;
 
 const writeHash = (to: CopyRows, hash: string): void => to.hex(hash.slice(hashTextStart), hashBytes);
@@ -86,7 +86,7 @@ const columns: readonly Column[] = [
   column('pii', (to, { attestation: { pii } }) => (pii.length === 0 ? to.null() : to.jsonb(pii))),
 ];
 
-/** Made once, as if it were written out. */
+/** Built once. */
 const statement = ((): TemplateStringsArray => {
   const names = [...columns.map(({ name }) => name), 'signature'];
   const text = [`COPY records (${names.join(', ')}) FROM STDIN (FORMAT binary)`];
@@ -94,8 +94,8 @@ const statement = ((): TemplateStringsArray => {
 })();
 
 /**
- * What stores linked records with one statement; their positions rise in the order given. `signatures`: 64
- * bytes for each, in the same order. `numbers`: of all that `namesOf` gives for them.
+ * Builds the COPY that stores linked records in one statement; positions rise in the order given.
+ * `signatures`: 64 bytes each, in the same order. `numbers`: for all names of `namesOf`.
  */
 export function insertAttestations(
   rows: readonly NewAttestation[],
@@ -119,7 +119,7 @@ export function insertAttestations(
   return (tx) => copyIn(tx, statement, bytes);
 }
 
-/** What all of these records repeat, each once. `readers`: theirs, in the same order. */
+/** The distinct names in these records. `readers`: of the records, in the same order. */
 export function namesOf(
   records: readonly { readonly record: AttestationRecord }[],
   readers: readonly Pick<NewAttestation, 'reader' | 'otherReader'>[],
@@ -144,7 +144,7 @@ export function namesOf(
   return [...names];
 }
 
-/** Names of what records share, each made once for a batch. */
+/** Names that records share, each built once per batch. */
 interface SharedNames {
   readonly owner: (owner: Owner) => string;
   readonly checks: (checks: PlacedRecord['constraintsEvaluated']) => string;

@@ -21,22 +21,18 @@ export interface RecordSender {
   readonly nowMs: UnixMillis;
 }
 
-/** Verdict about a record that a sidecar ships. */
+/** Verdict on a shipped record. */
 export type RecordVerdict =
   | { readonly kind: 'new'; readonly record: NewRecord }
-  /**
-   * The same record is in its chain already: a settlement put it there, and this is its second copy (contract
-   * §5).
-   */
+  /** Already in its chain: a settlement appended it, and this is the second copy (contract §5). */
   | { readonly kind: 'stored' }
-  /** This sidecar may not say this. The message names the field, never its value. */
+  /** The sidecar may not report this. The message names the field, never its value. */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
- * Whether a sidecar may say these things (contract §9): of gates of its account only, of passports only whose
- * token it has seen, and nothing that the database contradicts. The records are well formed: parseBatchItem
- * has seen to that. One verdict for each, in their order. Whatever way a record comes, with a batch or with a
- * settlement, it is judged here.
+ * Whether a sidecar may report these records (contract §9): only gates of its account, only passports whose
+ * token it has seen, and nothing that contradicts the database. parseBatchItem has checked the form. Returns
+ * one verdict each, in order. Judges records of batches and of settlements.
  */
 export async function judgeRecords(
   sql: Database | Transaction,
@@ -46,7 +42,7 @@ export async function judgeRecords(
   return judgeAmong(await readKnown(sql, records), sender, records);
 }
 
-/** The same, with what was read before about these records and maybe others. */
+/** As above, with data that was read before for these records, and maybe others. */
 export function judgeAmong(
   known: KnownThings,
   sender: RecordSender,
@@ -66,17 +62,17 @@ export function judgeAmong(
   });
 }
 
-/** Most passports have none of their own. */
+/** Most passports have no limits of their own. */
 const noLimits: readonly WindowLimit[] = Object.freeze([]);
 
 const refused = (message: string): RecordVerdict => ({ kind: 'refused', message });
 
-/** A record that an earlier build stored names no account: its copy says the same about all else. */
+/** A record stored by an earlier build names no account; its copy must match in all other fields. */
 const isCopy = (record: AttestationRecord, stored: AttestationRecord): boolean =>
   contentHash(stored) ===
   contentHash(stored.sourceAccount === null ? { ...record, sourceAccount: null } : record);
 
-/** Of what a record says, wherever it stands in its chain. */
+/** Hash of a record's content, independent of its place in the chain. */
 const contentHash = (record: AttestationRecord): string =>
   recordHash({ ...record, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
 
@@ -85,25 +81,24 @@ interface PassportFact extends PassportTerms {
   readonly tokenHash: string;
 }
 
-/** What the database knows of the things that records name. */
+/** The database's view of everything that the records name. */
 export interface KnownThings {
   readonly gates: ReadonlyMap<GateId, Owner>;
   readonly passports: ReadonlyMap<PassportId, PassportFact>;
   readonly stored: ReadonlyMap<string, AttestationRecord>;
 }
 
-/** A decision with what shows that this sidecar may tell it. */
+/** A decision with the evidence that this sidecar may report it. */
 export interface Told {
   readonly told: ToldDecision & Pick<AttestationRecord, 'passportId'>;
   readonly tokenHash: string | null;
   readonly callerMode: Mode;
-  /** An approval is presented with it. */
+  /** The request presented an approval. */
   readonly isApproved: boolean;
 }
 
 /**
- * Why this sidecar may not say this (contract §9), whatever way it comes: as a record, or as a permit or a
- * suspend that is to be settled. Null: it may.
+ * Why this sidecar may not report this decision (contract §9), as a record or a settlement. Null: it may.
  */
 export function whyNotTold(
   { told, tokenHash, callerMode, isApproved }: Told,
@@ -112,7 +107,7 @@ export function whyNotTold(
 ): string | null {
   if (told.timestampMs > sender.nowMs + attestationsLimits.recordAheadMsMax)
     return 'timestamp_ms is in the future';
-  // Also of a deleted gate: its last decisions may come after its end.
+  // Includes deleted gates, whose last decisions may arrive late.
   const gate = told.gateId === null ? undefined : known.gates.get(told.gateId);
   if (told.gateId !== null && gate?.accountId !== sender.accountId) {
     return 'gate_id is not a gate of the account of this sidecar';
@@ -152,7 +147,7 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
   };
 }
 
-/** What these records, and suspends that are to be settled, have to be judged by. */
+/** Reads what is needed to judge these records, and suspends to be settled. */
 export async function readKnown(
   sql: Database | Transaction,
   shipped: readonly ShippedRecord[],
@@ -181,7 +176,7 @@ export async function readKnown(
   };
 }
 
-/** The same object for the same owner: what is worked out for it is worked out once for a batch. */
+/** One object per owner, so that derived values are computed once per batch. */
 function sharedOwners(): (accountId: AccountId, mode: Mode) => Owner {
   const known = new Map<string, Owner>();
   return (accountId, mode) => {

@@ -1,26 +1,20 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 
-/** Bounds of this room alone, each with its reason. */
+/** Bounds used only in this room, each with its reason. */
 export const attestationsLimits = {
-  /**
-   * Starts of one sidecar of which the last record is remembered: it ships the oldest first, and has few that
-   * are not shipped to the end.
-   */
+  /** Epochs remembered per sidecar. A sidecar ships the oldest first and has few unfinished ones. */
   epochsPerSidecarMax: 32,
-  /**
-   * A record of a sidecar may carry a time this far ahead (contract §9): clocks that keep time differ by
-   * less.
-   */
+  /** How far ahead a sidecar's record may be dated (contract §9): synchronised clocks differ by less. */
   recordAheadMsMax: minuteMs,
   /**
-   * Records that an export fetches and hands over at once: about 200 KB, which a line of 10 KB/s takes within
+   * Records that an export fetches and sends at once: about 200 KB, which a 10 KB/s client reads within
    * exportStallMsMax.
    */
   exportSliceRowsMax: 200,
   /**
-   * Where a batch was linked and signed ahead in vain, so many are taken without: those behind it are wrong
-   * as well, and whoever else adds to its chains may go on. Then about one signature in nine is made twice.
+   * Batches stored without a draft after a stale one: the drafts behind it are stale too, and the other
+   * writer may continue. Under constant contention this makes about one signature in nine twice.
    */
   draftPauseBatches: 8,
 } as const;

@@ -5,33 +5,30 @@ import type { AttestationRecord, ChainId } from '../../shared/model/attestation.
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SigningKey } from '../signing/signing-keys.ts';
 
-/** The last record of a chain, as the next one follows it. */
+/** The last record of a chain, as needed to link the next. */
 export interface ChainTip extends ChainHead {
-  /**
-   * The latest time of any record of the chain: exports with `since` find their place by it. 0 where there is
-   * no record yet.
-   */
+  /** The latest time of any record of the chain, for exports with `since`. 0 for an empty chain. */
   readonly latestMs: UnixMillis;
 }
 
-/** Records in their places, in the order given. Until they are stored they have no effect. */
+/** Linked records, in the order given. They have no effect until stored. */
 export interface LinkedRecords {
-  /** Of the key that signs them. */
+  /** Id of the signing key. */
   readonly keyId: string;
   readonly placed: readonly {
     readonly attestation: PlacedRecord;
-    /** The latest time of its chain up to this record. */
+    /** Latest time of the chain up to this record. */
     readonly latestMs: UnixMillis;
   }[];
-  /** By chain, what the first of its records follows. */
+  /** Per chain, the tip before its first record. */
   readonly before: ReadonlyMap<ChainId, ChainTip>;
-  /** By chain, the last of its records. */
+  /** Per chain, its last record. */
   readonly after: ReadonlyMap<ChainId, ChainTip>;
-  /** 64 bytes for each record, one after the other. */
+  /** 64 bytes per record, concatenated. */
   readonly signatures: Promise<Buffer>;
 }
 
-/** Puts records behind the tips of their chains and begins to sign them. `tips` has each of the chains. */
+/** Links records to the tips of their chains and starts signing them. `tips` has every chain. */
 export function linkRecords(
   records: readonly AttestationRecord[],
   tips: ReadonlyMap<ChainId, ChainTip>,
@@ -57,7 +54,7 @@ export function linkRecords(
   return { keyId: key.kid, placed, before, after, signatures: key.signAll(messages) };
 }
 
-/** Whether `linkRecords` would give the same for these tips and this key. */
+/** Whether `linkRecords` would give the same result for these tips and this key. */
 export const isLinkedTo = (
   links: LinkedRecords,
   tips: ReadonlyMap<ChainId, ChainTip>,

@@ -13,21 +13,18 @@ import { findNumbers, type RecordNames } from './record-names.ts';
 import { attestationsOf, letterOf, type RecordRow, recordColumns } from './record-row.ts';
 
 /**
- * Records that one page examines for filters that no index serves: about 3 us each. An index for each would
- * make every record a tenth larger.
+ * Records that one page examines for filters without an index: about 3 us each. An index for each filter
+ * would make every record a tenth larger.
  */
 const recordsExaminedMax = 2_000;
 
 /**
- * Passports of one agent along which a list walks, all at once: planning such a query takes 0.5 ms for each.
- * Of an agent with more the records of its account are examined.
+ * Passports of one agent that a list walks at once: planning takes 0.5 ms each. For an agent with more, the
+ * records of its account are examined.
  */
 const agentPassportsMax = 8;
 
-/**
- * What a page is narrowed to. Null: not narrowed. Ids and keys are compared as they are: one that does not
- * exist matches nothing.
- */
+/** Filters of a page. Null: no filter. Ids and keys are compared exactly: an unknown one matches nothing. */
 export interface AttestationFilter {
   readonly passportId: string | null;
   readonly gateId: string | null;
@@ -68,10 +65,10 @@ export interface AttestationPage {
 }
 
 /**
- * A page of what the owner may read (contract §9). A record keeps its place for ever, so that those that
- * arrive meanwhile neither repeat nor hide any: one that was decided before the last of a page, and arrives
- * later, is on a later page. With filters that no index serves, a page ends after `examinedMax` records, and
- * may then be short or empty although others follow.
+ * A page of records that the owner may read (contract §9). A record's place never changes, so new arrivals
+ * neither repeat nor hide records: a late record that was decided before the last of a page is on a later
+ * page. With filters without an index a page ends after `examinedMax` records, and may be short or empty
+ * although others follow.
  */
 export async function listAttestations(
   sql: Database,
@@ -82,7 +79,7 @@ export async function listAttestations(
 ): Promise<AttestationPage> {
   const passportIds = await passportsWalked(sql, owner, filter);
   if (passportIds?.length === 0) return { attestations: [], last: null };
-  // One more than asked for shows whether there is a next page.
+  // One extra record shows whether there is a next page.
   const query = { ...filter, passportIds, behind, limit: limit + 1, examinedMax };
   const rows = await pageQuery(sql, owner, query, await numbersAsked(sql, owner, query));
   const matching = rows.filter(({ matches }) => matches);
@@ -95,7 +92,7 @@ export async function listAttestations(
   };
 }
 
-/** The passports along whose records to walk; null: along all records of the owner. */
+/** The passports to walk along; null: all records of the owner. */
 export async function passportsWalked(
   sql: Database,
   owner: Owner,
@@ -107,12 +104,12 @@ export async function passportsWalked(
 }
 
 export interface PageQuery extends AttestationFilter, PageAsked {
-  /** In place of `passportId`; null: all, of which those of other agents than `agentId` do not match. */
+  /** Replaces `passportId`; null: all, and records of agents other than `agentId` do not match. */
   readonly passportIds: readonly string[] | null;
   readonly examinedMax: number;
 }
 
-/** Narrowed to nothing, from the newest record on. */
+/** No filter, from the newest record. */
 export const everything = {
   passportId: null,
   passportIds: null,
@@ -127,12 +124,12 @@ export const everything = {
   examinedMax: recordsExaminedMax,
 } as const satisfies Partial<PageQuery>;
 
-/** The numbers by which records name what is asked for; null: no record does. */
+/** The numbers of the filtered names; null: no record has them. */
 export interface NumbersAsked {
   readonly owner: number | null;
   readonly gate: number | null;
   readonly reason: number | null;
-  /** Of passports, by their ids. */
+  /** Numbers of passports, by id. */
   readonly chains: ReadonlyMap<string, number>;
 }
 
@@ -160,19 +157,19 @@ export async function numbersAsked(
 
 interface ExaminedRow extends RecordRow {
   readonly matches: boolean;
-  /** How many records were examined for the page, this one included. */
+  /** Records examined for the page, including this one. */
   readonly examined: number;
 }
 
 /**
- * One walk along an index for each decision that is wanted and each way in which the owner comes to read a
- * record; each ends when it has filled a page, and what they found is merged. However many records there are,
- * nothing is read that could not be on the page (test/api/attestation-lists.test.ts counts it), unless a
- * filter is set that no index serves. Then the records on the walks are examined one by one, and the last one
- * that may be is answered too, whether it matches or not: the next page begins there.
+ * One index walk per requested decision and per reason for which the owner may read a record; each ends when
+ * it has filled a page, and the results are merged. However many records exist, it reads only records that
+ * could be on the page (test/api/attestation-lists.test.ts counts them), unless a filter has no index. Then
+ * the walks examine records one by one and also return the last examined one, matching or not: the next page
+ * begins there.
  *
- * The conditions of a walk are those of its index and no others, or PostgreSQL might prefer an index along
- * which it finds nothing for long. That the owner may read what was found is checked again at the end.
+ * A walk has exactly the conditions of its index, or PostgreSQL might choose an index along which it finds
+ * nothing for long. The owner's right to read each result is checked again at the end.
  */
 export function pageQuery(
   sql: Database,
@@ -184,7 +181,7 @@ export function pageQuery(
   const matches = matchesOf(sql, owner, query, asked);
   const inOrder = sql`ORDER BY place DESC, position DESC`;
   const walkedMax = matches === null ? limit : examinedMax;
-  // An index has the records of one place in any order: a walk ends with all of its last place.
+  // An index orders records of one place arbitrarily, so a walk includes all of its last place.
   const walked = sql`ORDER BY place DESC FETCH FIRST ${walkedMax} ROWS WITH TIES`;
   const narrowed = sql`
     ${sinceMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) >= ${firstPlace(sql, sinceMs)}`}
@@ -209,14 +206,14 @@ export function pageQuery(
         WHERE (matches OR examined = ${examinedMax}) AND ${isReadable} ${inOrder} LIMIT ${limit}`;
 }
 
-/** A later time has no place in 63 bits, and no record before the year 2248. */
+/** Later times do not fit in 63 bits; none occur before the year 2248. */
 const placedMsMax = 2 ** 43 - 1;
 
 /** Not after the place of any record of that time or later. */
 const firstPlace = (sql: Database, timeMs: UnixMillis) =>
   placeOf(sql, { timestampMs: Math.min(timeMs, placedMsMax) as UnixMillis, position: 0 });
 
-/** As the function of that name says it of a record (0028). */
+/** Matches the SQL function of that name (0028). */
 const placeOf = (sql: Database, { timestampMs, position }: Place) =>
   sql`record_place(${timestampMs}::bigint, ${position}::bigint)`;
 
@@ -227,7 +224,7 @@ function decisionsOf({ decision, reason }: AttestationFilter): readonly Outcome[
   return reason === 'approval_required' ? ['SUSPEND', 'BLOCK'] : ['BLOCK'];
 }
 
-/** What no index serves; null: nothing. */
+/** The filters without an index; null: none. */
 function matchesOf(
   sql: Database,
   { accountId, mode }: Owner,
@@ -246,9 +243,9 @@ function matchesOf(
 }
 
 /**
- * The ways in which records that match come to be read by the owner. No record is found on two of them,
- * because its two readers are never the same. A passport or gate has one owner, who reads all of its records
- * and walks along them; any other account walks along those that it may read for another reason.
+ * The reasons for which the owner may read matching records. They do not overlap, because the two readers of
+ * a record differ. A passport or gate has one owner, who reads all of its records and walks along them; any
+ * other account walks along those it may read for another reason.
  */
 function waysOf(
   sql: Database,
@@ -279,9 +276,8 @@ function waysOf(
 }
 
 /**
- * A record that the owner may read, or whose id its call was answered with: `/enforce` without a gate records
- * in the chain of a passport that may be another account's (contract §5). Null where there is none of that
- * id.
+ * A record that the owner may read, or that an answer to the owner named: `/enforce` without a gate records
+ * in the chain of a passport that may belong to another account (contract §5). Null for an unknown id.
  */
 export async function findAttestation(
   sql: Database,
@@ -316,10 +312,7 @@ const isReader = (sql: Database, { owner }: NumbersAsked) => sql`reader = ${owne
 
 const isOtherReader = (sql: Database, { owner }: NumbersAsked) => sql`other_reader = ${owner}`;
 
-/**
- * The caller's mode is that of the passport, whose owner is the reader, but where that was the very reason of
- * the BLOCK.
- */
+/** The mode is that of the passport, whose owner is the reader, unless the BLOCK was for a wrong mode. */
 const isSource = (sql: Database, { accountId, mode }: Owner) => {
   const nameOf = (column: 'reader' | 'reason') =>
     sql`(SELECT name FROM record_names WHERE number = records.${sql(column)})`;

@@ -16,21 +16,21 @@ import {
   recordColumns,
 } from './record-row.ts';
 
-/** Records of one chain that are fetched together. */
+/** A range of one chain that is fetched at once. */
 interface Range {
   readonly chain: NumberedChain;
   readonly first: number;
   readonly last: number;
 }
 
-/** Many short chains, or a part of a long one. */
+/** Many short chains, or part of a long one. */
 export type ExportSlice = readonly Range[];
 
 /**
- * All chains of the owner in the order of the bytes of their ids, each from its first record not older than
- * `sinceMs` to its end (null: whole), and none without such a record; cut into slices of at most
- * `attestationsLimits.exportSliceRowsMax` records, which are looked for as the reader goes on. `walk` is told
- * of chains that are not whole.
+ * All chains of the owner in byte order of their ids, each from its first record not older than `sinceMs`
+ * (null: from the start); chains without such a record are omitted. Slices of at most
+ * `attestationsLimits.exportSliceRowsMax` records are fetched as the reader goes on. Reports broken chains to
+ * `walk`.
  */
 export async function* sliceExport(
   tx: Transaction,
@@ -44,17 +44,16 @@ export async function* sliceExport(
   }
 }
 
-/** What an export has learned of names, for its own time: they are of its snapshot. */
+/** Names that an export has read; they belong to its snapshot. */
 export type ExportNames = { current: NamesOfRows };
 
-/** Names that an export remembers; records of one chain name few. */
+/** Names that an export remembers; the records of one chain use few. */
 const namesMax = 10_000;
 
 /**
- * Reads a slice in its order, and hands each record to `walk` as it arrives, unless it mentions a name that
- * the export has not seen: from there to the end of the slice they wait for their names. Neither side sorts
- * or holds a slice as a rule: rows that are gone before the collector of garbage comes round keep the heap as
- * small as it was.
+ * Reads a slice in order and passes each record to `walk` as it arrives. From the first unknown name to the
+ * end of the slice, records wait for their names. Usually neither side sorts or buffers a slice: rows freed
+ * before the next garbage collection keep the heap small.
  */
 export async function readSlice(
   tx: Transaction,
@@ -73,8 +72,7 @@ export async function readSlice(
     walk.take(range.chain, row.sequence, readRow(row, range.chain.chainId, names.current));
   };
   const waiting: RecordRow[] = [];
-  // A walk along the index of the chains for each range: a join might be planned as a look at the whole
-  // table.
+  // One index walk per range: a join might be planned as a scan of the whole table.
   await tx<RecordRow[]>`
     SELECT ${tx(recordColumns.map((name) => `record.${name}`))}
     FROM unnest(
@@ -99,7 +97,7 @@ export async function readSlice(
   for (const { chain, last } of slice.slice(place)) walk.reach(chain, last);
 }
 
-/** Null for a row that says what no record says, or refers to a name that is gone. */
+/** Null for a row that is no valid record, or refers to a missing name. */
 function readRow(row: RecordRow, chainId: ChainId, names: NamesOfRows): Attestation | null {
   if (!isNamed(row, names)) return null;
   try {
@@ -114,16 +112,16 @@ interface ChainRow {
   readonly number: number;
   readonly last_sequence: number;
   readonly last_hash: string | null;
-  /** Null: the search for it met a record that is missing, number `missing`. */
+  /** Null: the search hit a missing record, number `missing`. */
   readonly first_sequence: number | null;
   readonly missing: number;
   readonly previous_hash: Buffer | null;
-  /** Of the records that are there; null: there are none. */
+  /** Of the existing records; null: none exist. */
   readonly lowest: number | null;
   readonly highest: number | null;
 }
 
-/** Chains with records to export, and what is wrong with others, or with what is beyond their head rows. */
+/** Chains with records to export, and the faults of others, or beyond their head rows. */
 interface ChainPage {
   readonly chains: readonly NumberedChain[];
   readonly broken: readonly BrokenChain[];
@@ -143,7 +141,7 @@ async function* chainPages(
   }
 }
 
-/** None where the first record of it is not there. */
+/** Empty if the first record is missing. */
 function exportedChain(row: ChainRow): NumberedChain[] {
   if (row.first_sequence === null || row.last_hash === null || row.highest === null) return [];
   return [
@@ -159,24 +157,23 @@ function exportedChain(row: ChainRow): NumberedChain[] {
   ];
 }
 
-/** Of a chain that is not exported; the others show their faults on the way. */
+/** Fault of a chain that is not exported; faults of others show during the walk. */
 function faultOfHead(row: ChainRow): BrokenChain[] {
   const { chain_id: chainId, last_sequence: head, missing, lowest, highest } = row;
   const broken = (fault: BrokenChain['fault'], sequence: number) => [{ chainId, fault, sequence }];
   if (row.first_sequence !== null && row.last_hash !== null) return [];
   if (highest !== null && highest > head) return broken('beyond_head', head + 1);
   if (row.first_sequence !== null) return broken('head_differs', head);
-  // Begun by a transaction, and without a record yet.
+  // Created by a transaction, without a record yet.
   if (head === 0) return [];
   if (lowest === null || highest === null || missing < lowest) return broken('missing_at_begin', 1);
   return missing > highest ? broken('missing_at_end', highest + 1) : broken('missing_in_middle', missing);
 }
 
 /**
- * Chains that should have something to export, and the place where the export of each begins: found by
- * halving what is left of the chain, because `latest_ms` never falls along it. Times themselves do, when a
- * sidecar was away: the first record not older has to be looked for. Where a record is missing on the way,
- * the search ends there.
+ * Chains with something to export, and where each export begins, by binary search: `latest_ms` never falls
+ * along a chain. Record times do, after a sidecar was offline, so the first record not older is searched from
+ * there. A missing record ends the search.
  */
 async function readChains(
   tx: Transaction,
@@ -184,7 +181,7 @@ async function readChains(
   asked: { readonly sinceMs: UnixMillis | null; readonly after: ChainId | '' },
 ): Promise<ChainRow[]> {
   const { sinceMs, after } = asked;
-  // Whoever verifies the export demands the order of bytes, whatever the collation of this database is.
+  // Verifiers require byte order, whatever the collation of this database.
   const id = tx`chain_id COLLATE "C"`;
   return tx<ChainRow[]>`
     WITH RECURSIVE page AS (
@@ -227,7 +224,7 @@ async function readChains(
 
 /**
  * Cuts chains into slices of at most `exportSliceRowsMax` records: many short chains in one, or one long
- * chain over many. A chain that has stopped is not read on.
+ * chain over many. A stopped chain is not read further.
  */
 function* slicesOf(chains: readonly NumberedChain[], walk: ChainWalk): Generator<ExportSlice> {
   let slice: Range[] = [];

@@ -1,16 +1,16 @@
 import type { Database, Transaction } from '../base/database.ts';
 
 /**
- * What many records repeat (ids of gates, sidecars and keys, owners, reasons, lists of checks) is stored
- * once, and named in records by its number. A name never changes and is never removed. Nothing is kept in
- * this process: a database that is restored may number new names anew.
+ * Values that many records repeat (ids of gates, sidecars and keys, owners, reasons, lists of checks) are
+ * stored once; records refer to them by number. A name never changes and is never removed. Not cached in this
+ * process: a restored database may reuse numbers for new names.
  */
 export type RecordNames = ReadonlyMap<string, number>;
 
 /**
- * The numbers of these names, each once; new ones get theirs. `known`: what `findNumbers` gave for them, and
- * maybe for others, before, so that this is mostly done already. Two transactions that add the same name wait
- * for each other, in the order of the names.
+ * Numbers of these distinct names; new names get one. `known`: an earlier result of `findNumbers` for these
+ * names, and maybe others, so that usually nothing is left to do. Two transactions that add the same name
+ * wait for each other, in the order of the names.
  */
 export async function numberNames(
   tx: Transaction,
@@ -25,7 +25,7 @@ export async function numberNames(
   return findNumbers(tx, names);
 }
 
-/** Those that are known: what no record names has no number. */
+/** Known names only: a name that no record uses has no number. */
 export async function findNumbers(
   sql: Database | Transaction,
   names: readonly string[],
@@ -35,7 +35,7 @@ export async function findNumbers(
   return new Map(rows.map(({ name, number }) => [name, number]));
 }
 
-/** The names of these numbers, which records name. */
+/** The names of these numbers. */
 export async function findNames(
   sql: Database | Transaction,
   numbers: readonly number[],

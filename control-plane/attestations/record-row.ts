@@ -9,8 +9,8 @@ import { idOfUuid } from './id-uuid.ts';
 import { findNames } from './record-names.ts';
 
 /**
- * A record as PostgreSQL hands it over: numbers for what repeats (record-names.ts), bytes for hashes. Written
- * by this service alone, so its words are taken for what they say.
+ * A record as PostgreSQL returns it: numbers for repeated values (record-names.ts), bytes for hashes. Only
+ * this service writes rows, so their values are not validated.
  */
 export interface RecordRow {
   readonly position: number;
@@ -36,7 +36,7 @@ export interface RecordRow {
   readonly timestamp_ms: Attestation['timestampMs'];
 }
 
-/** The columns of a row, as they are selected everywhere. */
+/** The columns of a row, for every SELECT. */
 export const recordColumns = [
   'position',
   'attestation_id',
@@ -65,7 +65,7 @@ export const recordColumns = [
 export const letterOf = { PERMIT: 'P', SUSPEND: 'S', BLOCK: 'B' } as const satisfies Record<Outcome, string>;
 const outcomeOf = { P: 'PERMIT', S: 'SUSPEND', B: 'BLOCK' } as const satisfies Record<string, Outcome>;
 
-/** The names that rows mention by number. */
+/** Names by number. */
 export type NamesOfRows = ReadonlyMap<number, string>;
 
 const numbersOf = (row: RecordRow): readonly (number | null)[] => [
@@ -77,7 +77,7 @@ const numbersOf = (row: RecordRow): readonly (number | null)[] => [
   row.source_account,
 ];
 
-/** Whether all that the row mentions is among the names. */
+/** Whether all names of the row are known. */
 export const isNamed = (row: RecordRow, names: NamesOfRows): boolean =>
   numbersOf(row).every((number) => number === null || names.has(number));
 
@@ -104,12 +104,11 @@ export async function attestationsOf(
 }
 
 /**
- * The record of a row. Its hash is not stored there: it is computed from all else, as whoever verifies it
- * does.
+ * The record of a row. The hash is not stored but computed from the rest, as verifiers do.
  *
- * Written as one literal, into which the hash is filled last: `{ ...placed, hash, signature }` gives each
- * record a hidden class of its own (V8 11.3, Node 20), about 1 KB that stays until the next full collection,
- * and all that reads the record looks its members up the slow way. A test holds the records to one class.
+ * One literal, with the hash assigned last: `{ ...placed, hash, signature }` gives each record its own hidden
+ * class (V8 11.3, Node 20), about 1 KB until the next full collection, and makes every read of it
+ * megamorphic. A test asserts that records share one class.
  */
 export function attestationOf(row: RecordRow, chainId: ChainId, names: NamesOfRows): Attestation {
   const name = (number: number): string => must(names.get(number), 'a number in a record has a name');
@@ -143,5 +142,5 @@ export function attestationOf(row: RecordRow, chainId: ChainId, names: NamesOfRo
   return attestation;
 }
 
-/** A hash as it is published. */
+/** A hash in its published form. */
 export const hashText = (bytes: Buffer): string => `sha256:${bytes.toString('hex')}`;

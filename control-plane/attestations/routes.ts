@@ -98,7 +98,7 @@ export function attestationRoutes(
         const nowMs = deps.clock.now();
         const sinceMs = readTimeParameter('since', since);
         const stream = await exportAttestations({ owner: caller, format, sinceMs, nowMs });
-        // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
+        // 2026-11-20T09:00:00.000Z without characters that file systems and shells dislike.
         const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
         const name = `attestations-${caller.mode}-${moment}.${format}`;
         reply.header('content-disposition', `attachment; filename="${name}"`);

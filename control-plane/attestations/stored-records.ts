@@ -8,8 +8,8 @@ import { uuidOfId } from './id-uuid.ts';
 import { attestationsOf, type RecordRow, recordColumns } from './record-row.ts';
 
 /**
- * Records with the accounts that they concern, as a further record about the same needs them. For a record
- * without a gate the owner of the passport takes the place of the requesting account, which reads neither.
+ * Stored records with their accounts, as needed for a further record of the same decision. Without a gate,
+ * the passport's owner stands in for the requesting account, which may read neither record.
  */
 export async function findStoredRecords(
   tx: Transaction,

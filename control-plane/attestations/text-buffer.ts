@@ -1,10 +1,7 @@
-/** Text that is put together as UTF-8 in one piece of memory outside of the heap. */
+/** Builds UTF-8 text in one off-heap buffer. */
 export interface TextBuffer {
   add(text: string): void;
-  /**
-   * All that was added. The buffer is not to be used any more: its memory goes with the result, and whatever
-   * still refers to the buffer does not keep it.
-   */
+  /** The complete text. Do not use the buffer afterwards: its memory belongs to the result. */
   take(): Buffer;
 }
 
@@ -14,8 +11,8 @@ const bytesPerUnitMax = 3;
 const nothing = Buffer.alloc(0);
 
 /**
- * Each text is written to its place at once: no string of them all is made, and no small buffers are copied
- * together. Holds `expectedBytes` at first and doubles where that is not enough.
+ * Writes each text in place, without building one string or joining small buffers. Starts at `expectedBytes`
+ * and doubles when full.
  */
 export function textBuffer(expectedBytes: number): TextBuffer {
   let bytes = Buffer.allocUnsafeSlow(expectedBytes);

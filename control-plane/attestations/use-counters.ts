@@ -19,8 +19,8 @@ interface PassportUse {
  * nowhere. One statement each, whatever the number of records; rows are locked in the order of their ids
  * until the transaction ends.
  *
- * A SUSPEND counts once, when nothing can follow it any more: where a person said yes, the PERMIT that comes
- * of it counts, or that none came in time. That a decision was voided is no decision of its own.
+ * A SUSPEND counts once, when it is final: if a person approved, either the resulting PERMIT counts or the
+ * fact that none came in time. Voiding a decision is not a decision.
  */
 export async function countUse(tx: Transaction, attestations: readonly AttestationRecord[]): Promise<void> {
   const gates = new Map<string, GateUse>();
