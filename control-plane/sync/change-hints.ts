@@ -4,16 +4,14 @@ import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { type FeedId, feedChannel, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 
-/** Something has happened beyond what the sidecar knows: a hint to look into the database, never more. */
+/** A hint that the sidecar is behind: only a reason to query the database. */
 export interface ChangeHints {
-  /** Resolves when there is a hint, also when it came before the call, or when the time is over. */
+  /** Resolves on a hint, including one from before the call, or on timeout. */
   wait(timeMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/**
- * Subscribes to the entries and heartbeats of both feeds of an account. Signatures do not matter for a hint.
- */
+/** Subscribes to the entries and heartbeats of both feeds of an account. A hint needs no signature check. */
 export async function subscribeToHints(
   bus: Bus,
   known: { readonly accountId: AccountId; readonly after: Position },

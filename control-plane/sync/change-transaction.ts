@@ -15,13 +15,13 @@ import { beginReading } from '../storage/together.ts';
 type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 
 /**
- * Tells the sidecars of this feed; resolves to the revision of the change once it is written, before it is
- * committed.
+ * Publishes to the sidecars of this feed; resolves to the revision of the change once written, before the
+ * commit.
  */
 export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
 
 export interface Beginning {
-  /** What `work` sends before it waits only reads or locks, and so travels with the BEGIN. Default: no. */
+  /** The first statements of `work` only read or lock, so they are sent with the BEGIN. Default: no. */
   readonly readsFirst?: boolean;
 }
 
@@ -33,11 +33,11 @@ export interface Beginning {
  * Revisions of a feed have no holes and are in commit order, because a writer holds the row of the feed's
  * head from its first change until its commit: the next writer gets its number only then. A head is therefore
  * a lock that all writers of that feed share: call `change` as late in `work` as possible, and do nothing
- * slow after it. Heads are locked in one order, accounts by id and then global, so that two writers never
- * wait for each other; a call out of order is a bug and throws.
+ * slow after it. Heads are locked in one order, accounts by id and then global, to prevent deadlocks; a call
+ * out of order is a bug and throws.
  *
- * Where the outcome of the commit is unknown (the connection broke), this rejects and nothing is pushed. If
- * it was committed after all, sidecars learn of it from the next heartbeat.
+ * If the outcome of the commit is unknown (the connection broke), this rejects and pushes nothing. If it was
+ * committed after all, sidecars learn of it from the next heartbeat.
  */
 export async function changeTransaction<T>(
   deps: ChangeDeps,
@@ -67,7 +67,7 @@ export async function changeTransaction<T>(
   return result;
 }
 
-/** Gives a new account its feed, in the transaction that creates the account. */
+/** Creates the feed of a new account, in the transaction that creates the account. */
 export async function createFeed(tx: Transaction, accountId: AccountId): Promise<void> {
   await tx`INSERT INTO feeds (feed_id, revision) VALUES (${accountId}, 0)`;
 }
@@ -81,13 +81,13 @@ async function writeChange(
   const rows = await tx<{ revision: number }[]>`
     UPDATE feeds SET revision = revision + 1 WHERE feed_id = ${feedId} RETURNING revision`;
   const { revision } = must(rows[0], 'every account has a feed from its creation on');
-  // A statement of its own: one that waited for the head does not see what the writer before it committed
-  // meanwhile.
+  // A separate statement: the one that waited for the head does not see what the previous writer committed in
+  // the meantime.
   const [last] = await tx<{ signature: string }[]>`
     SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision - 1}`;
   const place = { feedId, revision, previous: last?.signature ?? '' };
   const entry = signChange(deps.signingKeys.current('sync'), place, change);
-  // The body goes as text: as a parameter of type jsonb the driver would encode it once more.
+  // Sent as text: the driver would encode a jsonb parameter a second time.
   await tx`
     INSERT INTO changes (feed_id, revision, kind, body, signing_key_id, signature, created_at_ms)
     VALUES (${feedId}, ${revision}, ${entry.kind}, ${JSON.stringify(entry.body)}::text::jsonb,

@@ -32,7 +32,7 @@ export const readHeardHeads = (sql: Database) =>
       OR feed_id IN (SELECT account_id FROM sidecars
         WHERE last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint)`;
 
-/** The signature of the entry at this revision; empty where there is none. */
+/** The signature of the entry at this revision; empty if there is none. */
 export async function readMark(
   sql: Database | Transaction,
   feedId: FeedId,
@@ -44,9 +44,8 @@ export async function readMark(
 }
 
 /**
- * The entries that follow `after`, at most `countMax`. Null where only a snapshot helps: they are not all
- * kept any more, or the position is one of another history, as after a restore. Nothing that is handed out
- * has a hole.
+ * The entries after `after`, at most `countMax`, without holes. Null if only a snapshot helps: entries were
+ * removed, or the position belongs to another history, as after a restore.
  */
 export async function readEntries(
   sql: Database,
@@ -59,7 +58,7 @@ export async function readEntries(
 ): Promise<readonly ChangeEntry[] | null> {
   const { feedId, after, head, countMax } = feed;
   if (after.revision > head) return null;
-  // With the entry at the position, which shows that the sidecar has this history behind it.
+  // Includes the entry at the position, to check that the sidecar shares this history.
   const rows = await sql<ChangeEntry[]>`
     SELECT feed_id, revision, coalesce(lag(signature) OVER (ORDER BY revision), '') AS previous,
       kind, body, signing_key_id, signature FROM changes
@@ -68,14 +67,14 @@ export async function readEntries(
   if ((hasPosition ? rows[0]?.signature : '') !== after.mark) return null;
   const entries = hasPosition ? rows.slice(1) : rows.slice(0, countMax);
   if (entries.length === 0 && after.revision < head && countMax > 0) return null;
-  // Removal goes by the clocks of several replicas, so it may leave a hole for a moment.
+  // Replicas remove entries by their own clocks, so there may be a hole for a moment.
   return entries.every((entry, index) => entry.revision === after.revision + 1 + index) ? entries : null;
 }
 
 /**
- * Removes changes older than `syncLimits.changeRetentionMs`, a bounded number at a time; replicas do not wait
- * for each other. The newest of each feed stays: the next one names it, and sidecars show by it which history
- * they have.
+ * Removes changes older than `syncLimits.changeRetentionMs`, a bounded number at a time, skipping rows that
+ * other replicas lock. The newest change of each feed stays: the next one refers to it, and sidecars prove
+ * their history with it.
  */
 export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<number> {
   const removed = await sql`

@@ -9,11 +9,10 @@ import { syncLimits } from './limits.ts';
 import { trimSidecars } from './sidecar-store.ts';
 
 /**
- * Once every `limits.heartbeatIntervalMs` publishes to each feed that a connected sidecar follows where its
- * head is, as read from PostgreSQL in that moment (ARCHITECTURE.md, "The change feed"). Every replica does
- * so. While the database is away there is no heartbeat, and sidecars see their state age. Now and then it
- * also removes old changes, and sidecars that are gone. Nothing here ever throws; trouble is logged when it
- * begins and when it ends.
+ * Every `limits.heartbeatIntervalMs` each replica publishes the current head, read from PostgreSQL, to each
+ * feed that a connected sidecar follows (ARCHITECTURE.md, "The change feed"). Without the database there is
+ * no heartbeat, and sidecars see their state age. Occasionally it also removes old changes and forgotten
+ * sidecars. Never throws; logs the start and the end of a failure.
  */
 export function startHeartbeat(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
@@ -37,7 +36,7 @@ export function startHeartbeat(
       await trimChanges(deps.sql, deps.clock.now());
       await trimSidecars(deps.sql);
     } catch (error) {
-      // Nothing is lost: the same rows are still there a minute later.
+      // Harmless: the next run finds the same rows.
       deps.logger.warn({ err: error }, 'old changes and sidecars could not be removed');
     }
   };
@@ -53,7 +52,7 @@ export function startHeartbeat(
 async function publishHeads(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'replicaId'>,
 ): Promise<void> {
-  // Before the query: the heads are at most as old as the heartbeat says.
+  // Before the query, so the heads are at most as old as the heartbeat states.
   const atMs = deps.clock.now();
   const heads = await readHeardHeads(deps.sql);
   const key = deps.signingKeys.current('sync');
@@ -63,7 +62,7 @@ async function publishHeads(
   }
 }
 
-/** One log line per change of state, however long the trouble lasts. */
+/** One log line per change of state, however long a failure lasts. */
 function reporter({ logger, metrics }: Pick<SigningDeps, 'logger' | 'metrics'>) {
   const beats = new Counter({
     name: 'agent_trust_heartbeats_total',

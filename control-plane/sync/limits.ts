@@ -1,36 +1,32 @@
 import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 
-/** Bounds of this room alone, each with its reason. */
+/** Bounds used only in this room, each with its reason. */
 export const syncLimits = {
-  /**
-   * One that was seen within this time, and is not connected, is named where a revocation names who has it in
-   * force.
-   */
+  /** A disconnected sidecar seen within this time is listed as silent in the answer to a revocation. */
   sidecarSilentMs: 10 * minuteMs,
   silentSidecarsMax: 64,
   /**
-   * Foreign gates at which passports of one account were shown, as far as that answer looks for their
-   * sidecars: 10 us each.
+   * Foreign gates, at which an account's passports were shown, whose sidecars that answer considers: 10 us
+   * each.
    */
   servingGatesMax: 1_000,
-  /** Changes are kept this long; a sidecar that was away longer loads a snapshot. */
+  /** Changes are kept this long; a sidecar offline for longer loads a snapshot. */
   changeRetentionMs: 24 * hourMs,
   /** Old changes removed at a time: a short statement, often enough for 80 changes a second. */
   changesPerTrimMax: 5_000,
   changeTrimIntervalMs: minuteMs,
   /**
-   * A sidecar that was not seen for so long is forgotten, with its epochs; one that comes back connects like
-   * a new one.
+   * A sidecar not seen for this long is forgotten with its epochs; if it returns, it connects like a new one.
    */
   sidecarForgottenMs: 30 * dayMs,
   /**
-   * Connected sidecars of one account, and as many silent ones remembered: more than a fleet has, and no
-   * flood of rows.
+   * Connected sidecars per account, and as many remembered silent ones: more than any fleet, yet a bound on
+   * rows.
    */
   sidecarsPerAccountMax: 256,
-  /** Silent sidecars forgotten by one that connects: they go faster than they come. */
+  /** Silent sidecars forgotten per connect; more than one, so that the table stays bounded. */
   sidecarsPerTrimMax: 10,
-  /** First and longest pause between two looks for acknowledgements of other replicas. */
+  /** First and longest pause between polls for acknowledgements at other replicas. */
   ackLookFirstMs: 25,
   ackLookLastMs: 200,
 } as const;

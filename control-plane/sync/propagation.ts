@@ -7,26 +7,26 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { syncLimits } from './limits.ts';
 import { findServingAccounts, lookAtSidecars } from './sidecar-store.ts';
 
-/** How far a change of the global feed has come among the sidecars that serve one owner's passports. */
+/** Progress of a global change among the sidecars that serve one owner's passports. */
 export interface Propagation {
   readonly revision: number;
-  /** Connected ones. */
+  /** Connected sidecars. */
   readonly sidecars: number;
-  /** Those of them that have the change in force. */
+  /** Connected sidecars that have applied the change. */
   readonly acknowledged: number;
   /**
-   * Sidecars that were connected within `syncLimits.sidecarSilentMs` and are not now: each may go on with
-   * what it knew, as long as the trust level of its gates allows. The last seen first, at most
+   * Sidecars that were connected within `syncLimits.sidecarSilentMs` but are not now: each may continue with
+   * its last state as long as the trust level of its gates allows. Most recently seen first, at most
    * `syncLimits.silentSidecarsMax`.
    */
   readonly silent: readonly SidecarId[];
 }
 
 /**
- * Counts at once, then waits until every connected sidecar has acknowledged the revision or `waitMs`
- * (0..5000) is over. It speaks of the sidecars of the owner's account, and of those at whose gates passports
- * of the owner were shown; a stranger's are neither counted nor waited for. A sidecar is connected while it
- * was seen within `limits.sidecarConnectedMs`; one that falls silent is no longer waited for.
+ * Counts once, then waits until every connected sidecar has acknowledged the revision or `waitMs` (0..5000)
+ * has passed. Covers sidecars of the owner's account and of gates at which the owner's passports were shown,
+ * and no others. A sidecar is connected if it was seen within `limits.sidecarConnectedMs`; a sidecar that
+ * falls silent is no longer waited for.
  */
 export async function propagationOf(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus'>,
@@ -43,7 +43,7 @@ export async function propagationOf(
   let seen = await look();
   if (isComplete(seen) || options.waitMs <= 0) return seen;
 
-  // Woken by acknowledgements; where the bus loses one, the looks in between find it.
+  // Woken by acknowledgements; polling finds one that the bus lost.
   const wakeup = makeWakeup();
   const unsubscribe = await deps.bus.subscribe(ackChannel, wakeup.wake);
   try {

@@ -14,17 +14,16 @@ interface Reader {
 }
 
 /**
- * What a sidecar has not applied yet, waiting up to `waitMs` for the first of it. The heads come from the
- * database each time: a push that got lost costs the rest of the wait and no more. Global entries come before
- * those of the account, each feed in its order: a new sync key is announced in the global feed, and may have
- * signed what follows in the other.
+ * The entries a sidecar has not applied yet, waiting up to `waitMs` for the first. Heads are always read from
+ * the database, so a lost push only costs the rest of the wait. Global entries come before the account's,
+ * each feed in order: the global feed announces a new sync key that may have signed entries of the other.
  */
 export async function readChanges(
   deps: ReadDeps,
   reader: Reader & { readonly waitMs: number },
 ): Promise<ChangesAnswer> {
   const askedAtMs = deps.clock.monotonic();
-  // Listening begins before the first look, so that nothing falls between the two.
+  // Subscribe before the first query, so that no change is missed in between.
   const news = reader.waitMs === 0 ? null : await subscribeToHints(deps.bus, reader);
   try {
     let answer = await look(deps, reader);
@@ -47,7 +46,7 @@ export async function readChanges(
 
 interface Look {
   readonly changes: Omit<ChangesAnswer, 'heads_age_ms' | 'held_ms' | 'replica' | 'now_ms'>;
-  /** Taken before the heads were read: they are at most as old as that says. */
+  /** Taken before the heads were read, so they are at most this old. */
   readonly headsAtMs: number;
 }
 

@@ -1,8 +1,7 @@
 import type { FastifyReply } from 'fastify';
 
 /**
- * The specified error body, with a code and members that only our own programs know: no row of the public
- * catalogue.
+ * The specified error body, with a code and members for our own programs only; not in the public catalogue.
  */
 export function refuse(
   reply: FastifyReply,
@@ -16,7 +15,7 @@ export function refuse(
     .send({ error: { code, message, status, request_id: reply.request.id, ...details } });
 }
 
-/** The database was restored, most likely: whoever gets this answer connects anew and goes on. */
+/** The database was probably restored: the sidecar reconnects and continues. */
 export const refuseUnknownConnection = (reply: FastifyReply): FastifyReply =>
   refuse(reply, 409, 'connection_unknown', 'This connection is unknown, or known no longer: connect again.');
 

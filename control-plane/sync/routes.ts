@@ -31,11 +31,11 @@ const config = { scope: 'sidecars:connect' } as const;
 const connectionSecretBytes = 16;
 
 /**
- * What sidecars ask of the control plane (ARCHITECTURE.md, "The change feed"); shared/wire/sync.ts says what
- * each call means. Not a public interface.
+ * Endpoints for sidecars (ARCHITECTURE.md, "The change feed"). Not a public interface; shared/wire/sync.ts
+ * documents each call.
  */
 export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
-  /** Notes what a connection has applied and wakes whoever waits for it. False: the connection is unknown. */
+  /** Notes what a connection has applied and wakes waiting revocations. False: the connection is unknown. */
   const note = async (
     connection: Connection,
     applied: Position,
@@ -60,7 +60,8 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         sidecarId,
         accountId,
         secret: encodeBase64url(deps.random.bytes(connectionSecretBytes)),
-        // One that says nothing of itself yet is told by its clock, late by the way of this call.
+        // A sidecar that does not report its offset yet is measured by its clock, late by the latency of this
+        // call.
         clockOffsetMs:
           parseClockOffset(request.headers[clockOffsetHeader]) ?? sidecarNowMs - deps.clock.now(),
         version: parseSidecarAgent(request.headers['user-agent']),
@@ -117,7 +118,7 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       const hasStopped = await noteStopped(deps.sql, { sidecarId, connectionId, accountId });
       if (hasStopped) {
         deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has stopped');
-        // Whoever waits for its acknowledgement waits no more.
+        // Revocations stop waiting for its acknowledgement.
         deps.bus.publish(ackChannel, '');
       }
       return {};

@@ -17,7 +17,7 @@ export function sidecarRoutes({ sql }: Pick<BaseDeps, 'sql'>): FastifyPluginAsyn
       { config, schema: { querystring: PagingQuery, response: { 200: SidecarListAnswer } } },
       async (request) => {
         const { accountId } = callerOf(request);
-        // Sidecars serve both modes: a walk may go on in the other one.
+        // Sidecars serve both modes, so paging may continue in the other one.
         const page = placePage(request.query, { accountId, mode: 'live' }, 'sidecars');
         return renderPage(await listSidecars(sql, accountId, page), page, renderSidecar);
       },

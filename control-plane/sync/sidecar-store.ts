@@ -15,7 +15,7 @@ import { readPage } from '../storage/read-page.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { syncLimits } from './limits.ts';
 
-/** The sidecar and the process that send a request. */
+/** The sidecar and process that sent a request. */
 export interface Connection {
   readonly sidecarId: SidecarId;
   readonly accountId: AccountId;
@@ -23,20 +23,20 @@ export interface Connection {
 }
 
 /**
- * Makes a new connection the only one of its sidecar id, and returns its id; what an earlier one had
- * acknowledged is forgotten. The id begins with the time, and no two of a sidecar have the same, so that of
- * two it can be told which is newer. Throws `invalid_request` where the sidecar id belongs to another
- * account, `overloaded` where the account has `syncLimits.sidecarsPerAccountMax` other sidecars connected.
+ * Makes a new connection the only one of its sidecar id, discards earlier acknowledgements, and returns the
+ * connection id. Ids start with a time that is unique per sidecar, so the newer of two connections is known.
+ * Throws `invalid_request` if the sidecar id belongs to another account, `overloaded` if the account has
+ * `syncLimits.sidecarsPerAccountMax` other sidecars connected.
  */
 export async function connectSidecar(
   sql: Database,
   sidecar: {
     readonly sidecarId: SidecarId;
     readonly accountId: AccountId;
-    /** Of the connection id: what nobody can guess. */
+    /** The unguessable part of the connection id. */
     readonly secret: string;
     readonly clockOffsetMs: number;
-    /** Of its program. */
+    /** Version of the sidecar. */
     readonly version?: string | null;
   },
 ): Promise<string> {
@@ -64,10 +64,10 @@ export async function connectSidecar(
 }
 
 /**
- * Whoever asks for a wait at a revocation waits for every connected sidecar, and no plan counts what sidecars
- * call: so an account has only so many. Of the silent ones the longest silent are forgotten, those that never
- * shipped a record first; one that comes back connects like a new one. Two that connect at once may both find
- * the last place, which does no harm.
+ * Bounds the sidecars of an account: a revocation may wait for every connected one, and plans do not limit
+ * sidecar calls. The longest-silent ones are forgotten, those without a shipped record first; a forgotten
+ * sidecar that returns connects like a new one. Two concurrent connects may both take the last place, which
+ * is harmless.
  */
 async function makeRoom(
   sql: Database,
@@ -95,8 +95,8 @@ async function makeRoom(
 }
 
 /**
- * Forgets sidecars that were not heard of for `syncLimits.sidecarForgottenMs`, a bounded number at a time;
- * replicas do not wait for each other.
+ * Forgets sidecars not seen for `syncLimits.sidecarForgottenMs`, a bounded number at a time, skipping rows
+ * that other replicas lock.
  */
 export async function trimSidecars(sql: Database): Promise<number> {
   const removed = await sql`
@@ -108,9 +108,9 @@ export async function trimSidecars(sql: Database): Promise<number> {
 }
 
 /**
- * What a connection is to the database. `unknown`: neither it nor a newer one is there, as after a restore;
- * whoever speaks may simply connect anew. `superseded`: a newer process has taken the sidecar id over, and
- * the two would drive each other out for ever if this one did.
+ * State of a connection. `unknown`: neither it nor a newer one exists, as after a restore; the sidecar may
+ * reconnect. `superseded`: a newer process has taken over the sidecar id; if this one reconnected, the two
+ * would evict each other in a loop.
  */
 export type ConnectionStatus = 'newest' | 'superseded' | 'unknown';
 
@@ -126,17 +126,17 @@ export async function readConnectionStatus(
   return row.connected_at_ms > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
 }
 
-/** What a sidecar says of itself; absent or null: nothing, and what it said last stands. */
+/** What a sidecar reports about itself; absent or null keeps the last value. */
 export interface SaidOfItself {
   readonly times?: DecisionTimes | null;
   readonly clockOffsetMs?: number | null;
 }
 
 /**
- * Notes that the sidecar lives, what it has applied, and what it says of itself. An
- * acknowledgement that was overtaken by a later one takes nothing back; a position that is not in the history
- * of this database does, because what was acknowledged is then in force nowhere. False: the connection is
- * unknown. Throws `precondition_failed` where a newer connection has taken over the sidecar id.
+ * Notes that the sidecar is alive, its position and its report. An acknowledgement overtaken by a later one
+ * changes nothing. A position outside this database's history resets the acknowledgement, because the
+ * acknowledged state no longer applies. False: the connection is unknown. Throws `precondition_failed` if a
+ * newer connection has taken over the sidecar id.
  */
 export async function noteSidecar(
   sql: Database,
@@ -169,8 +169,8 @@ export async function noteSidecar(
 }
 
 /**
- * Notes that the process of this connection stops in order. It holds until anything comes of this sidecar id
- * again: one that goes on is not believed to have stopped. False: another connection counts.
+ * Notes that the process of this connection shuts down cleanly. Any later call of this sidecar id cancels it.
+ * False: another connection is the current one.
  */
 export async function noteStopped(
   sql: Database,
@@ -185,8 +185,8 @@ export async function noteStopped(
 }
 
 /**
- * The accounts whose sidecars serve passports of this owner: its own, and those at whose gates they were
- * shown. One step of an index for each such gate, at most `syncLimits.servingGatesMax` of them.
+ * The accounts whose sidecars serve this owner's passports: its own, and those of gates at which they were
+ * shown. One index step per gate, at most `syncLimits.servingGatesMax`.
  */
 export async function findServingAccounts(sql: Database, owner: Owner): Promise<AccountId[]> {
   const nextGate = (after: PendingQuery<Row[]>) => sql`
@@ -208,8 +208,8 @@ export async function findServingAccounts(sql: Database, owner: Owner): Promise<
 }
 
 /**
- * Of the sidecars of these accounts: how many are connected and have this revision of the global feed in
- * force, and which fell silent. One that stopped in order is neither.
+ * Counts the sidecars of these accounts that are connected and that have applied this global revision, and
+ * lists the silent ones. A cleanly stopped sidecar is neither.
  */
 export async function lookAtSidecars(
   sql: Database,
@@ -236,28 +236,28 @@ export async function lookAtSidecars(
   };
 }
 
-/** A sidecar as the people of its account see it. */
+/** A sidecar as shown to its account. */
 export interface SeenSidecar {
   readonly sidecarId: SidecarId;
   readonly isConnected: boolean;
   readonly connectedAtMs: UnixMillis;
   readonly lastSeenAtMs: UnixMillis;
-  /** Null: it has not stopped in order. */
+  /** Null: not cleanly stopped. */
   readonly stoppedAtMs: UnixMillis | null;
   readonly clockOffsetMs: number;
-  /** Null: it is of a version that did not say so. */
+  /** Null: its version does not report this. */
   readonly version: string | null;
-  /** Null: it has said nothing yet, or is not connected. */
+  /** Null: not reported yet, or not connected. */
   readonly decisions: number | null;
   readonly decisionP50Ms: number | null;
   readonly decisionP99Ms: number | null;
-  /** Changes of both feeds that it has not acknowledged. */
+  /** Unacknowledged changes of both feeds. */
   readonly changesBehind: number;
-  /** Since it was last heard of. */
+  /** Time since it was last seen. */
   readonly silentMs: number;
 }
 
-/** The sidecars of an account, those first that were set up last. */
+/** The sidecars of an account, newest first. */
 export const listSidecars = (
   sql: Database,
   accountId: AccountId,

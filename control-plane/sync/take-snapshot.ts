@@ -21,9 +21,9 @@ import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
 
 /**
- * Everything that a sidecar of this account needs, as of one moment: one REPEATABLE READ transaction, so that
- * the state is exactly what the changes up to the named revisions made of it. Both modes are in it, because a
- * sidecar serves all gates of its account.
+ * The full state for a sidecar of this account, from one REPEATABLE READ transaction, so it is exactly the
+ * result of the changes up to the named revisions. Covers both modes, because a sidecar serves all gates of
+ * its account.
  */
 export async function takeSnapshot(
   deps: Pick<SigningDeps, 'sql' | 'signingKeys'>,
@@ -32,7 +32,7 @@ export async function takeSnapshot(
   const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', (tx) =>
     readSnapshot(tx, deps, accountId),
   );
-  // This replica may not have heard yet that a key is compromised; the snapshot has.
+  // The snapshot may know of a compromised key before this replica does.
   const isBelieved = (kid: string) =>
     snapshot.signing_keys.some((key) => key.kid === kid && !key.compromised);
   const keys = deps.signingKeys.vouching('sync').filter(({ kid }) => isBelieved(kid));
@@ -62,7 +62,7 @@ async function readSnapshot(
     SELECT ${digestOf(tx, 'issuer_id')} AS digest FROM issuers WHERE status = 'suspended' ORDER BY digest`;
   const accounts = await tx<{ digest: Uint8Array }[]>`
     SELECT ${digestOf(tx, 'account_id')} AS digest FROM accounts WHERE status = 'suspended' ORDER BY digest`;
-  // From the database and not from memory, where a key that another replica has just made may be missing.
+  // Read from the database: memory may lack a key that another replica has just created.
   const keys = signingKeys.sound(await readSigningKeys(tx));
   return {
     sync_version: syncVersion,
@@ -82,13 +82,13 @@ async function readSnapshot(
   };
 }
 
-/** As `idDigest` makes it, but in PostgreSQL: a million ids need not travel here to be hashed. */
+/** `idDigest` in SQL, so that a million ids need not be fetched to be hashed. */
 const digestOf = (tx: Transaction, column: 'passport_id' | 'issuer_id' | 'account_id') =>
   tx`substring(sha256(convert_to(${tx(column)}, 'UTF8')) FOR ${idDigestBytes}::int)`;
 
 async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<PassportStandingGroup[]> {
-  // One that is marked as expired gave its agent_id up, and may have been suspended before: whose clock is
-  // behind must not take it for active.
+  // A passport marked as expired gave up its agent_id and may have been suspended before; a sidecar with a
+  // slow clock must not treat it as active.
   const groups = await tx<(Omit<PassportStandingGroup, 'passports'> & { digests: Uint8Array })[]>`
     SELECT CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing,
       ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day,
