@@ -2,13 +2,13 @@ import type { Branded } from '../model/brand.ts';
 import type { AccountId, GateId, PassportId } from '../model/ids.ts';
 
 /**
- * What is counted, and for whom. Plan and rate count requests, spend counts micro-USD; a counter has one unit
- * for ever, so the ledger need not know it. The owner comes from the API key, the gate or the verified
- * passport, never from a body (contract §5).
+ * What is counted, and for which owner. Plan and rate count requests, spend counts micro-USD; a counter's
+ * unit never changes, so the ledger need not know it. The owner comes from the API key, the gate or the
+ * verified passport, never from a body (contract §5).
  */
 export type Counter =
   | { readonly kind: 'plan'; readonly accountId: AccountId }
-  /** A limit of a gate; with a passport where the limit says `per: passport`. */
+  /** A limit of a gate; with a passport if the limit has `per: passport`. */
   | {
       readonly kind: 'gate_rate' | 'gate_spend';
       readonly gateId: GateId;
@@ -20,7 +20,9 @@ export type Counter =
 /** The name of a counter in the ledger. */
 export type CounterKey = Branded<string, 'CounterKey'>;
 
-/** `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids hold no colon: two counters never share a key. */
+/**
+ * `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids contain no colon, so two counters never share a key.
+ */
 export function counterKey(counter: Counter): CounterKey {
   switch (counter.kind) {
     case 'plan':

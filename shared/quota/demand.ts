@@ -1,20 +1,19 @@
 import { limits } from '../model/limits.ts';
 
-/** How much of a counter will be needed, at its recent rate. */
+/** Expected demand on a counter, at its recent rate. */
 export interface Ahead {
-  /** In the next `limits.leaseAheadMs`: rises at once with what is measured. */
+  /** In the next `limits.leaseAheadMs`; follows a rise at once. */
   readonly soon: number;
   /** In the next `limits.leaseReserveMs`, by the pace of the last second or so. */
   readonly later: number;
 }
 
 /**
- * How much of a counter will be needed, estimated from its recent rate. A counter that is used now and then
- * has no demand ahead: a lease for a request that may never come would cost two calls for nothing. `soon`
- * rises at once with what is measured and falls as time goes by, because too little makes requests wait.
- * `later` is the mean over the last one to two spans of `limits.leasePaceMs`: steady where requests come one
- * by one, and 0 as soon as the spans in which they came are over, so that what was leased for more of them is
- * idle then.
+ * Estimates the demand on a counter from its recent rate. A rarely used counter has no demand ahead: a lease
+ * for a request that may never come would cost two calls for nothing. `soon` follows a rise at once and
+ * decays with time, because too little makes requests wait. `later` is the mean over the last one to two
+ * spans of `limits.leasePaceMs`: steady for single requests, and 0 once those spans are over, which makes
+ * units leased for further requests idle.
  *
  *     spans of leasePaceMs      │ before │  this  │
  *     takes                      x  x  x   x x ^now
@@ -45,7 +44,7 @@ export class Demand {
     this.#spanTakes++;
   }
 
-  /** Units; 0 where these would not serve two requests. Monotonic time. */
+  /** Units; 0 if they would not serve two requests. Monotonic time. */
   ahead(nowMs: number): Ahead {
     return { soon: this.#soon(nowMs), later: this.#later(nowMs) };
   }

@@ -3,24 +3,21 @@ import { limits } from '../model/limits.ts';
 import type { UnixMillis } from '../model/time.ts';
 import { Demand } from './demand.ts';
 
-/** What the ledger has answered to one ask for one window. */
+/** The ledger's answer to one ask for one window. */
 export interface LeaseGrant {
   /** 0: nothing was granted, and the other numbers show why. */
   readonly granted: number;
-  /** All units given out in the window, these included. */
+  /** All units given out in the window, including these. */
   readonly leased: number;
-  /** The part of them that other holders were lent and have not used on record; absent: not known. */
+  /** Units among them lent to other holders and not used on record; absent: unknown. */
   readonly lent?: number;
   readonly startsAtMs: UnixMillis;
   readonly endsAtMs: UnixMillis;
-  /** By the grantor's clock, when it granted. */
+  /** Time of the grant by the grantor's clock. */
   readonly leftMs: number;
-  /**
-   * On the monotonic clock of the holder: when the call was sent that was answered with this; of several
-   * attempts the answered one.
-   */
+  /** When the answered attempt of the call was sent, on the holder's monotonic clock. */
   readonly sentAtMs: number;
-  /** What was asked for those who wait, and ahead of need. */
+  /** Units requested for waiting requests, and ahead of need. */
   readonly unitsNeeded: number;
   readonly unitsAhead: number;
 }
@@ -52,19 +49,19 @@ export interface Returning {
  *          units of taken and of returning: the ledger counts them for another holder, or for none, from
  *          then on.
  *
- * Each stay in `held` has a number, `holding`. Whoever took units or sent them back names the holding it was
- * in: after its end such news changes nothing, so that no unit of one window turns up in the next.
+ * Each stay in `held` has a number, `holding`. Later news about taken or returned units names its holding and
+ * is ignored after that holding ends, so no unit of one window turns up in the next.
  *
- * The end is counted on the holder's monotonic clock from before the grant was made, so it never comes later
- * than by the grantor's clock, whatever any wall clock shows. If several grants give different ends, the
- * earliest counts: replicas of the grantor may have different clocks.
+ * The end is computed on the holder's monotonic clock from before the grant, so it is never later than by the
+ * grantor's clock, whatever any wall clock shows. The earliest end of several grants counts, because replicas
+ * of the grantor may have different clocks.
  *
- * There are no timers here: every look that depends on time is given `nowMs`, on the monotonic clock, and
- * ends what is over first. The fields `limit`, `available`, `used`, `isFinal` and `endsAtMs` are those of a
- * WindowView of the decision core.
+ * No timers: every call that depends on time gets `nowMs`, on the monotonic clock, and first ends an expired
+ * window. The fields `limit`, `available`, `used`, `isFinal` and `endsAtMs` are those of a WindowView of the
+ * decision core.
  */
 export class Lease {
-  /** A lease as such is the answer to no request. */
+  /** A plain lease is not the answer to a request. */
   readonly isFinal = false;
   #limit: number;
   #available = 0;
@@ -73,7 +70,7 @@ export class Lease {
   #granted = 0;
   /** Leased by all holders at the ledger's last answer, less what was returned since. */
   #leased = 0;
-  /** Of these, lent to others and not used on record, by the last answer that said so. */
+  /** Units among these lent to others and not used on record, by the last answer that had this. */
   #lentToOthers = 0;
   #startsAtMs: UnixMillis | null = null;
   #endsAtMs: UnixMillis | null = null;
@@ -82,13 +79,10 @@ export class Lease {
   #holding = 0;
   readonly #demand: Demand;
   #target = 0;
-  /**
-   * What the ledger was ready to give ahead when it last gave less than asked; Infinity where it gave
-   * everything.
-   */
+  /** Units the ledger granted ahead when it last granted less than asked; Infinity after a full grant. */
   #capacity = Number.POSITIVE_INFINITY;
   #lowWater = 0;
-  /** The least that was available since `markedAtMs`: these units were not needed. */
+  /** Fewest units available since `markedAtMs`; that many were not needed. */
   #lowest = 0;
   #markedAtMs: number;
 
@@ -102,7 +96,7 @@ export class Lease {
     return this.#limit;
   }
 
-  /** As configured now. The ledger decides what is granted; this value is only for answers. */
+  /** The configured limit. Only for answers; the ledger decides grants. */
   set limit(units: number) {
     this.#limit = units;
   }
@@ -123,7 +117,7 @@ export class Lease {
     return this.#granted;
   }
 
-  /** Units that are taken, or used by others, as far as known. */
+  /** Units taken here or used by others, as far as known. */
   get used(): number {
     return Math.max(this.#taken, this.#leased - this.#available - this.#lentToOthers);
   }
@@ -147,15 +141,14 @@ export class Lease {
   }
 
   /**
-   * Units here beyond those needed soon, by the last `plan`. Where the ledger did not grant all
-   * that was requested, only what it granted ahead may stay here: the rest was for a request that did not
-   * take it, and may be the last.
+   * Units beyond those needed soon, by the last `plan`. After a partial grant only the units granted ahead
+   * may stay: the rest was for a request that did not take it, and may be the last of the window.
    */
   get spare(): number {
     return Math.max(0, this.#available - Math.min(this.#target, this.#capacity));
   }
 
-  /** So little is left that more should be leased before it is needed. */
+  /** Low enough to lease more before it is needed. */
   get isLow(): boolean {
     return this.#available < this.#lowWater;
   }
@@ -165,9 +158,8 @@ export class Lease {
   }
 
   /**
-   * Takes in an answer of the ledger. Units of an earlier window than the one that is held are left to end
-   * with it: a grantor whose clock is behind gave them, and they are of no more use. So are those whose end
-   * has passed on their way.
+   * Applies an answer of the ledger. Ignores units of a window earlier than the held one, which a grantor
+   * with a slow clock gave, and units whose window ended in transit.
    */
   grant(grant: LeaseGrant, nowMs: number): void {
     this.endIfOver(nowMs);
@@ -183,8 +175,8 @@ export class Lease {
     this.#overAtMs = Math.min(this.#overAtMs, overAtMs);
     this.#available += grant.granted;
     this.#granted += grant.granted;
-    // Never less than what is here, whatever the ledger says: what a holder passed on it may have freed
-    // before the holder heard of it.
+    // At least the units held here, whatever the ledger reports: it may have freed passed-on units before the
+    // holder learned of it.
     this.#leased = Math.max(grant.leased, this.#granted);
     this.#lentToOthers = grant.lent ?? 0;
     const isCut = grant.granted < grant.unitsNeeded + grant.unitsAhead;
@@ -219,7 +211,7 @@ export class Lease {
     this.#assertWhole();
   }
 
-  /** The ledger counts these units for another holder now, which got them from here. */
+  /** The ledger now counts these units for another owner. */
   passOn(units: number, holding: number, nowMs: number): void {
     if (!this.#isIn(holding, nowMs)) return;
     assert(units >= 0 && units <= this.#taken, 'no more is passed on than was taken');
@@ -229,8 +221,8 @@ export class Lease {
   }
 
   /**
-   * The next call returns these units to the ledger. One return at a time; `endReturn` when it has
-   * answered.
+   * Marks units that the next call returns to the ledger. One return at a time; call `endReturn` on its
+   * answer.
    */
   startReturn(units: number): Returning {
     assert(units > 0 && units <= this.#available, 'what goes back is there');
@@ -251,7 +243,7 @@ export class Lease {
     this.#assertWhole();
   }
 
-  /** To `empty`: the window is over, or the ledger has forgotten its holder. */
+  /** Goes to `empty`: the window is over, or the ledger has forgotten the holder. */
   drop(): void {
     this.#available = 0;
     this.#taken = 0;
@@ -268,18 +260,18 @@ export class Lease {
   }
 
   /**
-   * Looks at the demand again, and settles how much is wanted ahead.
+   * Re-evaluates demand and sets the units to hold ahead.
    *
-   * Far from the limit that is `limits.leaseReserveMs` of demand, so that a control plane that restarts is
-   * not missed; no more than lasts until the window ends, and no more than one part in
-   * `limits.leaseAheadPart` of what the ledger had left when it last answered. As the window runs dry this
-   * part shrinks below what is wanted within `limits.leaseAheadMs`, which is then all, and what lies here
-   * beyond it is returned: near the limit no holder keeps what another one needs now.
+   * Far from the limit that is `limits.leaseReserveMs` of demand, to ride out a restart of the control plane,
+   * but no more than lasts until the window ends and at most one part in `limits.leaseAheadPart` of the units
+   * the ledger last had left. As the window runs dry this part shrinks below the demand of
+   * `limits.leaseAheadMs`, which then becomes the target, and units beyond it are returned: near the limit no
+   * holder keeps units that another needs now.
    *
-   * A reserve is renewed when a fifth of it is used, so that most of it is there whenever the control plane
-   * goes; the rest at half, 100 ms before it runs out, which is many times what a call takes. Where the
-   * ledger gives less than asked, because the window runs dry, the low water follows what it gave: otherwise
-   * one holder would ask again and again and get, slice by slice, what should be left for the others.
+   * A reserve is renewed when a fifth is used, so that most of it is there whenever the control plane goes
+   * away. Otherwise renewal is at half, 100 ms before it runs out: many times the length of a call. After a
+   * partial grant the low-water mark follows the grant: otherwise one holder would keep asking and get, slice
+   * by slice, units meant for others.
    */
   plan(nowMs: number): void {
     const { soon, later } = this.#demand.ahead(nowMs);
@@ -292,19 +284,15 @@ export class Lease {
     this.#lowWater = isHeld ? Math.floor(Math.min(this.#target, this.#capacity) * share) : 0;
   }
 
-  /**
-   * How much should be asked for besides, once `needed` units are taken from what is there. By the last
-   * `plan`.
-   */
+  /** Units to ask for on top, once `needed` units are taken. By the last `plan`. */
   aheadOf(needed: number): number {
     return Math.max(0, this.#target - Math.max(0, this.#available - needed));
   }
 
   /**
-   * Idle units: not taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs`
-   * where nothing is wanted ahead any more, and that are not wanted ahead. A little more than is wanted is
-   * none, or each change of the pace would cost a call. 0 while that time is not over. Whoever asks sends
-   * them back: the time begins anew. By the last `plan`.
+   * Idle units: beyond the target and not taken for `limits.leaseIdleMs`, or for `limits.leaseSweepMs` if the
+   * target is 0. A small excess does not count, or each change of pace would cost a call. 0 before that time.
+   * The caller returns them; this restarts the time. By the last `plan`.
    */
   takeSurplus(nowMs: number): number {
     this.endIfOver(nowMs);

@@ -4,23 +4,23 @@ import type { GateId, PassportId } from '../model/ids.ts';
 import type { Counter } from './counter.ts';
 import type { WindowName } from './window.ts';
 
-/** Whose limit it is and what it counts: requests for a rate, micro-USD for spend. */
+/** Owner and unit of a limit: requests for a rate, micro-USD for spend. */
 export type LimitKind = Exclude<Counter['kind'], 'plan'>;
 
-/** One configured limit on one calendar window: what a request draws on when it passes. */
+/** One configured limit on one calendar window; a permitted request draws on it. */
 export interface WindowLimit {
   readonly kind: LimitKind;
   readonly window: WindowName;
   /** Requests or micro-USD; 0 lets nothing pass. */
   readonly limit: number;
   /**
-   * Of a gate's limit: one counter for the gate, or one for each passport at it. A passport's own limit is
-   * always `passport`.
+   * For a gate's limit: one counter for the gate, or one per passport. A passport's own limit is always
+   * `passport`.
    */
   readonly per: LimitScope;
 }
 
-/** The counter that the limit runs on, for a request of this passport at this gate. */
+/** The counter of the limit, for a request of this passport at this gate. */
 export function counterOf(limit: WindowLimit, gateId: GateId | null, passportId: PassportId): Counter {
   switch (limit.kind) {
     case 'gate_rate':

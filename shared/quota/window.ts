@@ -18,7 +18,7 @@ export interface QuotaWindow {
   readonly endsAtMs: UnixMillis;
 }
 
-/** The name of one window of one counter, for look-ups in memory. No two have the same. */
+/** Unique name of one window of one counter, for look-ups in memory. */
 export const windowKey = (
   counter: string,
   { name, startsAtMs }: { readonly name: string; readonly startsAtMs: number },
@@ -54,7 +54,7 @@ function monthWindow(nowMs: UnixMillis): QuotaWindow {
   return {
     name: 'month',
     startsAtMs: Date.UTC(year, month) as UnixMillis,
-    // A month of 12 is the January that follows.
+    // Month 12 is the next January.
     endsAtMs: Date.UTC(year, month + 1) as UnixMillis,
   };
 }
