@@ -18,8 +18,8 @@ const refusalOf: Readonly<Record<Refusing, DecisionReason>> = {
 };
 
 /**
- * Whether the approval that the request presents lets it go on. Every approval is bound to a gate: without
- * one, none can belong to the request, whatever a store says of it.
+ * Whether the presented approval lets the request continue. Approvals are bound to a gate: without one, no
+ * approval can match the request, whatever a store reports.
  */
 export function checkPresentedApproval(
   policy: CompiledPolicy,
@@ -32,10 +32,9 @@ export function checkPresentedApproval(
 }
 
 /**
- * How long an approval stays pending if the request requires one: by the gate's rule, the passport's
- * own, or the entry of the catalog. Null: no approval is required, or the request is already approved.
- * If several require one, the shortest time counts. For an entry of the catalog it is the time of the rule of
- * its gate, if there is one.
+ * How long an approval stays pending if the request requires one: by the gate's rule, the passport's own, or
+ * the entry of the catalog. Null: no approval is required, or the request is already approved. If several
+ * require one, the shortest time counts. A catalog entry uses the time of its gate's rule, if any.
  */
 export function demandedApprovalMs(
   policy: CompiledPolicy,
@@ -71,7 +70,7 @@ const isDemandedByGate = (
 const isDemandedByCatalog = ({ catalog }: CompiledPolicy, requested: PermissionKey | null): boolean =>
   catalog !== null && requested !== null && catalog.get(requested)?.requiresApproval === true;
 
-/** Whether the rule asks for an approval of such a request. */
+/** Whether the rule requires an approval of such a request. */
 export function demandsApproval(
   { aboveMicroUsd, permissions }: CompiledApprovalRule,
   requested: PermissionKey | null,
@@ -82,8 +81,8 @@ export function demandsApproval(
 }
 
 /**
- * Whether the check has anything to look at: a rule, an entry of the catalog that demands an approval, or one
- * that is presented.
+ * Whether the check applies: there is a rule, a catalog entry that requires an approval, or a presented
+ * approval.
  */
 export const hasApprovalRule = (
   policy: CompiledPolicy,
@@ -96,8 +95,8 @@ export const hasApprovalRule = (
   isDemandedByCatalog(policy, permissionKey);
 
 /**
- * Whether the same request may wait for a person already, and hold the very money that it lacks now: it is
- * answered with that approval then (contract §8), and not with the limit.
+ * Whether the same request may have a pending approval that holds the money it lacks now. Then that approval
+ * is the answer (contract §8), not the limit.
  */
 export const mayBePending = (
   policy: CompiledPolicy,

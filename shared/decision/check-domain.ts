@@ -7,10 +7,7 @@ import type { VerifiedPassport } from './facts.ts';
 export const hasDomainList = (policy: CompiledPolicy, passport: VerifiedPassport): boolean =>
   policy.allowedDomains !== null || passport.allowedDomains !== null;
 
-/**
- * Whether every list that exists allows the domain. A request that names none cannot show that it may go
- * there.
- */
+/** Whether every existing list allows the domain. A request without a domain is not allowed. */
 export function checkDomain(
   policy: CompiledPolicy,
   passport: VerifiedPassport,

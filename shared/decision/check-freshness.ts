@@ -1,9 +1,6 @@
 import type { DecisionReason } from '../model/decision.ts';
 import type { PassportStanding } from './facts.ts';
 
-/**
- * Whether the known state of the passport is fresh enough to decide on. An age of exactly `ageMsMax` still
- * is.
- */
+/** Whether the known state of the passport is fresh enough. An age of exactly `ageMsMax` is. */
 export const checkFreshness = (standing: PassportStanding, ageMsMax: number): DecisionReason | null =>
   standing.stateAgeMs > ageMsMax ? 'state_stale' : null;

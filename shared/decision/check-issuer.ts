@@ -13,8 +13,8 @@ export function checkIssuer(
 }
 
 /**
- * A list of issuers replaces the default: an issuer of the own account that it does not name, by its id or as
- * `own`, is not trusted.
+ * A list of issuers replaces the default: it must name an issuer of the own account, by id or as `own`, to
+ * trust it.
  */
 function isTrusted({ trustedIssuers, ownAccountId }: CompiledPolicy, passport: VerifiedPassport): boolean {
   if (trustedIssuers === 'any' || trustedIssuers.named.has(passport.issuerId)) return true;

@@ -5,9 +5,9 @@ import { toMillis, type UnixMillis } from '../model/time.ts';
 import type { PassportStanding, VerifiedPassport } from './facts.ts';
 
 /**
- * Whether a verified passport is valid here and now. A key that was declared compromised comes before the
- * times, because what it signed is not believed, its times included; openToken puts it in the same place. The
- * rest in the order of contract §5: times, revocation, status, mode.
+ * Whether a verified passport is valid here and now. A compromised key comes before the times, because
+ * nothing it signed is trusted, including times; openToken uses the same order. The rest follows contract §5:
+ * times, revocation, status, mode.
  */
 export function checkPassport(
   passport: VerifiedPassport,

@@ -18,6 +18,6 @@ export function checkPermission(
   return null;
 }
 
-/** Whether the requested one is among these, by its own name or by its area (`orders:*`). */
+/** Whether the requested permission is among these, by name or by area (`orders:*`). */
 export const grants = (granted: ReadonlySet<string>, requested: PermissionKey): boolean =>
   granted.has(requested) || granted.has(`${permissionArea(requested)}:*`);

@@ -15,12 +15,12 @@ export function checkPii({ mode }: PiiControls, scan: PiiScan): DecisionReason |
   return mode === 'block' && scan.findings.length > 0 ? 'pii_detected' : null;
 }
 
-/** The whole request: no single place in it is meant (RFC 6901: the empty pointer). */
+/** The whole request (RFC 6901: the empty pointer). */
 const unscanned: PiiFinding = Object.freeze({ pointer: '', type: 'unscanned' });
 
 /**
- * What goes into answer and record. Where a text was let through that was not scanned to its end, that is a
- * finding too, the last one.
+ * Findings for answer and record. A permitted text that was not scanned to its end adds a finding, the last
+ * one.
  */
 export const reportedFindings = ({ mode }: PiiControls, scan: PiiScan): readonly PiiFinding[] =>
   mode === 'log_only' && !scan.isComplete

@@ -3,13 +3,13 @@ import { missedWindow } from './check-windows.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { LimitMiss, QuotaView, VerifiedPassport } from './facts.ts';
 
-/** Whether there is a limit on the number of requests at all, the gate's or the passport's own. */
+/** Whether the gate or the passport limits the number of requests. */
 export const hasRateLimit = (policy: CompiledPolicy, passport: VerifiedPassport): boolean =>
   policy.rateWindows.length > 0 || passport.rateWindows.length > 0;
 
 /**
- * How one more request misses the limits on their number. One that waits for an approval needs its unit too,
- * but takes none (contract §5).
+ * How one more request misses the rate limits. A request that needs an approval must have its unit available
+ * too, but takes none (contract §5).
  */
 export function missedRate(
   policy: CompiledPolicy,

@@ -4,12 +4,12 @@ import { missedWindow } from './check-windows.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type { LimitMiss, QuotaView, RequestFacts, VerifiedPassport } from './facts.ts';
 
-/** The only currency there is (contract §5); no currency named means this one. */
+/** The only currency (contract §5), and the default. */
 export const isDollars = (currency: string | null): boolean => currency === null || currency === 'USD';
 
 /**
- * The amount of a request that counts: its own, or else the price per call that the gate's catalog publishes.
- * Null where neither gives one, and for another currency, which is no number of dollars at all.
+ * The amount that counts: the request's own, or else the price per call in the gate's catalog. Null without
+ * either, and for another currency, which is no amount in dollars.
  */
 export function countedAmount(policy: CompiledPolicy, request: RequestFacts): MicroUsd | null {
   if (!isDollars(request.currency)) return null;
@@ -18,7 +18,7 @@ export function countedAmount(policy: CompiledPolicy, request: RequestFacts): Mi
   return policy.catalog.get(request.permissionKey)?.priceMicroUsd ?? null;
 }
 
-/** Whether there is a limit on money at all, the gate's or the passport's own. */
+/** Whether the gate or the passport limits money. */
 export const hasSpendLimit = (policy: CompiledPolicy, passport: VerifiedPassport): boolean =>
   policy.perTransactionMicroUsd !== null ||
   passport.perTransactionMicroUsd !== null ||
@@ -36,9 +36,8 @@ export const lacksAmountToSpend = (
 ): boolean => amount === null && (policy.spendNeedsAmount || passport.spendNeedsAmount);
 
 /**
- * How the amount misses the limits on money: first the one on a single transaction, where waiting never
- * helps, then the windows. Nothing is needed of a window for no money, and for money that an approval holds
- * already (contract §8).
+ * How the amount misses the money limits: first the limit per transaction, where waiting never helps, then
+ * the windows. An amount of 0, or one held by an approval (contract §8), needs nothing from a window.
  */
 export function missedSpend(
   policy: CompiledPolicy,
@@ -58,7 +57,7 @@ export function missedSpend(
   return money.isHeld ? null : missedWindow(spend, amount, 'micro_usd');
 }
 
-/** The gate's and the passport's both apply, so the lower one does. */
+/** Both the gate's and the passport's apply, so the lower one counts. */
 function perTransactionLimit(policy: CompiledPolicy, passport: VerifiedPassport): MicroUsd | null {
   const atGate = policy.perTransactionMicroUsd;
   const ofPassport = passport.perTransactionMicroUsd;

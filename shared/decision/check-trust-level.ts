@@ -4,8 +4,8 @@ import type { CompiledPolicy } from './compile-gate.ts';
 import type { VerifiedPassport } from './facts.ts';
 
 /**
- * Whether the passport's tier reaches the required level. A tier is a claim of its issuer: from one that is
- * neither of the gate's own account nor named by the gate it counts as L1, whatever it says (contract §4).
+ * Whether the passport's tier reaches the required level. A tier is a claim of its issuer: it counts as L1
+ * unless the issuer belongs to the gate's account or is named by the gate (contract §4).
  */
 export function checkTrustLevel(
   policy: CompiledPolicy,

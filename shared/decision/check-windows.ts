@@ -2,11 +2,10 @@ import { must } from '../errors/assert.ts';
 import type { LimitMiss, WindowView } from './facts.ts';
 
 /**
- * How a request misses the windows it would draw on: null where each of them has the units, `'unknown'` where
- * one may have them and the ledger was not asked. Of several misses the one that lasts longest counts,
- * because an agent that comes again before its end is blocked again; one that misses only units which are
- * lent lasts for a moment (`isForAMoment`). A request for more than a window's whole limit is a miss without
- * end, whatever has been used of it.
+ * How a request misses the windows it would draw on: null if each has the units, `'unknown'` if one may have
+ * them and the ledger was not asked. Of several misses the longest counts, because a retry before its end is
+ * blocked again; a miss of units that are only lent is brief (`isForAMoment`). A request for more than a
+ * window's whole limit never fits, whatever has been used.
  */
 export function missedWindow(
   windows: readonly WindowView[],
@@ -21,7 +20,7 @@ export function missedWindow(
     if (!window.isFinal) isUnknown = true;
     else if (missed === null || isLonger(window, missed, requested)) missed = window;
   }
-  // What the ledger was not asked for changes neither the answer nor its reason.
+  // Windows that the ledger was not asked about change neither the answer nor the reason.
   if (missed !== null) return missOf(missed, requested, unit);
   return isUnknown ? 'unknown' : null;
 }
@@ -31,9 +30,7 @@ function missOf(window: WindowView, requested: number, unit: LimitMiss['unit']):
   return { unit, limit, used, requested, resetAtMs: requested > limit ? null : endOf(window) };
 }
 
-/**
- * The units that are missing are lent to somebody, and not used: they come back, or are on record, shortly.
- */
+/** The missing units are lent and unused: they will soon come back or be on record. */
 export const isForAMoment = ({
   limit,
   used,

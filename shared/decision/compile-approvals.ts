@@ -6,7 +6,7 @@ export interface CompiledApprovalRule {
   readonly aboveMicroUsd: MicroUsd | null;
   /** A request without an amount is blocked, because it may exceed `aboveMicroUsd`. */
   readonly needsAmount: boolean;
-  /** Keys, or whole areas (`orders:*`). Null: none, and no area has to be spelled out to look for it. */
+  /** Keys, or whole areas (`orders:*`). Null: none, which saves building an area to look it up. */
   readonly permissions: ReadonlySet<string> | null;
   readonly expiresInMs: number;
 }

@@ -1,4 +1,4 @@
-/** A list of allowed domains, laid out so that a look-up costs one probe for each label of the host name. */
+/** A list of allowed domains; a look-up costs one probe per label of the host name. */
 export interface CompiledDomains {
   readonly hosts: ReadonlySet<string>;
   /** `example.com` for the pattern `*.example.com`. */

@@ -11,48 +11,44 @@ import { type CompiledDomains, compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 
 /**
- * Which issuers are trusted: every one (`'any'`), or the named ones, with those of the gate's own account
- * (`own`) or not.
+ * Trusted issuers: all (`'any'`), or the named ones, with or without those of the gate's own account (`own`).
  */
 type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: ReadonlySet<IssuerId> };
 
 /**
- * What a passport and a request have to meet. A gate is one; `/enforce` without a gate has the one of
- * `noGate`.
+ * Requirements on a passport and a request: a gate's, or those of `noGate` for `/enforce` without a gate.
  */
 export interface CompiledPolicy {
   readonly mode: Mode;
-  /** Whose gate it is. Null: there is none. */
+  /** Owner of the gate. Null: no gate. */
   readonly accountId: AccountId | null;
-  /** The account whose issuers are the own ones: that of the gate, and without one that of the caller. */
+  /** The account whose issuers count as own: the gate's, or without a gate the caller's. */
   readonly ownAccountId: AccountId;
-  /** Null: no tier is demanded. */
+  /** Null: no tier required. */
   readonly trustLevel: TrustTier | null;
-  /**
-   * Knowledge about a passport that is older than this decides nothing. Null: any age will do (contract §4).
-   */
+  /** Maximum age of a passport's state. Null: any age (contract §4). */
   readonly stateAgeMsMax: number | null;
   readonly trustedIssuers: TrustedIssuers;
-  /** Whether a request must name a permission. One that is named is checked everywhere. */
+  /** Whether a request must name a permission. A named permission is always checked. */
   readonly requiresPermission: boolean;
-  /** Null: nothing is published, and every permission of the passport's will do. */
+  /** Null: no catalog, so every permission of the passport is allowed. */
   readonly catalog: CatalogTerms | null;
   readonly allowedDomains: CompiledDomains | null;
   readonly pii: PiiControls | null;
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly spendWindows: readonly WindowLimit[];
-  /** There are limits on money, and a request without an amount is blocked by them. */
+  /** Money is limited, and a request without an amount is blocked. */
   readonly spendNeedsAmount: boolean;
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
 }
 
-/** A gate with everything done that depends on the gate alone. Made once for each version of it. */
+/** A gate with everything precomputed that depends only on it. Built once per version. */
 export interface CompiledGate extends CompiledPolicy {
   readonly gateId: GateId;
   readonly accountId: AccountId;
   readonly version: number;
-  /** What an approval is bound to (contract §8). */
+  /** The binding of an approval (contract §8). */
   readonly policyVersion: number;
 }
 
@@ -106,9 +102,9 @@ function compileTrustedIssuers(configured: Constraints['trustedIssuers']): Trust
 }
 
 /**
- * The policy of `/enforce` without a gate (contract §5): the passport alone, with its own constraints. No
- * tier is demanded, but its issuer must be one of the caller's own account, and it must be of the world of
- * the key that the caller came with.
+ * The policy of `/enforce` without a gate (contract §5): the passport alone, with its own constraints. It
+ * requires no tier, but the issuer must belong to the caller's account, and the mode must be that of the
+ * caller's key.
  */
 export const noGate = (caller: { readonly accountId: AccountId; readonly mode: Mode }): CompiledPolicy => ({
   mode: caller.mode,

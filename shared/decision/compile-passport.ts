@@ -5,9 +5,8 @@ import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './com
 import type { VerifiedPassport } from './facts.ts';
 
 /**
- * Does everything about a passport that depends on its token alone, once for each token. Only for claims
- * whose signature verified; the rest is what VerifiedPassport says of it. `permissions`: a set of those of
- * the claims, where there is one already.
+ * Precomputes everything that depends only on the token, once per token. Only for claims with a verified
+ * signature; see VerifiedPassport. `permissions`: an existing set of the claims' permissions, if any.
  */
 export function compilePassport(
   claims: PassportClaims,

@@ -3,7 +3,7 @@ import type { MicroUsd } from '../model/money.ts';
 import type { PermissionKey } from '../model/permission.ts';
 
 /**
- * The ways in which programs compare the path of a request with that of a route:
+ * How programs compare the path of a request with that of a route:
  *
  * - `fastify`: as Fastify's router does, which decodes all but the reserved characters. It decides.
  * - `decoded`: with everything decoded, as most proxies do.
@@ -22,7 +22,7 @@ interface CompiledRoute {
   readonly demand: RouteDemand;
 }
 
-/** What a route demands of a request. */
+/** What a route requires of a request. */
 export interface RouteDemand {
   readonly permissionKey: PermissionKey;
   readonly amountMicroUsd: MicroUsd | null;
@@ -32,8 +32,8 @@ export interface RouteDemand {
 export type CompiledRoutes = readonly CompiledRoute[];
 
 /**
- * `ambiguous`: another reader of method and path would take another route, which demands something else. A
- * request must not choose its permission by how it writes them.
+ * `ambiguous`: another reader of method and path would take a route with other requirements. A request must
+ * not choose its permission by its spelling.
  */
 export type RouteMatch =
   | { readonly kind: 'route'; readonly demand: RouteDemand }
@@ -65,9 +65,8 @@ function compileRoute({ methods, path, permissionKey, amountMicroUsd }: GateRout
 }
 
 /**
- * The first route that fits (contract §15). `path` is as it was sent, without its query, and has no
- * `pathProblem`. A reading compares at most as many segments as all routes have together: nothing in a path
- * makes it go back.
+ * The first matching route (contract §15). `path` is as sent, without its query, and has no `pathProblem`. A
+ * reading compares at most as many segments as all routes have together: no path causes backtracking.
  *
  * Fastify's own router (find-my-way) is not used, because it prefers the more specific route to the first
  * one, and takes regular expressions; a property test holds single routes against it.
@@ -86,8 +85,8 @@ export function matchRoute(routes: CompiledRoutes, method: string, path: string)
 }
 
 /**
- * The methods that programs take this one for: some read it in capitals, as Django and Flask do, and most
- * answer HEAD with what they have for GET. A route that names HEAD without GET tells the two apart.
+ * The methods that programs may take this one for: some uppercase it, as Django and Flask do, and most serve
+ * HEAD with GET. A route that names HEAD without GET tells the two apart.
  */
 function methodsRead(method: string, { methods }: CompiledRoute): readonly string[] {
   const capitals = method.toUpperCase();
@@ -119,12 +118,12 @@ function fits(wanted: readonly (string | null)[], isOpen: boolean, segments: rea
 const same = (text: string): string => text;
 const lowerCase = (text: string): string => text.toLowerCase();
 const withoutLastSlash = (path: string): string => (path.endsWith('/') ? path.slice(0, -1) : path);
-/** What follows each slash: one empty segment for `/`, none for the empty text. */
+/** The segments after each slash: one empty segment for `/`, none for the empty text. */
 const segmentsOf = (path: string): readonly string[] => path.split('/').slice(1);
 
 type SegmentsRead = Readonly<Record<Reading, readonly string[]>>;
 
-/** Nearly all paths are read alike in all ways, and are split once then. */
+/** Nearly all paths read the same in all ways, and are split only once. */
 function segmentsRead(path: string): SegmentsRead {
   const encoded = segmentsOf(path);
   const segmentsIn = (text: string) => (text === path ? encoded : segmentsOf(text));

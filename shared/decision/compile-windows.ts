@@ -2,13 +2,10 @@ import type { LimitScope, RateLimits, SpendLimits } from '../model/constraints.t
 import type { WindowName } from '../quota/window.ts';
 import type { LimitKind, WindowLimit } from '../quota/window-limit.ts';
 
-/**
- * Whose constraints they are: a gate's own `per` counts, a passport's own limits are the passport's whatever
- * they say.
- */
+/** Owner of the constraints: a gate's `per` counts, while a passport's limits are always per passport. */
 type Holder = 'gate' | 'passport';
 
-/** The limits on the number of requests, the shortest window first. */
+/** Rate limits, shortest window first. */
 export const compileRateWindows = (limits: RateLimits | null, holder: Holder): readonly WindowLimit[] =>
   limits === null
     ? noLimits
@@ -18,7 +15,7 @@ export const compileRateWindows = (limits: RateLimits | null, holder: Holder): r
         ['day', limits.requestsPerDay],
       ]);
 
-/** The limits on the sum of the amounts, the shortest window first. */
+/** Spend limits, shortest window first. */
 export const compileSpendWindows = (limits: SpendLimits | null, holder: Holder): readonly WindowLimit[] =>
   limits === null
     ? noLimits

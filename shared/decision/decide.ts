@@ -40,15 +40,14 @@ import type {
 /**
  * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of contract §5,
  * the first BLOCK wins, and only what has passed every one of them is permitted. The order is a contract: it
- * determines which reason a caller sees, and that no later check reveals what an earlier one
- * hides.
+ * determines which reason a caller sees, and that no later check reveals what an earlier one hides.
  *
- * Pure, synchronous and total: a refusal is a value, and so is what it does not know (`unknown`). Every
- * comparison with time uses the one `nowMs`. Takes nothing from any counter: `charge` says what the caller
- * must take, with no await between reading `quota` and taking it. Throws only where its caller did not do his
- * part: a policy with PII controls needs a request that was scanned, and limits on windows a view of each of
- * them. `evaluated` holds the checks that were configured and reached. The place of `proof_of_possession`
- * is in `checkNames`; a gate that requires it cannot be created yet.
+ * Pure, synchronous and total: refusals and missing knowledge (`unknown`) are values. Every time comparison
+ * uses `nowMs`. Takes nothing from counters: `charge` is what the caller must take, with no await between
+ * reading `quota` and taking it. Throws only on a bug of the caller: a policy with PII controls needs a
+ * scanned request, and window limits need a view of each window. `evaluated` holds the checks that were
+ * configured and reached. The place of `proof_of_possession` is in `checkNames`; a gate that requires it
+ * cannot be created yet.
  *
  * The checks of the passport come first; those of the request and its cost follow.
  */
@@ -91,7 +90,7 @@ export function decide(
   return decideOnRequest({ policy, passport, request, quota, amount }, reached);
 }
 
-/** Input of the later checks: what they read, and what the earlier ones found. */
+/** Input of the later checks, including findings of the earlier ones. */
 interface CheckInput {
   readonly policy: CompiledPolicy;
   readonly passport: VerifiedPassport;
@@ -130,11 +129,10 @@ function decideOnCost(
   pii: readonly PiiFinding[],
 ): Decision {
   let reached = before;
-  // Another currency blocks here also where no limit is set: its number must never be taken for one of
-  // dollars.
+  // Another currency blocks even without a limit: its number must never be read as dollars.
   if (!isDollars(request.currency))
     return block('currency_unsupported', reached | check.spend_limit, amount, pii);
-  // Pending or approved: the approval holds the money of its request already.
+  // Pending or approved: the approval already holds the money.
   const isHeld = request.approval !== 'none';
   if (hasSpendLimit(policy, passport)) {
     reached |= check.spend_limit;
@@ -157,7 +155,7 @@ function decideOnCost(
     if (request.approval === 'pending') return suspend(null, reached, amount, pii);
     const demandedMs = demandedApprovalMs(policy, passport, request, amount);
     if (demandedMs !== null) {
-      // An approval is bound to a gate: where there is none, nobody can be asked.
+      // An approval is bound to a gate; without one it is impossible.
       if (policy.accountId === null) return block('approval_required', reached, amount, pii);
       return suspend(demandedMs, reached, amount, pii);
     }
@@ -178,8 +176,8 @@ function decideOnCost(
 }
 
 /**
- * What a PERMIT takes, and so what has to be there before it is decided (`unknown: 'leases'`): no money where
- * an approval holds it already.
+ * Units that a PERMIT takes and that must be available before it (`unknown: 'leases'`); no money if an
+ * approval holds it.
  */
 export const permitCharge = ({ approval }: RequestFacts, amount: MicroUsd | null): Charge => ({
   moneyMicroUsd: approval === 'none' ? (amount ?? noMoney) : noMoney,
@@ -211,7 +209,7 @@ function block(
   };
 }
 
-/** The decision if the caller cannot find it out: deny by default. */
+/** The decision if the caller cannot find out: deny by default. */
 const undecided = (
   unknown: Unknown,
   reached: CheckSet,

@@ -14,8 +14,7 @@ import type { CompiledApprovalRule } from './compile-approvals.ts';
 import type { CompiledDomains } from './compile-domains.ts';
 
 /**
- * Why a token is not a passport of this service at all. Such a decision belongs to no passport's chain
- * (contract §9).
+ * Why a token is no passport of this service. Such a decision belongs to no passport's chain (contract §9).
  */
 export type TokenRefusal = Extract<
   DecisionReason,
@@ -23,13 +22,13 @@ export type TokenRefusal = Extract<
 >;
 
 /**
- * The claims of a token whose signature verified, compiled once per token. Says nothing about time,
- * revocation or status: those are looked at again for every decision.
+ * The claims of a token with a verified signature, compiled once per token. Excludes time, revocation and
+ * status, which every decision checks again.
  */
 export interface VerifiedPassport {
   readonly passportId: PassportId;
   readonly issuerId: IssuerId;
-  /** The account of the issuer. */
+  /** The issuer's account. */
   readonly accountId: AccountId;
   readonly agentId: string;
   readonly mode: Mode;
@@ -39,7 +38,7 @@ export interface VerifiedPassport {
   readonly notBeforeS: UnixSeconds;
   /** Null: never. */
   readonly expiresAtS: UnixSeconds | null;
-  /** The passport's own constraints; they count besides the gate's. */
+  /** The passport's own constraints; they apply on top of the gate's. */
   readonly allowedDomains: CompiledDomains | null;
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly spendWindows: readonly WindowLimit[];
@@ -57,7 +56,7 @@ export interface VerifiedPassport {
   readonly digests: DigestWords;
 }
 
-/** What is known now about a verified passport, and how old that knowledge is. */
+/** The known state of a verified passport, and its age. */
 export interface PassportStanding {
   readonly status: 'active' | 'suspended' | 'revoked';
   readonly isIssuerSuspended: boolean;
@@ -88,7 +87,7 @@ export interface RequestFacts {
   readonly currency: string | null;
   /** Canonical host name. */
   readonly domain: string | null;
-  /** Null also where something was presented that is no id of an approval: `approval` is `mismatch` then. */
+  /** Also null if the presented value is no approval id; `approval` is then `mismatch`. */
   readonly approvalId: ApprovalId | null;
   /**
    * State of the presented approval: `none` if none was presented, `unasked` until the store of approvals
@@ -98,36 +97,32 @@ export interface RequestFacts {
   readonly idempotencyKey: string | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
   readonly requestHash: string;
-  /**
-   * What a scan for the types of the policy found; null where it was not scanned, which is so where the
-   * policy has no PII controls.
-   */
+  /** Findings for the policy's types; null if not scanned, because the policy has no PII controls. */
   readonly pii: PiiScan | null;
 }
 
-/** One window that a request would draw on, as it is known here and now. Units are requests or micro-USD. */
+/** Current view of one window that a request would draw on. Units are requests or micro-USD. */
 export interface WindowView {
   readonly limit: number;
-  /** Units that can be taken at once. */
+  /** Units that can be taken immediately. */
   readonly available: number;
-  /** Units that are taken, or used by others, as far as known; without those that are only lent. */
+  /** Units taken here or used by others, as far as known; excludes units that are only lent. */
   readonly used: number;
-  /** The ledger was asked for this request: what is not available is not to be had now. */
+  /** The ledger was asked for this request, so unavailable units cannot be had now. */
   readonly isFinal: boolean;
-  /** Null: not known yet. */
+  /** Null: unknown so far. */
   readonly endsAtMs: UnixMillis | null;
 }
 
 /**
- * Plain numbers about the windows this request would draw on: first those of the policy, then the passport's
- * own, each in their order there.
+ * Views of the windows this request would draw on: the policy's, then the passport's own, each in its order.
  */
 export interface QuotaView {
   readonly spend: readonly WindowView[];
   readonly rate: readonly WindowView[];
 }
 
-/** The view of a request that draws on no window. */
+/** The view of a request without windows. */
 export const noWindows: QuotaView = Object.freeze({ spend: [], rate: [] });
 
 /**
@@ -139,7 +134,7 @@ export interface Charge {
   readonly requests: 0 | 1;
 }
 
-/** How a limit was missed, for the agent that wants to do better (contract §5). */
+/** How a limit was missed, for the agent to adapt (contract §5). */
 export interface LimitMiss {
   readonly unit: 'micro_usd' | 'requests';
   readonly limit: number;
@@ -150,9 +145,9 @@ export interface LimitMiss {
 }
 
 /**
- * What the caller has to find out before this can be decided: it does so, once or as long as its time lasts,
- * and decides again. `leases`: units of at least one window of the view that is not final. `approval`: the
- * state of the approval. If it cannot, this decision is the answer: BLOCK `quota_unavailable`.
+ * What the caller has to find out, once or until its deadline, before deciding again. `leases`: units of at
+ * least one window whose view is not final. `approval`: the state of the approval. If it cannot, this
+ * decision is the answer: BLOCK `quota_unavailable`.
  */
 export type Unknown = 'leases' | 'approval';
 
@@ -162,17 +157,17 @@ export interface Decision {
   /** The checks that were configured and reached, in their order; frozen and shared between decisions. */
   readonly evaluated: readonly CheckName[];
   /**
-   * The amount that counted, in dollars: the request's, or the catalog's price. Null where neither gave one,
-   * or one in another currency.
+   * The amount that counted, in dollars: the request's, or the catalog's price. Null without either, or in
+   * another currency.
    */
   readonly amountMicroUsd: MicroUsd | null;
   /** Null for a BLOCK, and for a SUSPEND whose approval is pending already. */
   readonly charge: Charge | null;
   readonly limitMiss: LimitMiss | null;
   readonly unknown: Unknown | null;
-  /** Findings that go into answer and record. */
+  /** Findings for answer and record. */
   readonly pii: readonly PiiFinding[];
-  /** The caller answers a copy of the request without what was found (`redact`). */
+  /** The caller answers with a copy of the request without the findings (`redact`). */
   readonly isRedacted: boolean;
   /** For a SUSPEND that opens an approval: how long it stays pending. */
   readonly approvalExpiresInMs: number | null;

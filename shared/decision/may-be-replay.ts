@@ -1,10 +1,7 @@
 import type { DecisionReason } from '../model/decision.ts';
 import type { Decision } from './facts.ts';
 
-/**
- * What the first PERMIT of a request leaves behind for its second: its units are taken, and its approval is
- * used.
- */
+/** Effects of a request's first PERMIT that its second sees: units taken, approval used. */
 const leftByFirst: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'spend_limit_exceeded',
   'rate_limit_exceeded',
@@ -13,9 +10,9 @@ const leftByFirst: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>(
 ]);
 
 /**
- * Whether an earlier PERMIT under the same idempotency key may be the reason for this outcome: the key is
- * looked up then, and the first PERMIT answered again (contract §5). Every other BLOCK is final, above all
- * those of the passport: they bind a replay too.
+ * Whether an earlier PERMIT under the same idempotency key may have caused this outcome: then the key is
+ * looked up and the first PERMIT answered again (contract §5). Every other BLOCK is final, above all those of
+ * the passport, which apply to replays too.
  */
 export const mayBeReplay = ({ outcome, reason }: Decision): boolean =>
   outcome === 'SUSPEND' || leftByFirst.has(reason);

@@ -2,7 +2,7 @@ import type { CheckName, DecisionReason } from '../model/decision.ts';
 import { type CheckSet, check, listChecks } from './check-set.ts';
 import type { Decision } from './facts.ts';
 
-/** What the database blocks for although the decision has passed, or not reached, that check. */
+/** A check at which the database blocks, although the decision has passed or not reached it. */
 export const overrulingReasons = [
   'passport_revoked',
   'passport_suspended',
@@ -14,7 +14,7 @@ export const overrulingReasons = [
 export type OverrulingReason = (typeof overrulingReasons)[number];
 
 /**
- * The check that gives the reason: those after it count as not reached. Null: all that the decision had
+ * The check that gives the reason; later checks count as not reached. Null: all checks that the decision
  * reached.
  */
 const lastCheck: Readonly<Record<OverrulingReason, CheckName | null>> = {
@@ -26,7 +26,7 @@ const lastCheck: Readonly<Record<OverrulingReason, CheckName | null>> = {
   approvals_pending_exceeded: null,
 };
 
-/** The decision as a BLOCK for this reason. It takes nothing. */
+/** The decision as a BLOCK for this reason; takes nothing. */
 export function overruled(decision: Decision, reason: OverrulingReason): Decision {
   const last = lastCheck[reason];
   return {
@@ -37,7 +37,7 @@ export function overruled(decision: Decision, reason: OverrulingReason): Decisio
     charge: null,
     limitMiss: null,
     unknown: null,
-    // Checks of the passport come before any look into the request (contract §5).
+    // Passport checks come before any request check (contract §5).
     pii: last === null ? decision.pii : [],
     isRedacted: false,
     approvalExpiresInMs: null,

@@ -1,9 +1,9 @@
 import { limits } from '../model/limits.ts';
 
 /**
- * Why a path may mean one thing here and another to the program behind the proxy (contract §15): a reader
- * that decodes first, merges slashes or resolves dots reaches another place. No permission is derived from
- * such a path. The values continue a sentence about the path: "it ...".
+ * Why a path may mean something else to the program behind the proxy (contract §15): a reader that decodes
+ * first, merges slashes or resolves dots reaches another place. No permission is derived from such a path.
+ * The values continue a sentence about the path: "it ...".
  */
 export const pathProblems = {
   not_absolute: 'does not begin with a slash',
@@ -23,8 +23,8 @@ export const pathProblems = {
 export type PathProblem = keyof typeof pathProblems;
 
 /**
- * The first problem of a path as it was sent, without its query; null: every reader finds the same segments
- * in it. Takes time in proportion to its length.
+ * The first problem of a path as sent, without its query; null: every reader finds the same segments. Linear
+ * in its length.
  */
 export function pathProblem(path: string): PathProblem | null {
   if (path.length > limits.requestPathCharsMax) return 'too_long';
@@ -40,14 +40,14 @@ export function pathProblem(path: string): PathProblem | null {
 }
 
 const visibleAscii = /^[\x21-\x7e]*$/;
-/** Decoded once more, or before the path is split, each of them ends a segment, a path or an escape. */
+/** Each of these ends a segment, a path or an escape if decoded again, or before the split. */
 const encodedDelimiter = /%(?:2f|5c|3b|3f|23|25)/i;
 const dotSegment = /\/\.{1,2}(?:\/|$)/;
-/** Windows and what is written for it leave them out; others trim blanks. */
+/** Windows programs drop these; others trim blanks. */
 const looseEnd = /[.\s](?:\/|$)|\/\s/;
 /** Soft hyphens, joiners, marks of direction, selectors of variants, ends of lines. */
 const invisible = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Zl}\p{Zp}]/u;
-/** Letters of which the other case is one of ASCII: to readers that do not mind case, İ and ı are an i. */
+/** Letters with an ASCII letter as their other case: to case-insensitive readers, İ and ı are an i. */
 const asciiInOtherCase = /[\u0130\u0131\u017f\u212a]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const control = /[\u0000-\u001f\u007f-\u009f]/;
@@ -56,8 +56,8 @@ const control = /[\u0000-\u001f\u007f-\u009f]/;
 const beyondAscii = /[^\x00-\x7f]/;
 
 /**
- * As readers fold a full-width slash or letter, for example, that map characters to a smaller set. One by
- * one: an accent that is a character of its own, as file names of macOS have it, is left.
+ * Folds like readers that map characters to a smaller set, for example a full-width slash or letter. Per
+ * character, so a combining accent, as in macOS file names, stays.
  */
 const isLookAlike = (character: string): boolean =>
   character.normalize('NFKC') !== character || asciiInOtherCase.test(character);

@@ -1,13 +1,13 @@
 import type { DecisionReason } from '../model/decision.ts';
 import { limits } from '../model/limits.ts';
 
-/** What an answer says about a reason besides its name (contract §5). */
+/** Details of a reason in an answer (contract §5). */
 export interface ReasonRow {
-  /** One sentence for a person. Holds nothing of the request. */
+  /** One sentence for a person, without data of the request. */
   readonly detail: string;
   /** Whether the same request may succeed later with the request, the passport and the gate unchanged. */
   readonly retryable: boolean;
-  /** When to try again, where that is known beforehand. */
+  /** When to retry, if known beforehand. */
   readonly afterMs: number | null;
 }
 
@@ -15,8 +15,8 @@ const final = (detail: string): ReasonRow => ({ detail, retryable: false, afterM
 const passing = (detail: string, afterMs: number | null): ReasonRow => ({ detail, retryable: true, afterMs });
 
 /**
- * Every reason there is. Whether that of a limit is retryable, and when, depends on its window; who renders
- * it looks at that.
+ * Every reason. Whether and when a limit's reason is retryable depends on its window; the renderer decides
+ * that.
  */
 export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   passport_malformed: final('The passport is not a well-formed passport token.'),

@@ -8,74 +8,76 @@ import type { Decision, RequestFacts } from './facts.ts';
 import { mayBeReplay } from './may-be-replay.ts';
 import { type OverrulingReason, overruled } from './overruled.ts';
 
-/** The first PERMIT under an idempotency key, as it was answered. */
+/** The answered first PERMIT of an idempotency key. */
 export interface FirstPermit {
   readonly attestationId: AttestationId;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
 }
 
-/** The approval under which a request waits for a person. */
+/** The pending approval of a request. */
 export interface PendingApproval {
   readonly approvalId: ApprovalId;
   readonly expiresAtMs: UnixMillis;
 }
 
-/** What the host has learned for a run. Which events a state takes is in `Run`. */
+/** Events from the host. `Run` defines which state accepts which event. */
 export type RunEvent =
-  /** Units: everything that the request needs can be taken now. */
+  /** Units: everything the request needs can be taken now. */
   | { readonly kind: 'granted' }
-  /** Units: the ledger was asked for this request and has less left than it needs. */
+  /** Units: the ledger was asked for this request and has too few. */
   | { readonly kind: 'refused' }
   /**
-   * Look-up: nothing is known of the key, and no approval waits. `mayChange`: a copy of the request may still
-   * use the units that are missing.
+   * Look-up: the key is unknown and no approval is pending. `mayChange`: a copy of the request may still use
+   * the missing units.
    */
   | { readonly kind: 'none'; readonly mayChange: boolean }
-  /** What is behind the approval that the request presents. */
+  /** State of the approval that the request presents. */
   | {
       readonly kind: 'approval';
       readonly state: Exclude<PresentedApproval, 'none' | 'unasked'>;
       readonly expiresAtMs: UnixMillis | null;
     }
-  /** The request waits for a person under this approval: opened for it just now, or found. */
+  /** The request is pending under this approval, newly opened or found. */
   | { readonly kind: 'suspended'; readonly approval: PendingApproval }
   | { readonly kind: 'committed' }
   /** The key belongs to this earlier PERMIT of the same request. */
   | { readonly kind: 'replayed'; readonly first: FirstPermit }
   /** The key belongs to another request. */
   | { readonly kind: 'conflict' }
-  /** The database knows a reason to block that this decision has missed. */
+  /** The database has a reason to block that this decision missed. */
   | { readonly kind: 'blocked'; readonly reason: OverrulingReason }
-  /** The settlement was not begun, or undone: nothing was taken. The same request may succeed later. */
+  /**
+   * The settlement was not started, or rolled back: nothing was taken. The same request may succeed later.
+   */
   | { readonly kind: 'declined' }
-  /** The settlement came to nothing because something changed on the way; decided anew, it may succeed. */
+  /** The settlement lost a race; the request may succeed when decided again. */
   | { readonly kind: 'passed' }
-  /** Waiting: a moment is over. */
+  /** Waiting: one pause is over. */
   | { readonly kind: 'waited' }
-  /** The control plane is known to be away; what was asked for has not happened. */
+  /** The control plane is known to be unreachable; the request to it had no effect. */
   | { readonly kind: 'away' }
-  /** The time is over, or the client has disconnected. If something was sent, its outcome is unknown. */
+  /** The deadline has passed, or the client disconnected. The outcome of anything sent is unknown. */
   | { readonly kind: 'late' }
   /** Recording and voiding: the entry is in the spool file, or committed. */
   | { readonly kind: 'written' };
 
-/** What the host does next. It reports what came of it as an event, or, after `decide`, as a decision. */
+/** The host's next step. It reports the result as an event, or, after `decide`, as a decision. */
 export type RunEffect =
   | { readonly kind: 'decide' }
-  /** Lease all units that the PERMIT of the last decision would take. */
+  /** Lease all units that a PERMIT of the last decision would take. */
   | { readonly kind: 'ask_leases' }
-  /** Ask for the key, for the presented approval, and for a pending approval of the same request. */
+  /** Look up the key, the presented approval, and a pending approval of the same request. */
   | { readonly kind: 'look_up' }
   /** Take the charge of the last decision, and commit the PERMIT: key, approval, record. */
   | { readonly kind: 'settle_permit' }
   /** Take the money of the last decision, and open an approval that holds it. */
   | { readonly kind: 'settle_suspend' }
-  /** Undo the settlement that was sent, whether it was committed or not. */
+  /** Undo the sent settlement, committed or not. */
   | { readonly kind: 'void' }
-  /** Wait a moment for what others have begun, then decide on what is left then. */
+  /** Pause for requests in flight, then decide on what is left. */
   | { readonly kind: 'wait' }
-  /** Take what the decision charges, and put its record where no crash loses it; then answer with it. */
+  /** Take the decision's charge and store its record durably, then answer. */
   | { readonly kind: 'record'; readonly decision: Decision }
   | { readonly kind: 'answer'; readonly answer: RunAnswer };
 
@@ -97,7 +99,7 @@ export type RunState =
   | 'recording'
   | 'answered';
 
-/** Where each state may go. The setter asserts it. */
+/** Allowed transitions, asserted by the setter. */
 const successors: Readonly<Record<RunState, readonly RunState[]>> = {
   deciding: ['leasing', 'looking', 'settling', 'waiting', 'recording', 'answered'],
   leasing: ['deciding', 'recording', 'answered'],
@@ -127,35 +129,35 @@ const successors: Readonly<Record<RunState, readonly RunState[]>> = {
  *    ├──┼───a limit blocks that may change──^
  *    └──first PERMIT found, approval pending, conflict──> answered
  *
- * Order of what is asked: units first, because they are usually here; then, only if a limit blocks, the key
- * and a pending approval of the same request, because a copy may be what has used the limit up; the
- * settlement last. After each wait the whole request is decided again: what it saw before has aged. Every
- * final BLOCK is looked at before a first PERMIT is answered again, so that a revocation binds replays too.
+ * Order: units first, because they are usually here; then, only if a limit blocks, the key and a pending
+ * approval of the same request, because a copy may have used the limit up; the settlement last. After each
+ * wait the whole request is decided again, because its input has aged. Final BLOCKs take precedence over a
+ * replay, so a revocation applies to replays too.
  *
- * A limit that may change blocks nobody for good: a copy of the request may be what uses it up, and its
- * PERMIT is the answer then. The run waits for it, a moment at a time, as long as its host lets it.
+ * A limit that may change is not final: a copy of the request may be using it up, and then its PERMIT is the
+ * answer. The run waits for that in short pauses, as long as the host allows.
  *
  * `late` before anything was sent, and `declined`, end in 503 `overloaded`: they say nothing about the agent.
  * `late` after a settlement was sent voids it, so that no client that got 503 has a valid PERMIT.
  *
- * Not here: who may call, gates, signatures (before the first decision); plain requests, which need no run
+ * Not here: callers, gates and signatures (before the first decision); plain requests, which need no run
  * (`needsRun`).
  */
 export class Run {
   #state: RunState = 'deciding';
   readonly #isKeyed: boolean;
-  /** Takes nothing and settles nothing: a gate test. */
+  /** A gate test: takes and settles nothing. */
   readonly #isDryRun: boolean;
-  /** The host keeps no leases: also a plain PERMIT takes its units where all others take theirs. */
+  /** The host keeps no leases, so a plain PERMIT is settled too. */
   readonly #settlesAll: boolean;
   /** The decision of the last pass. */
   #decision: Decision | null = null;
-  /** A look-up has answered since the last refusal of units. */
+  /** A look-up has completed since the last refusal of units. */
   #isLookedUp = false;
-  /** By that look-up: the limit that blocks may have been used up by a copy that is not committed yet. */
+  /** By that look-up: an uncommitted copy may have used up the blocking limit. */
   #mayChange = false;
   readonly #approvalId: ApprovalId | null;
-  /** What is behind the approval that the request presents, or that of a copy that waits. */
+  /** State of the approval that the request presents, or of a pending copy's. */
   #approval: Exclude<PresentedApproval, 'none' | 'unasked'> | null = null;
   #pending: PendingApproval | null = null;
   #first: FirstPermit | null = null;
@@ -182,7 +184,7 @@ export class Run {
     return must(this.#decision, 'a run begins with a decision');
   }
 
-  /** The request with what was learned of its approval: what the next pass decides on. */
+  /** The request with the known state of its approval: input of the next pass. */
   known(request: RequestFacts): RequestFacts {
     // With the first PERMIT found, the state of the approval no longer matters; later checks still
     // decide.
@@ -191,9 +193,7 @@ export class Run {
     return approval === null ? request : { ...request, approval };
   }
 
-  /**
-   * The outcome of a pass of `decide`, on the request as `known` gives it. `mayBePending`: see mayBePending.
-   */
+  /** The result of `decide` on the request as `known` returns it. `mayBePending`: see mayBePending. */
   decided(decision: Decision, mayBePending: boolean): RunEffect {
     assert(this.#state === 'deciding', 'a run is given a decision when it asks for one');
     this.#decision = decision;
@@ -223,7 +223,9 @@ export class Run {
     });
   }
 
-  /** What came of the last effect. Throws where the state takes no such event: that is a bug of the host. */
+  /**
+   * The result of the last effect. Throws if the state does not accept the event, which is a bug of the host.
+   */
   on(event: RunEvent): RunEffect {
     switch (this.#state) {
       case 'leasing':
@@ -297,7 +299,7 @@ export class Run {
     }
   }
 
-  /** What a look-up and a settlement may find alike. */
+  /** Results that a look-up and a settlement have in common. */
   #onEither(event: RunEvent): RunEffect {
     switch (event.kind) {
       case 'approval':
@@ -338,7 +340,7 @@ export class Run {
     return expiresAtMs === null ? null : { approvalId, expiresAtMs };
   }
 
-  /** What was looked up has aged when the wait is over. */
+  /** The wait outdates the look-up. */
   #wait(): RunEffect {
     this.#isLookedUp = false;
     this.#mayChange = false;
@@ -379,9 +381,9 @@ export class Run {
 }
 
 /**
- * Whether the decision has to ask before it is an answer. False for nearly all: a PERMIT without key and
- * approval, and a BLOCK that no earlier request can be the reason of. The host takes, records and answers
- * these at once, without a run.
+ * Whether the decision needs a question answered first. False for nearly all: a PERMIT without key and
+ * approval, and a BLOCK that no earlier request can have caused. The host takes, records and answers these at
+ * once, without a run.
  */
 export function needsRun(decision: Decision, request: RequestFacts, mayBePending: boolean): boolean {
   if (decision.outcome === 'SUSPEND') return true;
