@@ -123,7 +123,7 @@ describe('an export as json', () => {
     expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', ...json.end });
   });
 
-  it('has a line for each record, so that nobody needs to hold more', async () => {
+  it('has a line per record, so a reader holds one record at a time', async () => {
     const lines = (await exportText(api, query('json'))).split('\n');
     expect(lines.pop()).toBe('');
     const { end } = JSON.parse(lines.join('\n'));
@@ -163,7 +163,7 @@ describe('an export as csv', () => {
     expect(cells.filter((text) => text === "'-orders:create").length).toBeGreaterThan(100);
   });
 
-  it('begins with the names of its columns, in their order for ever', async () => {
+  it('begins with the column names, in their fixed order', async () => {
     expect(await exportText(api, query('csv'), keys.empty)).toBe(
       'id,timestamp,chain_id,sequence,passport_id,gate_id,decision,reason,permission_key,amount_micro_usd,' +
         'constraints_evaluated,pii,test,resolution,source,request_hash,previous_attestation_hash,hash,signature,signing_key_id,' +

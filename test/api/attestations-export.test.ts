@@ -136,7 +136,7 @@ describe('GET /v1/attestations/export', () => {
     });
   });
 
-  it('is the state of one moment, whatever arrives meanwhile', async () => {
+  it('is a snapshot, whatever arrives in the meantime', async () => {
     const { response } = await download(origin, api.adminKey);
     await append(api, [recordOf(longPassport.passport_id), recordOf(longPassport.passport_id)]);
     const { text, isWhole } = await readToEnd(response);

@@ -110,7 +110,7 @@ describe('checks that arrive together', () => {
     expect(words).toEqual(['PERMIT', 'PERMIT', 'PERMIT', 'rate_limit_exceeded', 'rate_limit_exceeded']);
   });
 
-  it('are each decided on the money that those before leave', async () => {
+  it('are each decided on the money left by earlier ones', async () => {
     const gateId = await gateWith({ spend_limits: { daily_usd: 10 } });
     const amounts = [4, 7, 6, 1];
     const words = await together(amounts.map((amount) => ({ gateId, request: { amount } })));
@@ -238,7 +238,7 @@ describe('checks of more windows than the ledger moves in one statement', () => 
     expect(await recordsOf(gateId)).toBe(count);
   });
 
-  it('are all voided where the commit gets no answer', async () => {
+  it('are all voided if the commit gets no answer', async () => {
     const gateId = await gateWith(ofEach);
     const deps = { ...api.deps, sql: faultyDatabase(api.deps.sql, 0).sql };
     const words = await wordsOf(askedAt(gateId).map((each) => decide(each, deps)));
@@ -279,7 +279,7 @@ describe('a queue of checks', () => {
   });
 });
 
-describe('while somebody holds the chain of one passport', () => {
+describe('while another program locks the chain of one passport', () => {
   it('checks of other passports are answered, in its batch and of other accounts', async () => {
     const gateId = await gateWith();
     const held = await api.issuePassport();

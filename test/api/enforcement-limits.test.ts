@@ -282,7 +282,7 @@ describe('a spend limit', () => {
     expect(await usedOf(`gate_spend:${gateId}`, 'day')).toBeNull();
   });
 
-  it('takes an amount that is null for none', async () => {
+  it('treats a null amount as absent', async () => {
     const gateId = await gateWith({ spend_limits: { daily_usd: 10 } });
     const { jwt } = await passportWith();
     const { body: without } = await check(gateId, jwt, order);
@@ -290,7 +290,7 @@ describe('a spend limit', () => {
     expect([body.decision, body.reason]).toEqual([without.decision, without.reason]);
   });
 
-  it('takes no other currency for dollars', async () => {
+  it('does not treat another currency as dollars', async () => {
     const gateId = await gateWith({ spend_limits: { daily_usd: 10 } });
     const { jwt } = await passportWith();
     const { body } = await check(gateId, jwt, { ...order, amount: 1, currency: 'EUR' });

@@ -174,7 +174,7 @@ describe('a token that our key signed and that was not issued here', () => {
   };
   const payloadOf = (jwt: string) => must(openPassportToken(jwt), 'an issued token is well-formed').payload;
 
-  it('is blocked where there is no such passport, and writes into the chain of the gate', async () => {
+  it('is blocked if the passport does not exist, and recorded in the chain of the gate', async () => {
     const gate = await api.createGate();
     const { jwt } = await api.issuePassport();
     const jti = makeId('pass', 0 as UnixMillis, new Uint8Array(10));
@@ -186,7 +186,7 @@ describe('a token that our key signed and that was not issued here', () => {
     });
   });
 
-  it('is blocked where it says more than the passport of that id', async () => {
+  it('is blocked if it claims more than the passport of that id', async () => {
     const gate = await api.createGate();
     const { jwt } = await api.issuePassport();
     const forged = signed({ ...payloadOf(jwt), permissions: ['orders:*'] });
@@ -196,7 +196,7 @@ describe('a token that our key signed and that was not issued here', () => {
 });
 
 describe('POST /enforce', () => {
-  it('trusts the issuers of its caller alone, who may read the record that it was answered with, and no other', async () => {
+  it('trusts only issuers of its caller, who may read the record named in the answer, and no other', async () => {
     const [stranger, bystander] = [await api.createAccount(), await api.createAccount()];
     const { jwt, passport_id } = await api.issuePassport({}, stranger.key);
     const { body } = await api.call({ url: '/v1/enforce', body: { passport: jwt, request: {} } });

@@ -477,7 +477,7 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     }
   });
 
-  it('is one of many: a PERMIT that sixteen read stays for good', async () => {
+  it('is bounded: a PERMIT with sixteen readers is permanent', async () => {
     const took = await lease();
     const record = permitRecord(took);
     await permit(record);
@@ -525,7 +525,7 @@ describe('a limit that keeps a request with a key', () => {
     for (const by of [other, sidecar]) expect(await ask(by)).toEqual({ kind: 'none', may_change: false });
   });
 
-  it('has changed where units came back since the request was refused', async () => {
+  it('has changed if units came back since the request was refused', async () => {
     const took = await lease();
     const used = [1, 2, 3, 4].map(() =>
       recordOf(api, { gateId, passport }, { request_hash: hashOf(2), amount_micro_usd: 10 * usd, took }),

@@ -111,7 +111,7 @@ describe('an approval over two sidecars', () => {
     expect(anew.body.approval_id).not.toBe(approvalId);
   });
 
-  it('that nobody gives in time blocks its request, and frees the money', async () => {
+  it('blocks its request and frees the money if it is not given in time', async () => {
     const gate = { ...constraints, approvals: { above_usd: 50, expires_in_s: 1 } };
     const { gateId, token, approvalId, approved } = await suspended(gate);
     await until(async () => (await check(0, gateId, token, approved)).body.reason === 'approval_expired', {
@@ -249,7 +249,7 @@ describe('an approval over two sidecars', () => {
     });
   });
 
-  it('whose outcome is not known in time is 503: its money is free, and a retry opens a new approval', async () => {
+  it('is 503 if its outcome is not known in time: its money is free, and a retry opens a new approval', async () => {
     const { gateId, token } = await pair.setUp({
       gate: { ...constraints, spend_limits: { daily_usd: order.amount + 1 } },
     });

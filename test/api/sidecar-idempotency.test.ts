@@ -158,7 +158,7 @@ describe('a request with an idempotency key', () => {
     await until(rest, { what: 'the rest of the money' });
   });
 
-  it('is another one at another gate, for another passport, and without a gate', async () => {
+  it('is separate per gate, per passport, and without a gate', async () => {
     const { gateId, token } = await pair.setUp({ gate: {} });
     const other = await pair.setUp({ gate: {} });
     const request = { ...order, idempotency_key: newKey() };
@@ -183,7 +183,7 @@ describe('a request with an idempotency key', () => {
     }
   });
 
-  it('that was blocked is decided anew', async () => {
+  it('is decided again after a BLOCK', async () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 0 } } });
     const request = { ...order, idempotency_key: newKey() };
     expect((await check(0, gateId, token, request)).body.reason).toBe('rate_limit_exceeded');
@@ -207,7 +207,7 @@ describe('a request with an idempotency key', () => {
     },
   );
 
-  describe('whose outcome is not known in time', () => {
+  describe('with an outcome that is not known in time', () => {
     it('is 503, and is voided if it commits after that: a retry is decided again', async () => {
       const { gateId, token, passport } = await pair.setUp({
         gate: { rate_limits: { requests_per_day: 2 } },
@@ -247,7 +247,7 @@ describe('a request with an idempotency key', () => {
       expect(retry.body.reason).toBe('rate_limit_exceeded');
     });
 
-    it('costs nothing for ever where the call never arrived', async () => {
+    it('costs nothing if the call never arrived', async () => {
       const { gateId, token } = await pair.setUp({ gate: { spend_limits: { daily_usd: 10 } } });
       const [sidecar] = pair.sidecars;
       const request = { ...order, amount: 10, idempotency_key: newKey() };

@@ -109,7 +109,7 @@ describe('limits over two sidecars', () => {
     expect((await check(1, null, token, ofDollars(0))).body.reason).toBe('rate_limit_exceeded');
   });
 
-  it('are untouched by a request that is blocked, for whatever reason', async () => {
+  it('are untouched by a blocked request, whatever the reason', async () => {
     const gate = {
       rate_limits: { requests_per_day: 2 },
       spend_limits: { daily_usd: 10 },
@@ -249,7 +249,7 @@ describe('limits over two sidecars', () => {
     expect((await records()).filter((decision: string) => decision === 'PERMIT')).toHaveLength(1);
   });
 
-  it('are counted in the metrics: decisions once each, and who waited', async () => {
+  it('are counted in the metrics: each decision once, and waiting requests', async () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 1 } } });
     const [sidecar] = pair.sidecars;
     const before = await textOf(sidecar);

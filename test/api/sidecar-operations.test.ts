@@ -222,7 +222,7 @@ describe('a sidecar', () => {
     old.removeFolder();
   });
 
-  it('does not decide what was on its way when it gave up its place', async () => {
+  it('does not decide requests in flight when it gave up its place', async () => {
     const gate = await api.createGate();
     const { passport_id, jwt } = await api.issuePassport();
     const old = await startTestSidecar({ api, bus: null });

@@ -97,14 +97,14 @@ describe('goodbye', () => {
     expect(await stoppedAt(first.sidecar_id)).not.toBeNull();
   });
 
-  it('is not believed of one that goes on', async () => {
+  it('is ignored if the sidecar goes on', async () => {
     const mine = await connect();
     await goodbye(mine);
     expect((await pull(mine)).status).toBe(200);
     expect(await stoppedAt(mine.sidecar_id)).toBeNull();
   });
 
-  it('is not needed for a clock that was told wrong once: each pull tells it anew', async () => {
+  it('is not needed after a wrong clock report: each pull reports it again', async () => {
     const mine = await connect();
     const worst = async () => (await api.call({ url: '/readyz' })).body.sidecars.clock_offset_ms_max;
     for (const [told, shown] of [

@@ -81,7 +81,7 @@ describe('POST /v1/sync/attestations', () => {
     expect((await api.call({ url: `/v1/passports/${visitor.passport_id}` })).body.use_count).toBe(2);
   });
 
-  it('takes a decision about a token that did not verify into the chain of its gate, or of the account', async () => {
+  it('records a decision about an unverified token in the chain of the gate, or of the account', async () => {
     const own = await connectSidecar(api);
     const records = [
       refusedRecordOf(api, { gateId, accountId }),
@@ -94,7 +94,7 @@ describe('POST /v1/sync/attestations', () => {
     }
   });
 
-  it('takes a decision about a passport of another account that was shown, for both to read', async () => {
+  it('records a decision about another account’s passport for both accounts to read', async () => {
     const own = await connectSidecar(api);
     const record = recordOf(api, { gateId, passport: otherPassport });
     expect((await own.send(1, [record])).status).toBe(200);
@@ -102,7 +102,7 @@ describe('POST /v1/sync/attestations', () => {
     expect((await api.call({ url: `/v1/attestations/${record.id}`, key: other.key })).status).toBe(200);
   });
 
-  it('takes the last decisions of a gate after it was deleted', async () => {
+  it('accepts the last decisions of a deleted gate', async () => {
     const own = await connectSidecar(api);
     const gone = (await api.createGate()).gate_id;
     const record = recordOf(api, { gateId: gone, passport });
@@ -111,14 +111,14 @@ describe('POST /v1/sync/attestations', () => {
   });
 
   describe('exactly once', () => {
-    it('takes the same batch once, however often it comes', async () => {
+    it('stores a repeated batch once', async () => {
       const own = await connectSidecar(api);
       const records = [permit(), block()];
       for (let i = 0; i < 3; i++) expect((await own.send(1, records)).body).toEqual({ next_seq: 3 });
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
 
-    it('takes what is new of a batch that overlaps', async () => {
+    it('stores the new part of an overlapping batch', async () => {
       const own = await connectSidecar(api);
       const records = [permit(), permit(), block(), permit()];
       expect((await own.send(1, records.slice(0, 2))).body).toEqual({ next_seq: 3 });
@@ -127,7 +127,7 @@ describe('POST /v1/sync/attestations', () => {
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
 
-    it('does not even look at what was delivered before', async () => {
+    it('skips delivered records unread', async () => {
       const own = await connectSidecar(api);
       const record = permit();
       await own.send(1, [record]);
@@ -186,7 +186,7 @@ describe('POST /v1/sync/attestations', () => {
       expect((await storedOf(sent)).toSorted()).toEqual(idsOf(sent).toSorted());
     });
 
-    it('takes numbers that the sidecar gives up, and goes on behind them', async () => {
+    it('accepts numbers that the sidecar gives up, and continues after them', async () => {
       const own = await connectSidecar(api);
       const records = [permit(), permit()];
       const batch = [records[0] ?? {}, { void: 'damaged', count: 7 }, records[1] ?? {}];
@@ -197,7 +197,7 @@ describe('POST /v1/sync/attestations', () => {
   });
 
   describe('two processes with one sidecar id', () => {
-    it('takes records of the newest connection only, whatever epoch they are of', async () => {
+    it('accepts records of the newest connection only, whatever their epoch', async () => {
       const older = await connectSidecar(api);
       const records = [permit(), permit(), permit()];
       await older.send(1, records.slice(0, 1));
@@ -212,7 +212,7 @@ describe('POST /v1/sync/attestations', () => {
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
 
-    it('takes nothing in the name of a sidecar of another account', async () => {
+    it('accepts nothing in the name of another account’s sidecar', async () => {
       const stranger = await connectSidecar(api, { key: other.key });
       const reply = await sidecar.send(1, [permit()], {
         sidecar_id: stranger.sidecarId,
@@ -270,7 +270,7 @@ describe('POST /v1/sync/attestations', () => {
         'token_hash does not show that this sidecar has seen the token of passport_id',
       ));
 
-    it('a passport whose token is that of another passport', () =>
+    it('a passport with another passport’s token', () =>
       expectTakenApart(
         recordOf(api, { gateId, passport: { ...otherPassport, jwt: passport.jwt } }),
         'token_hash does not show that this sidecar has seen the token of passport_id',

@@ -85,7 +85,7 @@ const end = (sidecar: TestSidecar, firstSeq: number, change: Partial<EpochEnd> =
   sidecar.send(firstSeq, [], { end: { ...sound, ...change } });
 
 describe('the end of an epoch', () => {
-  it('gives back what no record of it took, requests and money', async () => {
+  it('returns the requests and money that none of its records took', async () => {
     const { sidecar, permit, counted } = await leased();
     expect((await sidecar.send(1, [permit(2), permit(1.5)])).status).toBe(200);
     expect(await counted()).toEqual([10, 10]);
@@ -104,7 +104,7 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([2, 4]);
   });
 
-  it('gives back everything where nothing was decided', async () => {
+  it('returns everything if nothing was decided', async () => {
     const { sidecar, counted } = await leased();
     expect((await end(sidecar, 1)).status).toBe(200);
     expect(await counted()).toEqual([0, 0]);
@@ -131,14 +131,14 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([10, 10]);
   });
 
-  it('keeps every unit counted where the folder that ends lacks what was taken before', async () => {
+  it('keeps every unit counted if the ending folder lacks stored records', async () => {
     const { sidecar, permit, counted } = await leased();
     expect((await sidecar.send(1, [permit(1), permit(1)])).status).toBe(200);
     expect((await end(sidecar, 2)).status).toBe(200);
     expect(await counted()).toEqual([10, 10]);
   });
 
-  it('keeps every unit counted where a PERMIT does not say what it took', async () => {
+  it('keeps every unit counted if a PERMIT does not name its leases', async () => {
     const { sidecar, permit, counted } = await leased();
     const { took: _, ...silent } = permit(1);
     expect((await sidecar.send(1, [permit(1), silent], { end: sound })).status).toBe(200);
@@ -158,7 +158,7 @@ describe('the end of an epoch', () => {
     expect(gateId).toBeDefined();
   });
 
-  it('gives back what was granted by several holders of it, and nothing of another sidecar', async () => {
+  it('returns grants of all its holders, and nothing of another sidecar', async () => {
     const { sidecar, rate, counted } = await leased();
     const anew = await leaseHolder(api, { sidecar });
     await anew.call([wish(rate, 'day', 7)], [], { epoch: sidecar.epoch });
@@ -170,7 +170,7 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([5, 0]);
   });
 
-  it('is the end of its holders: late calls, and a holder begun for it later, are unknown', async () => {
+  it('ends its holders: late calls, and holders created for it later, are unknown', async () => {
     const { sidecar, call, rate, counted } = await leased();
     expect((await end(sidecar, 1)).status).toBe(200);
     const codeOf = async (change: object) => (await call([wish(rate, 'day', 3)], change)).body.error?.code;
@@ -268,7 +268,7 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([2, 4]);
   });
 
-  it('gives nothing back of a window that has ended', async () => {
+  it('returns nothing of an ended window', async () => {
     const { sidecar, counted } = await leased();
     api.advance(24 * 60 * minuteMs);
     expect((await end(sidecar, 1)).status).toBe(200);
@@ -276,7 +276,7 @@ describe('the end of an epoch', () => {
     goToNoon(api);
   });
 
-  it('gives back more windows than one call of the ledger moves', async () => {
+  it('returns more windows than one ledger call moves', async () => {
     const { gateId, sidecar, own, counted } = await leased();
     const nowMs = api.deps.clock.now();
     const { startsAtMs, endsAtMs } = windowAt('day', nowMs);

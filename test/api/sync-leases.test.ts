@@ -88,7 +88,7 @@ describe('a lease call', () => {
     expect(await leasedOf(rate)).toBe(100);
   });
 
-  it('grants what is left of what many need, and nothing where that helps nobody', async () => {
+  it('grants the rest of what many need, and nothing if it is too little for any of them', async () => {
     const rate = ofGate('gate_rate', await gateOf(10));
     const own = await leaseHolder(api);
     const ask = wish(rate, 'minute', 7, { units_min: 2, units_ahead: 5 });
@@ -160,7 +160,7 @@ describe('a lease call', () => {
       expect(only(await other.lease([wish(rate, 'minute', 3)])).granted).toBe(3);
     });
 
-    it('takes no more back than the holder was leased', async () => {
+    it('accepts no larger return than the lease', async () => {
       const rate = ofGate('gate_rate', await gateOf(10));
       const [own, other] = [await leaseHolder(api), await leaseHolder(api)];
       const grant = only(await own.lease([wish(rate, 'minute', 2)]));
@@ -419,7 +419,7 @@ describe('a lease call', () => {
 });
 
 describe('several holders', () => {
-  it('use a small limit to its last unit, whoever asks in turn, and none is refused before', async () => {
+  it('use a small limit to its last unit in any order of asks, and none is refused before', async () => {
     const rate = ofGate('gate_rate', await gateOf(10));
     const holders = await Promise.all(Array.from({ length: 4 }, () => leaseHolder(api)));
     const granted: number[] = [];

@@ -232,7 +232,7 @@ describe('several in one call', () => {
     expect([(await settled).status, (await voided).status]).toEqual([200, 200]);
   });
 
-  it('are answered in their order, whichever of them is settled first', async () => {
+  it('are answered in order, whichever is settled first', async () => {
     await lease(25_000_000);
     const unpriced = suspend({ request_hash: hashOf(0), held: [], amount_micro_usd: null });
     const priced = suspend({ request_hash: hashOf(2) });
@@ -247,7 +247,7 @@ describe('several in one call', () => {
     ]);
   });
 
-  it('hold no chain while they wait for a person who denies one of them', async () => {
+  it('lock no chain while they wait for a denial of one of them', async () => {
     await answerTo(permit({ idempotency_key: 'earlier' }, permitRecord()));
     const first = suspend({ held: [] });
     await answerTo(first);
@@ -268,7 +268,7 @@ describe('several in one call', () => {
   });
 });
 
-describe('several of which one fails for a reason of its own, so that each is settled alone,', () => {
+describe('several that are settled one by one because one of them fails', () => {
   /** The control plane fails at whatever settles a request with this hash. */
   const poison = hashOf(666);
   beforeAll(() =>
@@ -285,7 +285,7 @@ describe('several of which one fails for a reason of its own, so that each is se
   };
   const others = () => [permit(), suspend({ request_hash: hashOf(2) })] as const;
 
-  it('are answered, but for that one', async () => {
+  it('are answered, except the failing one', async () => {
     await lease(25_000_000);
     const [permitted, suspended] = others();
     expect((await settleAll([permitted, poisoned(), suspended])).body.answers).toMatchObject([
@@ -295,7 +295,7 @@ describe('several of which one fails for a reason of its own, so that each is se
     ]);
   });
 
-  it('are not answered `overloaded`, which says that nothing has begun, once one of them is committed', async () => {
+  it('are not answered `overloaded` once one of them is committed', async () => {
     await lease(25_000_000);
     const [permitted, suspended] = others();
     const calls = [permitted, poisoned(), suspended];
@@ -312,7 +312,7 @@ describe('several of which one fails for a reason of its own, so that each is se
     ]);
   });
 
-  it('are not turned away as of an older connection once one of them is committed', async () => {
+  it('are not answered `superseded` once one of them is committed', async () => {
     await lease(25_000_000);
     const own = await connectSidecar(api);
     const by = { sidecar_id: own.sidecarId, connection_id: own.connectionId };
@@ -333,7 +333,7 @@ describe('several of which one fails for a reason of its own, so that each is se
 });
 
 describe('a permit with a key', () => {
-  it('is committed with its record, and answered so however often it comes', async () => {
+  it('is committed with its record, and every repeat gets the same answer', async () => {
     const call = permit();
     expect(await answerTo(call)).toEqual({ kind: 'committed' });
     expect(await answerTo(call)).toEqual({ kind: 'committed' });
@@ -349,7 +349,7 @@ describe('a permit with a key', () => {
     expect(new Set(replies.map(({ kind }) => kind))).toEqual(new Set(['committed']));
   });
 
-  it('whose key has another PERMIT of the same request is answered that one, and stores nothing', async () => {
+  it('is answered with an earlier PERMIT of the same key and request, and stores nothing', async () => {
     const first = permitRecord({ pii: [{ pointer: '/note', type: 'email' }] });
     await answerTo(permit({}, first));
     const second = permitRecord();
@@ -368,7 +368,7 @@ describe('a permit with a key', () => {
     });
   });
 
-  it('whose key has a PERMIT of another request is a conflict, and stores nothing', async () => {
+  it('is a conflict if its key has a PERMIT of another request, and stores nothing', async () => {
     await answerTo(permit());
     const change = { request_hash: hashOf(2) };
     const record = permitRecord(change);
@@ -415,7 +415,7 @@ describe('a permit with a key', () => {
     expect(kinds).toEqual(new Set(own.status === 200 ? ['conflict'] : ['committed', 'replayed']));
   });
 
-  it('is a new one after 24 hours, of the same key', async () => {
+  it('is new after 24 hours, despite the same key', async () => {
     await answerTo(permit());
     api.advance(decisionsLimits.permitKeyKeptMs);
     expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
@@ -543,7 +543,7 @@ describe('a permit with an approval', () => {
 });
 
 describe('a suspend', () => {
-  it('whose call comes again after its key went to a PERMIT keeps that PERMIT from no void', async () => {
+  it('does not block the void of a PERMIT that took its key before the call was repeated', async () => {
     const approvalId = await approved();
     const call = suspend({ idempotency_key: 'order-1', held: [] });
     const first = await answerTo(call);
@@ -639,7 +639,7 @@ describe('a suspend', () => {
     expect(await leasedUnits()).toBe(75_000_000);
   });
 
-  it('takes over no money that the holder never had', async () => {
+  it('takes no money that the holder never had', async () => {
     await lease(20_000_000);
     const call = suspend();
     expect(await answerTo(call)).toMatchObject({ kind: 'refused' });
@@ -658,7 +658,7 @@ describe('a suspend', () => {
     expect(await leasedUnits()).toBe(20_000_000);
   });
 
-  it('whose key has a PERMIT already is answered that one', async () => {
+  it('is answered with the PERMIT of its key', async () => {
     await lease(25_000_000);
     await answerTo(permit());
     const call = suspend({ idempotency_key: 'order-1' });
@@ -667,7 +667,7 @@ describe('a suspend', () => {
   });
 
   /** What its sidecar makes of that answer: it must not use the money besides. */
-  it('that has opened its approval, and whose key has got a PERMIT since, is answered as before', async () => {
+  it('is answered as before if its key got a PERMIT after it opened its approval', async () => {
     await lease(50_000_000);
     const first = suspend();
     await answerTo(first);
@@ -743,7 +743,7 @@ describe('a passport that was revoked meanwhile', () => {
     expect(await leasedUnits()).toBe(25_000_000);
   });
 
-  it('is blocked also where its settlement comes again: its sidecar voids it', async () => {
+  it('is blocked when its settlement is repeated too: its sidecar voids it', async () => {
     await lease(25_000_000);
     const [settled, waiting] = [permit(), suspend({ request_hash: hashOf(5) })];
     await answerTo(settled);
@@ -755,7 +755,7 @@ describe('a passport that was revoked meanwhile', () => {
 });
 
 describe('a sidecar may speak', () => {
-  it('of gates of its account only, and of passports whose token it has seen', async () => {
+  it('of gates of its account only, and of passports with a token that it has seen', async () => {
     const account = await api.createAccount();
     const foreign = await api.createGate({}, account.key);
     const strange = { gate_id: foreign.gate_id };
@@ -854,7 +854,7 @@ describe('a settlement that is not well formed', () => {
 });
 
 describe('a second copy at ingest', () => {
-  it('is passed over where it is the same, and refused where it is not', async () => {
+  it('is skipped if identical, and refused otherwise', async () => {
     const own = await connectSidecar(api);
     const by = { sidecar_id: own.sidecarId, connection_id: own.connectionId };
     const record = permitRecord();

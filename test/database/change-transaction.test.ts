@@ -88,7 +88,7 @@ describe('changeTransaction', () => {
     await expect(wrong).rejects.toThrow('heads are locked in order');
   });
 
-  it('gives 50 writers at once revisions without holes, in the order of their commits, whoever of them fails', async () => {
+  it('gives 50 concurrent writers revisions without holes, in commit order, whichever of them fail', async () => {
     const first = (await stored(globalFeed)).length + 1;
     const publishedBefore = publishedOn(globalFeed).length;
     let aborted = 0;
@@ -118,7 +118,7 @@ describe('changeTransaction', () => {
     expect(ofAccount.map((entry) => entry.revision)).toEqual(ofAccount.map((_, i) => i + 1));
   });
 
-  it('lets nobody see a revision before all earlier ones', async () => {
+  it('shows no revision before all earlier ones', async () => {
     const writers = Array.from({ length: 30 }, () =>
       changeTransaction(api.deps, (_tx, change) => change(globalFeed, revocation())),
     );

@@ -33,7 +33,7 @@ describe('connect', () => {
     ).toEqual([{ a: '30s', b: '30s' }]);
   });
 
-  it('fails at once where nobody listens', async () => {
+  it('fails at once if nothing listens', async () => {
     const sql = connect({ url: 'postgres://nobody@127.0.0.1:1/nothing' });
     try {
       await expect(sql`SELECT 1`).rejects.toMatchObject({ code: 'ECONNREFUSED' });

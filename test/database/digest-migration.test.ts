@@ -71,7 +71,7 @@ it('sends a sidecar that is behind to a snapshot, and lets one go on that stands
   expect(await after(3)).toEqual([]);
 });
 
-it('makes every sidecar connect anew, so that one of the version before is turned away', async () => {
+it('makes every sidecar reconnect, so that one of the previous version is turned away', async () => {
   expect(await database.sql`SELECT connection_id FROM sidecars`).toEqual([{ connection_id: '' }]);
 });
 

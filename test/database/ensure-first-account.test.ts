@@ -112,7 +112,7 @@ describe('the first account', () => {
     expect(await count('accounts')).toBe(1);
   });
 
-  it('makes no key of its own where somebody has one already', async () => {
+  it('creates no key if one exists already', async () => {
     await ensure(givenKey);
     expect(await ensure()).toEqual({ adminKeyFile: null });
     expect(existsSync(keyFile())).toBe(false);

@@ -56,7 +56,7 @@ const journeysMax: Readonly<Record<string, number>> = {
   check: 12,
 };
 
-it('takes no more journeys than it did', async () => {
+it('needs no more round trips than before', async () => {
   const counts: Record<string, number> = {};
   let n = 0;
   counts['POST /passports'] = await journeysOf(() =>

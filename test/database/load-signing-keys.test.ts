@@ -122,7 +122,7 @@ describe('loadSigningKeys', () => {
         return key.kid;
       });
 
-    it('takes up a key that somebody else has added, and one that has ended', async () => {
+    it('picks up a key that another replica added, and one that has ended', async () => {
       const keys = await load();
       const before = keys.current('catalog').kid;
       nowMs = (startedMs + 1) as UnixMillis;
@@ -216,7 +216,7 @@ describe('loadSigningKeys', () => {
       return key.kid;
     };
 
-    it('is the newest key whose time has come', async () => {
+    it('is the newest key that has started', async () => {
       const first = (await load()).current('passport').kid;
       const second = await addPassportKey({ notBeforeMs: startedMs + 1_000 });
       const keys = await load();
@@ -235,7 +235,7 @@ describe('loadSigningKeys', () => {
       expect(keys.all()).toHaveLength(keyPurposes.length + 2);
     });
 
-    it('is there on a replica whose clock is behind', async () => {
+    it('exists on a replica with a slow clock', async () => {
       const { kid } = (await load()).current('sync');
       nowMs = (startedMs - 5_000) as UnixMillis;
       expect((await load()).current('sync').kid).toBe(kid);

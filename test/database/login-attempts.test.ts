@@ -136,7 +136,7 @@ function countingSql() {
 }
 
 describe('a flood of attempts', () => {
-  it('of ten times what may wait costs a few statements, and keeps nobody out whose browser is known', async () => {
+  it('of ten times the queue costs a few statements, and keeps out no user with a known browser', async () => {
     const counting = countingSql();
     const attempts = attemptsAt(counting.sql);
     const flood = times(10 * peopleLimits.attemptsWaitingMax, (index) =>

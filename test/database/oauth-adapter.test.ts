@@ -59,7 +59,7 @@ describe.each([
     adapter = adapterOf(model);
   });
 
-  it('is found as it was stored, and stored anew as it then is', async () => {
+  it('is found as stored, and can be replaced', async () => {
     const id = newId();
     const payload = { jti: id, kind: model, params: { scope: 'a b', list: [1, null, { é: '\u2028' }] } };
     await adapter.upsert(id, payload, 60);

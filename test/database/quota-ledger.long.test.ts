@@ -80,7 +80,7 @@ async function rows(): Promise<Map<string, number>> {
 const named = ({ name, startsAtMs }: QuotaWindow) => ({ window: name, startsAtMs });
 
 describe('the quota ledger', () => {
-  it('does what a model does that has all the time in the world', async () => {
+  it('behaves like a sequential model', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 15 }), async (commands) => {
         round++;

@@ -161,7 +161,7 @@ describe('readWindows', () => {
     expect(rows).toHaveLength(0);
   });
 
-  it('does not wait for whoever is just taking', async () => {
+  it('does not wait for a concurrent take', async () => {
     const { gateId } = await holderOf(5);
     await database.sql.begin(async (tx) => {
       const ask = {
@@ -178,7 +178,7 @@ describe('readWindows', () => {
   });
 });
 
-describe('what is over', () => {
+describe('ended holders and windows', () => {
   const longAgo = dayMs * 40;
 
   /** A holder that last called so long ago, with a lease that ended then. */
@@ -260,7 +260,7 @@ describe('what is over', () => {
     sidecar = former;
   });
 
-  it('does not wait for a call of a holder that is one too many', async () => {
+  it('does not wait for a call of a holder beyond the bound', async () => {
     const former = sidecar;
     sidecar = await world.connectSidecar();
     const { holder: busy } = await holderOf(1);

@@ -152,7 +152,7 @@ describe('takeUnits', () => {
     expect(await grant([exactly(1, { counter, limit: 0 })])).toMatchObject([{ isGranted: false }]);
   });
 
-  it('begins anew with each window, and leaves the other windows of the counter alone', async () => {
+  it('starts over with each window, and leaves the counter’s other windows alone', async () => {
     const counter = newCounter();
     const ask = (['minute', 'hour', 'day', 'month'] as const).map((window) =>
       exactly(1, { counter, window, limit: 2 }),
@@ -413,7 +413,7 @@ describe('windows that ended', () => {
     expect(await count(recent)).toBe(1);
   });
 
-  it('are not made again: a clock that is far behind is refused', async () => {
+  it('are not recreated: a clock that is far behind is refused', async () => {
     const counter = newCounter();
     const ask = [[exactly(1, { counter, limit: 5 })]];
     const behindMs = (systemNowMs() - quotaLimits.quotaWindowKeptMs - 2 * minuteMs) as UnixMillis;
