@@ -20,32 +20,7 @@ export function ingestRoutes(
   deps: AppendingDeps,
   voidSettlements: VoidSettlements,
 ): FastifyPluginAsyncTypebox {
-  const ingested = new Counter({
-    name: 'agent_trust_ingested_records_total',
-    help: 'Records from sidecars, by outcome. Investigate refused and void: each is logged.',
-    labelNames: ['outcome'],
-    registers: [deps.metrics],
-  });
-
-  const lag = new Histogram({
-    name: 'agent_trust_ingest_lag_seconds',
-    help: 'Time from the decision of the oldest record of a batch to the acceptance of the batch.',
-    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400],
-    registers: [deps.metrics],
-  });
-
-  const ended = new Counter({
-    name: 'agent_trust_spools_ended_total',
-    help: 'Spools of sidecar processes that were shipped to their end. leases="kept": the units that the process had leased stay counted until their windows end, because a record may be missing.',
-    labelNames: ['leases'],
-    registers: [deps.metrics],
-  });
-  const tornEnds = new Counter({
-    name: 'agent_trust_torn_spools_total',
-    help: 'Of those, spools that ended in the middle of a record: a crash interrupted the last write.',
-    registers: [deps.metrics],
-  });
-
+  const { ingested, lag, ended, tornEnds } = ingestMetrics(deps);
   const share = fairShare<AccountId>({
     ...deps.shares.ingests,
     waitingPerOwnerMax: limits.ingestsWaitingPerAccountMax,
@@ -108,4 +83,33 @@ export function ingestRoutes(
       },
     );
   };
+}
+
+function ingestMetrics({ metrics }: Pick<AppendingDeps, 'metrics'>) {
+  const ingested = new Counter({
+    name: 'agent_trust_ingested_records_total',
+    help: 'Records from sidecars, by outcome. Investigate refused and void: each is logged.',
+    labelNames: ['outcome'],
+    registers: [metrics],
+  });
+
+  const lag = new Histogram({
+    name: 'agent_trust_ingest_lag_seconds',
+    help: 'Time from the decision of the oldest record of a batch to the acceptance of the batch.',
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400],
+    registers: [metrics],
+  });
+
+  const ended = new Counter({
+    name: 'agent_trust_spools_ended_total',
+    help: 'Spools of sidecar processes that were shipped to their end. leases="kept": the units that the process had leased stay counted until their windows end, because a record may be missing.',
+    labelNames: ['leases'],
+    registers: [metrics],
+  });
+  const tornEnds = new Counter({
+    name: 'agent_trust_torn_spools_total',
+    help: 'Of those, spools that ended in the middle of a record: a crash interrupted the last write.',
+    registers: [metrics],
+  });
+  return { ingested, lag, ended, tornEnds };
 }

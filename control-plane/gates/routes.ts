@@ -38,10 +38,15 @@ const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /** Gates of the caller's account and mode (contract §4). What they decide is in `shared/decision`. */
-export function gateRoutes(
-  deps: AppendingDeps,
-  { publish, onRecord }: FirstCatalog,
-): FastifyPluginAsyncTypebox {
+export function gateRoutes(deps: AppendingDeps, catalogs: FirstCatalog): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(creationRoutes(deps, catalogs));
+    app.register(readRoutes(deps));
+    app.register(changeRoutes(deps));
+  };
+}
+
+function creationRoutes(deps: AppendingDeps, { publish, onRecord }: FirstCatalog): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(
@@ -66,7 +71,11 @@ export function gateRoutes(
         });
       },
     );
+  };
+}
 
+function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
     app.get(
       '/gates',
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(GateListItem) } } },
@@ -104,7 +113,11 @@ export function gateRoutes(
         };
       },
     );
+  };
+}
 
+function changeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
     app.put(
       '/gates/:id',
       { config: update, schema: { params: IdParams, body: GatePatch, response: { 200: GateAnswer } } },

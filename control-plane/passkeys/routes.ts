@@ -27,9 +27,15 @@ const passkeyId = (text: string) => pathId('pkey', text, 'passkey_not_found');
 
 /** Passkeys: the own ones, and logins with them (docs/people.md). */
 export function passkeyRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(loginRoutes(deps));
+    app.register(ownPasskeyRoutes(deps));
+  };
+}
+
+function loginRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   const answerBegun = sessionAnswerer(deps);
   const logins = passkeyLogins(deps);
-  const passkeys = ownPasskeys(deps);
   return async (app) => {
     app.post(
       '/session/passkey/begin',
@@ -51,7 +57,12 @@ export function passkeyRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
         return answer;
       },
     );
+  };
+}
 
+function ownPasskeyRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+  const passkeys = ownPasskeys(deps);
+  return async (app) => {
     app.get(
       '/users/me/passkeys',
       { config, schema: { querystring: PagingQuery, response: { 200: PasskeyListAnswer } } },

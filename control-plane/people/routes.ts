@@ -27,6 +27,13 @@ const userId = (text: string) => pathId('usr', text, 'user_not_found');
 
 /** The people of the caller's account (docs/people.md). */
 export function peopleRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(creationRoutes(deps));
+    app.register(userRoutes(deps));
+  };
+}
+
+function creationRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(
@@ -49,7 +56,11 @@ export function peopleRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
         });
       },
     );
+  };
+}
 
+function userRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
     app.get(
       '/users',
       { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(UserAnswer) } } },

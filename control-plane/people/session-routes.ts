@@ -30,6 +30,13 @@ const ListQuery = Type.Object({ user_id: Type.Optional(Type.String()), ...paging
 
 /** Logins and browser sessions (docs/people.md). */
 export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(loginRoutes(deps));
+    app.register(ownSessionRoutes(deps));
+  };
+}
+
+function loginRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   const answerBegun = sessionAnswerer(deps);
   return async (app) => {
     app.post(
@@ -54,7 +61,11 @@ export function sessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
         return answerBegun(request, reply, await acceptInvitation(deps, request, wanted));
       },
     );
+  };
+}
 
+function ownSessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
     app.get('/session', { config, schema: { response: { 200: SessionAnswer } } }, async (request) => {
       const session = must(request.browserSession, 'the route asks for a session');
       // This request counts as its last.

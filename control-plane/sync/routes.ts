@@ -35,17 +35,13 @@ const connectionSecretBytes = 16;
  * documents each call.
  */
 export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
-  /** Notes what a connection has applied and wakes waiting revocations. False: the connection is unknown. */
-  const note = async (
-    connection: Connection,
-    applied: Position,
-    said: SaidOfItself = {},
-  ): Promise<boolean> => {
-    const isKnown = await noteSidecar(deps.sql, connection, applied, said);
-    if (isKnown) deps.bus.publish(ackChannel, '');
-    return isKnown;
+  return async (app) => {
+    app.register(stateRoutes(deps));
+    app.register(positionRoutes(deps));
   };
+}
 
+function stateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request) => {
       const { accountId } = callerOf(request);
@@ -83,7 +79,22 @@ export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       const { accountId } = callerOf(request);
       return snapshots(accountId, () => takeSnapshot(deps, accountId));
     });
+  };
+}
 
+function positionRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+  /** Notes what a connection has applied and wakes waiting revocations. False: the connection is unknown. */
+  const note = async (
+    connection: Connection,
+    applied: Position,
+    said: SaidOfItself = {},
+  ): Promise<boolean> => {
+    const isKnown = await noteSidecar(deps.sql, connection, applied, said);
+    if (isKnown) deps.bus.publish(ackChannel, '');
+    return isKnown;
+  };
+
+  return async (app) => {
     app.get('/sync/changes', { config, schema: { querystring: ChangesQuery } }, async (request, reply) => {
       const { accountId } = callerOf(request);
       const { sidecar_id: sidecarId, connection_id: connectionId, ...query } = request.query;

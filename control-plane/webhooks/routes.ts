@@ -40,12 +40,13 @@ const DeliveryParams = Type.Object({ id: Type.String(), delivery_id: Type.String
 /** Webhook endpoints of the caller's account and mode, and what was sent to them (contract §14). */
 export function webhookRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
+    app.register(creationRoutes(deps));
     app.register(endpointRoutes(deps));
     app.register(deliveryRoutes(deps));
   };
 }
 
-function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
+function creationRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(
@@ -66,7 +67,11 @@ function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
         });
       },
     );
+  };
+}
 
+function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
     app.get(
       '/webhooks',
       { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(WebhookAnswer) } } },
