@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { closed } from '../wire/fields.ts';
 
-/** What an export found of a chain that is not whole in the database, with the words for it. */
+/** Faults of a chain in the database, as an export reports them, with their texts. */
 export const chainFaults = {
   missing_at_begin: 'records are missing at its beginning',
   missing_in_middle: 'a record is missing in its middle',
@@ -18,11 +18,11 @@ export type ChainFault = keyof typeof chainFaults;
 export interface BrokenChain {
   readonly chainId: string;
   readonly fault: ChainFault;
-  /** The first place at which the chain is not what it should be. */
+  /** The first faulty place of the chain. */
   readonly sequence: number;
 }
 
-/** As the end of an export names them. Readers take faults that they do not know: they may grow in number. */
+/** The form in an export's end. Readers accept unknown faults, because more may be added. */
 export const BrokenAnswer = closed({
   chain_id: Type.String(),
   fault: Type.String({ pattern: '^[a-z_]{1,64}$' }),
@@ -31,7 +31,7 @@ export const BrokenAnswer = closed({
 
 export type BrokenAnswer = Static<typeof BrokenAnswer>;
 
-/** Chains that an end line names: it stays below the longest line that verifiers read, 1 MiB. */
+/** Chains named in an end line, which keeps it below 1 MiB, the longest line that verifiers read. */
 export const brokenNamedMax = 1_000;
 
 export const renderBroken = ({ chainId, fault, sequence }: BrokenChain): BrokenAnswer => ({
@@ -40,6 +40,6 @@ export const renderBroken = ({ chainId, fault, sequence }: BrokenChain): BrokenA
   sequence,
 });
 
-/** For people; a fault that this program does not know stands for itself. */
+/** For people; an unknown fault is shown as is. */
 export const describeBroken = ({ fault }: BrokenAnswer): string =>
   Object.hasOwn(chainFaults, fault) ? chainFaults[fault as ChainFault] : fault;

@@ -11,7 +11,7 @@ import type { VerificationKey } from '../model/signing-key.ts';
 import { parseAttestation } from '../wire/attestation.ts';
 import { type PlacedRecord, recordHash, signatureMessage } from './record.ts';
 
-/** The last record of a chain. Sequence 0 and null: there is none yet. */
+/** The last record of a chain. Sequence 0 and null for an empty chain. */
 export interface ChainHead {
   readonly sequence: number;
   readonly hash: string | null;
@@ -20,8 +20,8 @@ export interface ChainHead {
 export const emptyChain: ChainHead = { sequence: 0, hash: null };
 
 /**
- * Puts a record behind the head of its chain and signs it. The caller holds the chain's lock, and the
- * result's sequence and hash are the next head. `sign` answers base64url Ed25519 over the ASCII message.
+ * Links a record to the head of its chain and signs it. The caller holds the chain's lock; the result's
+ * sequence and hash are the next head. `sign` returns base64url Ed25519 over the ASCII message.
  */
 export function linkAttestation(
   record: AttestationRecord,
@@ -65,7 +65,7 @@ export function placeRecord(record: AttestationRecord, head: ChainHead, signingK
   };
 }
 
-/** What can be wrong with a record, with the words for it. */
+/** Faults of a record, with their texts. */
 export const recordFaults = {
   malformed: 'this is not an attestation record',
   hash_mismatch: 'the content of this record does not match its hash: it was changed',
@@ -82,10 +82,9 @@ export type RecordVerdict =
   | { readonly kind: 'invalid'; readonly fault: RecordFault };
 
 /**
- * Verifies one record in its public form: its hash, its signature by an attestation key, and its place behind
- * `previous`, the head before it. `previous` null: the record alone, its place unexamined. Never throws,
- * whatever `wire` is. A valid signature says that the service wrote the record, not that it is still the
- * whole truth: see docs/verify.md.
+ * Verifies one record in its public form: its hash, its signature by an attestation key, and its link to
+ * `previous`, the head before it. `previous` null skips the link. Never throws, whatever `wire` is. A valid
+ * signature proves that the service wrote the record, not that it is the whole truth: see docs/verify.md.
  */
 export function verifyAttestation(wire: unknown, previous: ChainHead | null, keys: Keyset): RecordVerdict {
   const attestation = parseAttestation(wire);

@@ -2,7 +2,7 @@ import type { Attestation } from '../model/attestation.ts';
 import { type AttestationAnswer, renderAttestation } from '../wire/attestation.ts';
 import type { ExportWriter } from './export.ts';
 
-/** In this order for ever: whoever reads by position goes on reading. A new one is added behind. */
+/** The order never changes, for readers by position. New columns go last. */
 const csvColumns = [
   'id',
   'timestamp',
@@ -33,11 +33,11 @@ export const csvHeader = csvColumns.join(',');
 
 /**
  * The records of an export as CSV (RFC 4180: CRLF, cells in quotes where they must be), for spreadsheets: in
- * the order of jsonl, without manifest, headers of chains and end, which are no rows. So a file that breaks
- * off cannot be told from a whole one, and nothing verifies it. Null is an empty cell; names of checks are
- * side by side with a space between; findings of personal data are JSON, none an empty cell.
+ * the order of jsonl, without manifest, headers of chains and end, which are no rows. So a truncated file
+ * looks whole, and CSV cannot be verified. Null is an empty cell; names of checks are separated by spaces;
+ * findings of personal data are JSON, or an empty cell for none.
  *
- * What is broken has a row at the end, without an id, so that a spreadsheet shows it and no program takes it
+ * Each broken chain has a row at the end without an id: spreadsheets show it, and programs do not mistake it
  * for a record.
  */
 export function csvWriter(): ExportWriter {
@@ -73,10 +73,10 @@ function cellsOf(attestation: Attestation): string[] {
 }
 
 /**
- * Spreadsheets run what begins like this as a formula (OWASP "CSV Injection"), and the caller of a gate
- * chooses permission keys; a signature may begin with `-` by itself. An apostrophe before it makes it text.
- * No cell begins with one otherwise, so that a program takes it off again without a doubt. The wide forms
- * count as the narrow ones in East Asian locales.
+ * Spreadsheets run a cell with such a start as a formula (OWASP "CSV Injection"). Callers of a gate choose
+ * permission keys, and a signature may begin with `-`. A leading apostrophe makes it text; no other cell
+ * begins with one, so programs can strip it safely. East Asian locales treat the wide forms like the narrow
+ * ones.
  */
 const formulaStart = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 

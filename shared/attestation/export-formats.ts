@@ -8,7 +8,7 @@ interface Format {
   readonly writer: () => ExportWriter;
 }
 
-/** The forms in which an export can be had (contract §9); a file of one has its name as ending. */
+/** The formats of an export (contract §9); the name is also the file extension. */
 export const exportFormats = {
   json: { contentType: 'application/json; charset=utf-8', writer: jsonWriter },
   jsonl: {

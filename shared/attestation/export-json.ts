@@ -3,7 +3,7 @@ import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from 
 
 /*
  * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], end}`, laid out in
- * lines, so that whoever verifies it needs no more memory than for jsonl:
+ * lines, so that verifying it needs no more memory than jsonl:
  *
  *     {"manifest":{...},"chains":[
  *     {"chain_id":...,"attestations":[
@@ -20,19 +20,19 @@ import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from 
  * changed byte shows.
  */
 
-/** What is around the content of a line, in each format. */
+/** Brackets around the content of a line, per format. */
 interface Brackets {
   readonly jsonl: readonly [string, string];
   readonly json: readonly [string, string];
 }
 
 const ofManifest: Brackets = { jsonl: ['{"manifest":', '}'], json: ['{"manifest":', ',"chains":['] };
-/** The object of a chain goes on with its records: its closing brace comes behind them. */
+/** A chain's object continues with its records; its closing brace follows them. */
 const ofChain: Brackets = { jsonl: ['{"chain":', '}}'], json: ['', ',"attestations":['] };
 const ofEnd: Brackets = { jsonl: ['{"end":', '}'], json: ['],"end":', '}'] };
 const chainClosed = ']}';
 
-/** A record is ended by what follows it: nobody knows before whether its chain goes on. */
+/** The next line ends a record, because it decides whether the chain goes on. */
 export function jsonWriter(): ExportWriter {
   let place: 'outside' | 'chain' | 'record' = 'outside';
   const closing = (end: string) => (place === 'outside' ? '' : `\n${chainClosed}${end}\n`);
@@ -53,23 +53,19 @@ export function jsonWriter(): ExportWriter {
   };
 }
 
-/** Whether this is how an export as JSON begins. */
+/** Whether this line begins an export as JSON. */
 export const isJsonStart = (line: string): boolean =>
   rebracket(line, ofManifest.json, ofManifest.jsonl) !== null;
 
-/**
- * A line of JSON: the same as a line of jsonl, or one that only closes a chain, or one that does not belong
- * there.
- */
+/** A line of JSON: equal to a jsonl line, only closing a chain, or misplaced. */
 export type LineRead =
   | { readonly kind: 'line'; readonly line: string }
   | { readonly kind: 'closing' }
   | { readonly kind: 'misplaced' };
 
 /**
- * Reads an export as JSON line by line, each without its newline. Looks at the brackets alone: what is
- * between them is left for the reader of jsonl. Once a line was misplaced, what it says of later ones means
- * nothing.
+ * Reads an export as JSON line by line, each without its newline. Checks the brackets only and leaves their
+ * content to the jsonl reader. After a misplaced line, results are meaningless.
  *
  *     start ──> first ──chain──> records ──last record──> closing ──"]},"──> chain ──chain──> records
  *                 └────end────> ended                        └─────"]}"────> end ────end────> ended
@@ -119,7 +115,7 @@ function toJson({ jsonl, json }: Brackets, line: string): string {
   return `${must(rebracket(withoutNewline(line), jsonl, json), 'a line of jsonl has its brackets')}\n`;
 }
 
-/** The text in other brackets; null if it is not in these. */
+/** The text with its brackets replaced; null if it has other brackets. */
 function rebracket(
   text: string,
   [open, close]: readonly [string, string],

@@ -31,7 +31,7 @@ export interface ExportManifest {
 export interface ExportChain {
   readonly chainId: ChainId;
   readonly firstSequence: number;
-  /** What the first record names as its predecessor: null for sequence 1. */
+  /** Predecessor of the first record; null for sequence 1. */
   readonly previousAttestationHash: string | null;
   readonly lastSequence: number;
   readonly lastHash: string;
@@ -42,13 +42,13 @@ export interface ExportEnd {
   readonly records: number;
   /** Chains that are not whole in the database, the first `brokenNamedMax` of them. */
   readonly broken: readonly BrokenAnswer[];
-  /** How many more there are. */
+  /** Number of further ones. */
   readonly brokenUnnamed: number;
 }
 
 /**
- * Renders one export in one format, in this order: the manifest, each chain with its records, the end. What
- * it returns, put together, is the file. Keeps nothing but its place.
+ * Renders one export in one format, in this order: the manifest, each chain with its records, the end. The
+ * returned pieces, concatenated, are the file. Keeps only its position.
  */
 export interface ExportWriter {
   manifest(manifest: ExportManifest): string;
@@ -111,7 +111,7 @@ const chainMembers = {
   previous_attestation_hash: nullable(Hash),
 };
 
-/** Absent where every chain is whole: an export without a fault is what earlier versions write and verify. */
+/** Absent if every chain is whole, so that earlier versions verify an export without faults. */
 export const brokenMembers = {
   broken: Type.Optional(Type.Array(BrokenAnswer, { minItems: 1, maxItems: brokenNamedMax })),
   broken_unnamed: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
@@ -136,7 +136,7 @@ const manifestShape = Compile(closed({ manifest: Manifest }));
 const chainShape = Compile(closed({ chain: closed(chainMembers) }));
 const endShape = Compile(closed({ end: End }));
 
-/** Each of these reads the parsed JSON of its line; null when it is not such a line. */
+/** Each reads the parsed JSON of its line; null for another line. */
 export function parseManifest(value: unknown): ExportManifest | null {
   if (!manifestShape.Check(value)) return null;
   const { created_at, key_ids, since } = value.manifest;

@@ -1,11 +1,11 @@
 /**
  * Cuts bytes that arrive in pieces into lines. A line is null where it is not UTF-8, is longer than
  * `lineBytesMax`, or is the last one and lacks its newline; a carriage return is part of the line. Holds at
- * most one line; after a null for a line that is too long it answers no more.
+ * most one line; returns nothing after the null for a line that is too long.
  */
 export interface LineSplitter {
   push(piece: Uint8Array): (string | null)[];
-  /** After the last piece: a line that was begun and not ended. */
+  /** After the last piece: null for an unfinished line. */
   end(): (string | null)[];
 }
 
@@ -13,7 +13,7 @@ const newline = 0x0a;
 
 export function lineSplitter(options: { readonly lineBytesMax: number }): LineSplitter {
   const { lineBytesMax } = options;
-  // A byte order mark stays in the text: it is not how a line of ours begins.
+  // Keeps a byte order mark in the text: no line of ours begins with one.
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let pending: Uint8Array[] = [];
   let pendingBytes = 0;
@@ -46,7 +46,7 @@ export function lineSplitter(options: { readonly lineBytesMax: number }): LineSp
         if (isOverrun) {
           lines.push(null);
         } else if (stop < 0) {
-          // The caller may use its buffer again.
+          // The caller may reuse its buffer.
           if (part.length > 0) pending.push(Uint8Array.from(part));
           pendingBytes += part.length;
           break;

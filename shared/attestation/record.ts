@@ -4,14 +4,14 @@ import { renderTime, secondMs, type UnixMillis } from '../model/time.ts';
 import { type AttestationAnswer, asWritten, renderFinding } from '../wire/attestation.ts';
 import { checksJson } from '../wire/checks-json.ts';
 
-/** A record with its place in its chain: all that is hashed. */
+/** A record with its place in its chain: the hashed content. */
 export interface PlacedRecord extends AttestationRecord {
   readonly sequence: number;
   readonly previousAttestationHash: string | null;
   readonly signingKeyId: string;
 }
 
-/** What a signature is over: the public form without `hash` and `signature` (contract §9). */
+/** The signed content: the public form without `hash` and `signature` (contract §9). */
 export type SignedBody = Omit<AttestationAnswer, 'hash' | 'signature'>;
 
 /** The members are in the order of RFC 8785; `recordHash` relies on it. */
@@ -51,7 +51,7 @@ export const recordHash = (record: PlacedRecord): string => textHash(canonicalRe
  */
 function canonicalRecord(record: PlacedRecord): string {
   const { pii, sourceAccount } = record;
-  // Neither member is in records of a build before them.
+  // Records of earlier builds have neither member.
   const isOfToday = sourceAccount !== null;
   return (
     `{"amount_micro_usd":${record.amountMicroUsd},"chain_id":"${record.chainId}"` +
@@ -70,7 +70,7 @@ function canonicalRecord(record: PlacedRecord): string {
 
 let lastSecond = { atMs: Number.NaN, text: '' };
 
-/** `renderTime`, in a quarter of its time where the records before are of the same second. */
+/** `renderTime`, four times faster for records of the same second. */
 function timeText(timeMs: UnixMillis): string {
   const ms = timeMs % secondMs;
   const atMs = timeMs - ms;
@@ -81,7 +81,5 @@ function timeText(timeMs: UnixMillis): string {
 
 const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
-/**
- * ASCII text that the key signs: the prefix keeps a record's signature from passing for one of another kind.
- */
+/** ASCII text that the key signs; the prefix keeps it apart from other kinds of signatures. */
 export const signatureMessage = (hash: string): string => `agent-trust.attestation.v1:${hash}`;

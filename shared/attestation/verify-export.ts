@@ -16,7 +16,7 @@ import {
 import { csvHeader } from './export-csv.ts';
 import { isJsonStart, jsonLineReader, type LineRead } from './export-json.ts';
 
-/** What can be wrong with an export beyond its single records, with the words for it. */
+/** Faults of an export beyond its single records, with their texts. */
 const lineFaults = {
   not_a_line:
     'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
@@ -53,7 +53,7 @@ export type ExportVerdict<Fault extends string = ExportFault> =
       readonly chains: number;
       readonly records: number;
       /**
-       * Records signed by a key that the JWKS calls compromised: whoever had the key could have written them.
+       * Records signed by a key that the JWKS marks compromised; a thief of the key could have written them.
        */
       readonly compromisedRecords: number;
     }
@@ -63,10 +63,12 @@ export type ExportVerdict<Fault extends string = ExportFault> =
       readonly sentence: string;
       /** From 1. */
       readonly line: number;
-      /** The chain at fault and the sequence number that should have been there; null outside of a chain. */
+      /** The faulty chain and the expected sequence number; null outside of a chain. */
       readonly chainId: string | null;
       readonly sequence: number | null;
-      /** Chains that the service names as broken. All else in the file verifies; empty for other faults. */
+      /**
+       * Chains that the service reports as broken; the rest of the file verifies. Empty for other faults.
+       */
       readonly broken: readonly BrokenAnswer[];
       /** How many more it counts. */
       readonly brokenUnnamed: number;
@@ -76,8 +78,8 @@ type Invalid = Extract<ExportVerdict, { kind: 'invalid' }>;
 
 export interface ExportVerifier<Fault extends string = ExportFault> {
   /**
-   * One line without its newline; null for one that is not text. Once it answers a fault, it answers that for
-   * ever.
+   * One line without its newline; null for a line that is not text. After a fault it keeps returning that
+   * fault.
    */
   take(line: string | null): Extract<ExportVerdict<Fault>, { kind: 'invalid' }> | null;
   /** After the last line. */
@@ -93,14 +95,14 @@ export interface ExportVerifier<Fault extends string = ExportFault> {
  *   manifest ──> between ──chain──> inside ──last record──> between ──end──> ended
  */
 export function exportVerifier(keys: Keyset): ExportVerifier {
-  /** Reads a line of the file into one of jsonl; the first line tells of which format the file is. */
+  /** Converts a line of the file to jsonl; the first line shows the format. */
   let readLine: ((line: string) => LineRead) | null = null;
   let manifest: ExportManifest | null = null;
   let chain: ExportChain | null = null;
   let head: ChainHead = emptyChain;
   let lastChainId = '';
   let isEnded = false;
-  /** The first chain that stops early: a fault of the file, unless the end names broken chains. */
+  /** The first chain that stops early; a fault unless the end names broken chains. */
   let stopped: Place | null = null;
   let failure: Invalid | null = null;
   const count = { lines: 0, chains: 0, records: 0, compromised: 0 };
@@ -141,8 +143,8 @@ export function exportVerifier(keys: Keyset): ExportVerifier {
     if (recordLine(attestation) !== `${line}\n`) return 'not_canonical';
     if (attestation.chainId !== of.chainId) return 'wrong_chain';
     if (!listed.keyIds.includes(key.kid)) return 'key_not_listed';
-    // Records carry the time of the decision, which may be long before that of the signature: the export's
-    // time is the bound.
+    // A record has the time of its decision, possibly long before its signature, so the export's time is the
+    // bound.
     if (key.notBeforeMs > listed.createdAtMs + limits.notBeforeLeewayMs) return 'key_not_yet_valid';
     const isFirst = attestation.sequence === of.firstSequence;
     if (isFirst && listed.sinceMs !== null && attestation.timestampMs < listed.sinceMs) return 'chain_start';
@@ -233,13 +235,13 @@ const failed = (fault: ExportFault, place: Place): Invalid => ({
   brokenUnnamed: 0,
 });
 
-/** Whether a line where a record should stand is the header of another chain, or the end. */
+/** Whether a line in place of a record is another chain's header, or the end. */
 const isStop = (value: unknown): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (('chain' in value && parseChain(value) !== null) || ('end' in value && parseEnd(value) !== null));
 
-/** Undefined, which has no line of its own, for what is not JSON. */
+/** Undefined, which no JSON line yields, if it is not JSON. */
 function parseJson(line: string): unknown {
   try {
     return JSON.parse(line);

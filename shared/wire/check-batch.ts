@@ -20,8 +20,8 @@ export const CheckBatchAnswer = Type.Object({
 });
 
 /**
- * The checks of a batch, each of them unread: what is wrong with one is said in its own result. Throws
- * `invalid_request` for anything but 1 to `limits.batchChecksMax` of them.
+ * The unread checks of a batch; a malformed one gets an error as its own result. Throws `invalid_request` for
+ * anything but 1 to `limits.batchChecksMax` checks.
  */
 export function parseCheckBatch(body: unknown): readonly unknown[] {
   if (!isJsonObject(body)) throw invalidRequest('body', 'The body must be an object.');
@@ -55,10 +55,9 @@ export function lossesByIndex(
 const noLosses: ReadonlyMap<number, ApiError> = new Map();
 
 /**
- * Holds a check of a batch to what its own body would be held to: `limits.bodyBytesMax` bytes, and before
- * that its JSON. Throws `invalid_request` and `body_too_large`. `batchBytes`: of the whole body; a small
- * batch holds no large check, and is not looked at: whoever reads the check sees whether its JSON is
- * accepted.
+ * Applies the rules of a single body to a check of a batch: its JSON, then `limits.bodyBytesMax` bytes.
+ * Throws `invalid_request` and `body_too_large`. `batchBytes`: size of the whole body. A small batch cannot
+ * hold a large check and is skipped; the reader of the check validates its JSON.
  */
 export function assertSingleCheck(check: unknown, batchBytes: number): void {
   if (batchBytes <= limits.bodyBytesMax) return;

@@ -91,8 +91,7 @@ export function isCheckCall(body: unknown): body is CheckCall {
 const readGateTest = bodyReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
 
 /**
- * The same decision as a check with the context and the action for a request. An action that is in both
- * places must be one.
+ * The same decision as a check of context and action as a request. An action in both places must be equal.
  */
 export function parseGateTestBody(body: unknown): CheckCall {
   const { passport_token: passport, requested_action: action, context = {} } = readGateTest(body);
@@ -108,8 +107,8 @@ export function parseGateTestBody(body: unknown): CheckCall {
 }
 
 /**
- * The gate that `/enforce` is asked to decide for; null when the request names none. Throws 400 for what is
- * no text and 404 for what cannot be a gate: a gate that is named and not found must never turn into no gate.
+ * The gate that `/enforce` is asked to decide for; null when the request names none. Throws 400 for a
+ * non-string and 404 for an impossible gate id: a named gate that is not found must never turn into no gate.
  */
 export function parseGateChoice(request: RequestObject): GateId | null {
   const gateId = request['gate_id'];
@@ -188,10 +187,7 @@ const amountNames: readonly Reading<MicroUsd>[] = ['amount', 'amount_usd', 'esti
   }),
 );
 
-/**
- * Kept as it is: a currency or an approval that nobody knows is blocked, and malformed for nobody (contract
- * §5 and §8).
- */
+/** Kept as is: an unknown currency or approval is a BLOCK, not malformed (contract §5 and §8). */
 const readText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const currencyNames: readonly Reading<string>[] = [
   { name: 'currency', read: readText, demand: 'must be a string' },

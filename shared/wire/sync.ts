@@ -2,7 +2,7 @@ import type { AccountId, ApprovalId, AttestationId, SidecarId } from '../model/i
 import { dayMs, type UnixMillis } from '../model/time.ts';
 
 /**
- * What the control plane and its sidecars say to each other (ARCHITECTURE.md, "The change feed" and
+ * Messages between the control plane and its sidecars (ARCHITECTURE.md, "The change feed" and
  * "Attestations"). Not a public interface; both programs are of the same version, or one minor version apart.
  *
  * version history
@@ -26,7 +26,7 @@ const sidecarAgent = /^agent-trust-sidecar\/([0-9A-Za-z.+-]{1,64})$/;
 /** The `User-Agent` of a sidecar. A header, so that it says nothing new to a control plane of before. */
 export const renderSidecarAgent = (version: string): string => `agent-trust-sidecar/${version}`;
 
-/** The version of the sidecar; null: it does not say. */
+/** The version of the sidecar; null if not stated. */
 export const parseSidecarAgent = (text: string | undefined): string | null =>
   sidecarAgent.exec(text ?? '')?.[1] ?? null;
 
@@ -44,11 +44,11 @@ export const feedChannel = (feedId: FeedId): string => `agent-trust:feed:${feedI
 export const expiredByDay = (expiresAtMs: UnixMillis | null): number | null =>
   expiresAtMs === null ? null : Math.ceil(expiresAtMs / dayMs);
 
-/** How far somebody has come in a feed. */
+/** A position in a feed. */
 export interface FeedPosition {
   /** 0: nothing has changed yet. */
   readonly revision: number;
-  /** The signature of the entry there, which says in which history; empty at 0. */
+  /** The signature of the entry there, which identifies the history; empty at 0. */
   readonly mark: string;
 }
 
@@ -60,7 +60,7 @@ export interface Position {
 
 /**
  * Bus channel on which a control-plane replica notifies the others that a sidecar has acknowledged. It
- * carries no content: whoever waits for acknowledgements looks into the database.
+ * carries no content: waiting revocations query the database.
  */
 export const ackChannel = 'agent-trust:ack';
 
@@ -104,16 +104,16 @@ export interface SpooledRecord {
   readonly took?: readonly number[];
 }
 
-/** What all records of a passport say alike. */
+/** Fields shared by all records of a passport. */
 export type ChainPart = Pick<SpooledRecord, 'chain_id' | 'passport_id' | 'token_hash'>;
 
-/** What all records of one kind at a gate say alike. */
+/** Fields shared by all records of one kind at a gate. */
 export type OutcomePart = Pick<
   SpooledRecord,
   'gate_id' | 'decision' | 'reason' | 'permission_key' | 'constraints_evaluated' | 'pii' | 'caller_mode'
 >;
 
-/** What differs with each request. */
+/** Fields that differ per request. */
 export type RequestPart = Omit<SpooledRecord, keyof ChainPart | keyof OutcomePart>;
 
 /**
@@ -189,7 +189,7 @@ export interface AttestationBatch {
   readonly end?: EpochEnd;
 }
 
-/** What the sidecar knows of the end of an epoch. */
+/** The sidecar's statement about the end of an epoch. */
 export interface EpochEnd {
   /**
    * Every PERMIT that was answered in this epoch is in its records: the machine has not stopped since, or
