@@ -41,8 +41,8 @@ export async function lentUnits(
 }
 
 /**
- * Condition on a lease `l`: its holder is the newest one of a connected sidecar. Other holders settle nothing any
- * more, and their units count as used.
+ * Condition on a lease `l`: its holder is the newest one of a connected sidecar. Other holders settle nothing
+ * any more, and their units count as used.
  */
 const isLent = (sql: Database | Transaction) => sql`
   EXISTS (
