@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
 import { limits } from '../shared/model/limits.ts';
 import { accountRoutes } from './accounts/routes.ts';
 import { installAuth, installScopes } from './admission/auth.ts';
@@ -91,8 +91,6 @@ export function build(deps: Deps): FastifyInstance {
   installIdempotency(app, deps, replies);
   installValidation(app);
 
-  // One for all kinds of export: they share its bounds.
-  const exportSnapshot = snapshotExporter(deps, { ...limits, ...deps.shares.exports });
   app.addHook('onSend', async (_request, reply) => {
     if (deps.draining.isDraining) reply.header('connection', 'close');
   });
@@ -103,35 +101,38 @@ export function build(deps: Deps): FastifyInstance {
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
   app.register(toolRoutes(deps));
   app.register(oauthRoutes({ ...deps, offeredScopes }));
-  app.register(
-    async (v1) => {
-      v1.register(accountRoutes(deps));
-      v1.register(apiKeyRoutes(deps));
-      v1.register(peopleRoutes(deps));
-      v1.register(sessionRoutes(deps));
-      v1.register(ownRoutes(deps));
-      v1.register(oidcRoutes(deps));
-      v1.register(passkeyRoutes(deps));
-      v1.register(issuerRoutes(deps));
-      v1.register(passportRoutes(deps));
-      v1.register(templateRoutes(deps));
-      v1.register(gateRoutes(deps, { publish: publishCatalog, onRecord: catalogOnRecord }));
-      v1.register(catalogRoutes(deps));
-      v1.register(discoveryRoutes(deps));
-      v1.register(enforcementRoutes(deps));
-      v1.register(approvalRoutes(deps));
-      v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
-      v1.register(auditRoutes(deps, exportSnapshot));
-      v1.register(statisticsRoutes(deps));
-      v1.register(eventRoutes(deps));
-      v1.register(webhookRoutes(deps));
-      v1.register(signingKeyRoutes(deps));
-      v1.register(syncRoutes(deps));
-      v1.register(sidecarRoutes(deps));
-      v1.register(leaseRoutes(deps));
-      v1.register(settlementRoutes(deps));
-    },
-    { prefix: '/v1' },
-  );
+  app.register(apiRoutes(deps), { prefix: '/v1' });
   return app;
+}
+
+function apiRoutes(deps: Deps): FastifyPluginAsync {
+  // One for all kinds of export: they share its bounds.
+  const exportSnapshot = snapshotExporter(deps, { ...limits, ...deps.shares.exports });
+  return async (v1) => {
+    v1.register(accountRoutes(deps));
+    v1.register(apiKeyRoutes(deps));
+    v1.register(peopleRoutes(deps));
+    v1.register(sessionRoutes(deps));
+    v1.register(ownRoutes(deps));
+    v1.register(oidcRoutes(deps));
+    v1.register(passkeyRoutes(deps));
+    v1.register(issuerRoutes(deps));
+    v1.register(passportRoutes(deps));
+    v1.register(templateRoutes(deps));
+    v1.register(gateRoutes(deps, { publish: publishCatalog, onRecord: catalogOnRecord }));
+    v1.register(catalogRoutes(deps));
+    v1.register(discoveryRoutes(deps));
+    v1.register(enforcementRoutes(deps));
+    v1.register(approvalRoutes(deps));
+    v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
+    v1.register(auditRoutes(deps, exportSnapshot));
+    v1.register(statisticsRoutes(deps));
+    v1.register(eventRoutes(deps));
+    v1.register(webhookRoutes(deps));
+    v1.register(signingKeyRoutes(deps));
+    v1.register(syncRoutes(deps));
+    v1.register(sidecarRoutes(deps));
+    v1.register(leaseRoutes(deps));
+    v1.register(settlementRoutes(deps));
+  };
 }

@@ -29,6 +29,11 @@ import type { SessionDeps } from '../sessions/deps.ts';
 import { isReading, refuseCrossSite } from '../sessions/refuse-cross-site.ts';
 import { keyLookUps } from './key-look-ups.ts';
 
+type AuthDeps = Pick<
+  SessionDeps,
+  'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys' | 'sessionTimes'
+>;
+
 /**
  * Who calls: bearer API keys (contract §2), or people by the cookie of their browser session
  * (docs/people.md). Runs before the body is read: whoever may not call learns nothing about what they sent.
@@ -39,13 +44,7 @@ import { keyLookUps } from './key-look-ups.ts';
  * A request with an `Authorization` header is that of a key, whatever else it carries: the header is sent on
  * purpose, a cookie by itself. Where the key is not valid, the cookie does not take its place.
  */
-export function installAuth(
-  app: FastifyInstance,
-  deps: Pick<
-    SessionDeps,
-    'sql' | 'clock' | 'logger' | 'random' | 'sealer' | 'baseUrl' | 'opensToolsToKeys' | 'sessionTimes'
-  >,
-): void {
+export function installAuth(app: FastifyInstance, deps: AuthDeps): void {
   const findKey = keyLookUps(deps);
   const noteKey = keyUseNotes(app, deps);
   const noteSession = sessionUseNotes(app, deps);
@@ -62,33 +61,7 @@ export function installAuth(
     for (const each of [method].flat())
       app.routeScopes.push({ method: each, url, scope, oneOfScopes, credential });
   });
-  const personOf = async (request: FastifyRequest, nowMs: UnixMillis) => {
-    const session = await authenticateSession(deps, request.headers, nowMs);
-    const as = { mode: readMode(request.headers), requestId: requestIdOf(request) };
-    return { session, caller: callerOfSession(session, as) };
-  };
-  const programOf = async (request: FastifyRequest, reply: FastifyReply, nowMs: UnixMillis) => {
-    const { credential } = request.routeOptions.config;
-    const { authorization } = request.headers;
-    const { key, actor } =
-      credential === undefined || (deps.opensToolsToKeys && isApiKey(authorization))
-        ? await authenticate(findKey, authorization, nowMs)
-        : await authenticateToken(deps, authorization, nowMs, reply);
-    if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
-    const caller: Caller = {
-      accountId: key.accountId,
-      mode: key.mode,
-      scopes: key.scopes,
-      expiresAtMs: key.expiresAtMs,
-      madeKeysEndWith: credential === 'access_token' ? key.keyId : key.endsWithKeyId,
-      isOperator: key.isOperatorAccount && key.mode === 'live',
-      planLimits: key.planLimits,
-      actor,
-      person: null,
-      requestId: requestIdOf(request),
-    };
-    return { key, caller };
-  };
+  const { personOf, programOf } = callerReaders(deps, findKey);
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404 || lacksLastId(request)) throw new ApiError('route_not_found');
     const { headers, method } = request;
@@ -119,6 +92,38 @@ export function installAuth(
       return (await again).caller;
     };
   });
+}
+
+/** How a request of a person, and one of a program, shows its caller. */
+function callerReaders(deps: AuthDeps, findKey: ReturnType<typeof keyLookUps>) {
+  const personOf = async (request: FastifyRequest, nowMs: UnixMillis) => {
+    const session = await authenticateSession(deps, request.headers, nowMs);
+    const as = { mode: readMode(request.headers), requestId: requestIdOf(request) };
+    return { session, caller: callerOfSession(session, as) };
+  };
+  const programOf = async (request: FastifyRequest, reply: FastifyReply, nowMs: UnixMillis) => {
+    const { credential } = request.routeOptions.config;
+    const { authorization } = request.headers;
+    const { key, actor } =
+      credential === undefined || (deps.opensToolsToKeys && isApiKey(authorization))
+        ? await authenticate(findKey, authorization, nowMs)
+        : await authenticateToken(deps, authorization, nowMs, reply);
+    if (key.accountStatus === 'suspended') throw new ApiError('account_suspended');
+    const caller: Caller = {
+      accountId: key.accountId,
+      mode: key.mode,
+      scopes: key.scopes,
+      expiresAtMs: key.expiresAtMs,
+      madeKeysEndWith: credential === 'access_token' ? key.keyId : key.endsWithKeyId,
+      isOperator: key.isOperatorAccount && key.mode === 'live',
+      planLimits: key.planLimits,
+      actor,
+      person: null,
+      requestId: requestIdOf(request),
+    };
+    return { key, caller };
+  };
+  return { personOf, programOf };
 }
 
 /**

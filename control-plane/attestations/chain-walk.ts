@@ -58,26 +58,11 @@ export function walkChains(
     previousHash = chain.previousAttestationHash;
   }
 
-  function faultOf(
-    chain: NumberedChain,
-    sequence: number,
-    attestation: Attestation | null,
-  ): ChainFault | null {
-    if (sequence > next) return missing(chain);
-    if (sequence < next) return 'repeated';
-    if (attestation === null) return 'unreadable';
-    if (attestation.previousAttestationHash !== previousHash) return 'link_broken';
-    return sequence === chain.lastSequence && attestation.hash !== chain.lastHash ? 'head_differs' : null;
-  }
-
-  const missing = ({ highest }: NumberedChain): ChainFault =>
-    next > highest ? 'missing_at_end' : 'missing_in_middle';
-
   return {
     take: (chain, sequence, attestation) => {
       enter(chain);
       if (isStopped) return;
-      const fault = faultOf(chain, sequence, attestation);
+      const fault = faultOf(chain, sequence, attestation, { next, previousHash });
       if (fault !== null || attestation === null) return stop(chain, fault ?? 'unreadable');
       const isFirst = sequence === chain.firstSequence;
       take(attestation, isFirst ? chain : null);
@@ -89,7 +74,7 @@ export function walkChains(
     },
     reach: (chain, sequence) => {
       enter(chain);
-      if (!isStopped && next <= sequence) stop(chain, missing(chain));
+      if (!isStopped && next <= sequence) stop(chain, missing(chain, next));
     },
     note,
     hasStopped: (chain) => isStopped && current?.number === chain.number,
@@ -101,3 +86,19 @@ export function walkChains(
     }),
   };
 }
+
+function faultOf(
+  chain: NumberedChain,
+  sequence: number,
+  attestation: Attestation | null,
+  { next, previousHash }: { readonly next: number; readonly previousHash: string | null },
+): ChainFault | null {
+  if (sequence > next) return missing(chain, next);
+  if (sequence < next) return 'repeated';
+  if (attestation === null) return 'unreadable';
+  if (attestation.previousAttestationHash !== previousHash) return 'link_broken';
+  return sequence === chain.lastSequence && attestation.hash !== chain.lastHash ? 'head_differs' : null;
+}
+
+const missing = ({ highest }: NumberedChain, next: number): ChainFault =>
+  next > highest ? 'missing_at_end' : 'missing_in_middle';

@@ -69,11 +69,7 @@ export function identityProvider(
   deps: ProviderDeps,
 ): IdentityProvider {
   const expected = new URL(issuer);
-  const options = {
-    [oauth.customFetch]: guardedCalls(deps),
-    // Over http the guard of outbound requests calls nobody but where OIDC_ALLOW_PRIVATE allows it.
-    [oauth.allowInsecureRequests]: expected.protocol === 'http:',
-  };
+  const options = requestOptions(deps, expected);
   const metadata = keptMetadata(deps, async () =>
     oauth.processDiscoveryResponse(expected, await oauth.discoveryRequest(expected, options)),
   );
@@ -83,40 +79,7 @@ export function identityProvider(
     [oauth.clockSkew]: Math.round((deps.clock.now() - Date.now()) / secondMs),
   });
 
-  const claimsOf = async (
-    server: oauth.AuthorizationServer,
-    returned: URLSearchParams,
-    { redirectUri, state, nonce, codeVerifier }: Parameters<IdentityProvider['identify']>[1],
-  ) => {
-    const own = client();
-    const parameters = oauth.validateAuthResponse(server, own, returned, state);
-    const authentication = authenticationAt(server, clientSecret);
-    const answer = await oauth.authorizationCodeGrantRequest(
-      server,
-      own,
-      authentication,
-      parameters,
-      redirectUri,
-      codeVerifier,
-      options,
-    );
-    const tokens = await oauth.processAuthorizationCodeResponse(server, own, answer, {
-      expectedNonce: nonce,
-      requireIdToken: true,
-    });
-    // TLS alone would do (OpenID Connect Core §3.1.3.7); the signature also holds where something between
-    // ends it.
-    await oauth.validateApplicationLevelSignature(server, answer, options);
-    const claims = must(oauth.getValidatedIdTokenClaims(tokens), 'an ID token was required');
-    refuseOddClaims(claims, { clientId, nowS: deps.clock.now() / secondMs });
-    const vouched = verifiedEmailOf(claims);
-    if (vouched !== undefined || server.userinfo_endpoint === undefined) return { claims, email: vouched };
-    const infoAnswer = await oauth.userInfoRequest(server, own, tokens.access_token, options);
-    const info = await oauth.processUserInfoResponse(server, own, claims.sub, infoAnswer);
-    // One that is verified there says nothing of another one in the ID token.
-    const isSame = claims['email'] === undefined || claims['email'] === info['email'];
-    return { claims, email: isSame ? verifiedEmailOf(info) : null };
-  };
+  const claimsOf = claimsReader({ clientId, clientSecret }, deps, { options, client });
 
   return {
     name,
@@ -155,6 +118,57 @@ export function identityProvider(
         throw judged(error);
       }
     },
+  };
+}
+
+const requestOptions = (deps: ProviderDeps, issuer: URL) => ({
+  [oauth.customFetch]: guardedCalls(deps),
+  // Over http the guard of outbound requests calls nobody but where OIDC_ALLOW_PRIVATE allows it.
+  [oauth.allowInsecureRequests]: issuer.protocol === 'http:',
+});
+
+/** Exchanges the code of a login for the claims of its user. */
+function claimsReader(
+  { clientId, clientSecret }: Pick<IdentityProviderSettings, 'clientId' | 'clientSecret'>,
+  deps: Pick<ProviderDeps, 'clock'>,
+  {
+    options,
+    client,
+  }: { readonly options: ReturnType<typeof requestOptions>; readonly client: () => oauth.Client },
+) {
+  return async (
+    server: oauth.AuthorizationServer,
+    returned: URLSearchParams,
+    { redirectUri, state, nonce, codeVerifier }: Parameters<IdentityProvider['identify']>[1],
+  ) => {
+    const own = client();
+    const parameters = oauth.validateAuthResponse(server, own, returned, state);
+    const authentication = authenticationAt(server, clientSecret);
+    const answer = await oauth.authorizationCodeGrantRequest(
+      server,
+      own,
+      authentication,
+      parameters,
+      redirectUri,
+      codeVerifier,
+      options,
+    );
+    const tokens = await oauth.processAuthorizationCodeResponse(server, own, answer, {
+      expectedNonce: nonce,
+      requireIdToken: true,
+    });
+    // TLS alone would do (OpenID Connect Core §3.1.3.7); the signature also holds where something between
+    // ends it.
+    await oauth.validateApplicationLevelSignature(server, answer, options);
+    const claims = must(oauth.getValidatedIdTokenClaims(tokens), 'an ID token was required');
+    refuseOddClaims(claims, { clientId, nowS: deps.clock.now() / secondMs });
+    const vouched = verifiedEmailOf(claims);
+    if (vouched !== undefined || server.userinfo_endpoint === undefined) return { claims, email: vouched };
+    const infoAnswer = await oauth.userInfoRequest(server, own, tokens.access_token, options);
+    const info = await oauth.processUserInfoResponse(server, own, claims.sub, infoAnswer);
+    // One that is verified there says nothing of another one in the ID token.
+    const isSame = claims['email'] === undefined || claims['email'] === info['email'];
+    return { claims, email: isSame ? verifiedEmailOf(info) : null };
   };
 }
 

@@ -26,33 +26,7 @@ interface Figures {
  */
 export function installDatabaseFigures(deps: FigureDeps): void {
   const { clock, metrics } = deps;
-  let last: { readonly figures: Figures; readonly readAtMs: number } | null = null;
-  let startedAtMs = Number.NEGATIVE_INFINITY;
-  let reading: Promise<void> | null = null;
-  let isFailing = false;
-
-  const read = async (): Promise<void> => {
-    try {
-      const readAtMs = clock.monotonic();
-      last = { figures: await readFigures(deps), readAtMs };
-      isFailing = false;
-    } catch (error) {
-      if (!isFailing)
-        deps.logger.warn({ err: error }, 'the figures of /metrics could not be read from the database');
-      isFailing = true;
-    } finally {
-      reading = null;
-    }
-  };
-  const refresh = async (): Promise<void> => {
-    const isOld = clock.monotonic() - startedAtMs >= operationsLimits.databaseFiguresIntervalMs;
-    if (reading === null && isOld) {
-      startedAtMs = clock.monotonic();
-      reading = read();
-    }
-    if (reading !== null) await atMost(operationsLimits.databaseFiguresMsMax, reading);
-  };
-
+  const refreshed = figureReader(deps);
   const registers = [metrics];
   const gauge = (name: string, help: string, of: (figures: Figures) => number): void => {
     new Gauge({
@@ -60,7 +34,7 @@ export function installDatabaseFigures(deps: FigureDeps): void {
       help,
       registers,
       async collect() {
-        await refresh();
+        const last = await refreshed();
         this.set(last === null ? Number.NaN : of(last.figures));
       },
     });
@@ -96,7 +70,7 @@ export function installDatabaseFigures(deps: FigureDeps): void {
     labelNames: ['state'],
     registers,
     async collect() {
-      await refresh();
+      const last = await refreshed();
       this.reset();
       for (const { state, count } of last?.figures.connections ?? []) this.set({ state }, count);
     },
@@ -111,10 +85,47 @@ export function installDatabaseFigures(deps: FigureDeps): void {
     help: 'Age of the figures that come from the database; NaN until they are read for the first time.',
     registers,
     async collect() {
-      await refresh();
+      const last = await refreshed();
       this.set(last === null ? Number.NaN : (clock.monotonic() - last.readAtMs) / 1_000);
     },
   });
+}
+
+interface ReadFigures {
+  readonly figures: Figures;
+  readonly readAtMs: number;
+}
+
+/** Reads the figures again if they are old. Null: never read so far. */
+function figureReader(deps: FigureDeps): () => Promise<ReadFigures | null> {
+  const { clock } = deps;
+  let last: ReadFigures | null = null;
+  let startedAtMs = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | null = null;
+  let isFailing = false;
+
+  const read = async (): Promise<void> => {
+    try {
+      const readAtMs = clock.monotonic();
+      last = { figures: await readFigures(deps), readAtMs };
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing)
+        deps.logger.warn({ err: error }, 'the figures of /metrics could not be read from the database');
+      isFailing = true;
+    } finally {
+      reading = null;
+    }
+  };
+  return async () => {
+    const isOld = clock.monotonic() - startedAtMs >= operationsLimits.databaseFiguresIntervalMs;
+    if (reading === null && isOld) {
+      startedAtMs = clock.monotonic();
+      reading = read();
+    }
+    if (reading !== null) await atMost(operationsLimits.databaseFiguresMsMax, reading);
+    return last;
+  };
 }
 
 /** Resolves with the work or after the time, whichever is first. `work` never rejects. */

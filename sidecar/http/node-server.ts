@@ -92,8 +92,34 @@ function serve(listener: ListenerState<ServerResponse>, options: ListenOptions):
     });
   };
 
-  const server = createServer({
-    IncomingMessage: upgradingAt(options.streamPath),
+  const server = newServer(options);
+  server.on('connection', (socket: Socket) => {
+    connections.set(socket, newConnection(socket));
+  });
+  server.on('request', receive);
+  server.on('upgrade', receiveHandshake);
+  // An expectation that is not understood is ignored, as uWebSockets.js does, instead of a 417 without a
+  // body.
+  server.on('checkExpectation', receive);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const hasOpen = connectionOf(socket).open.size > 0;
+    endBroken(socket, hasOpen, () => rawAnswer(listener.refuse(refusalOf(error.code ?? ''))), error);
+  });
+  return server;
+}
+
+function newConnection(socket: Socket): Connection {
+  const connection: Connection = { open: new Set(), isRefused: false };
+  // The response of a pipelined request that waits for its turn gets no event when its connection closes.
+  socket.once('close', () => {
+    for (const exchange of connection.open) exchange.abort();
+  });
+  return connection;
+}
+
+const newServer = ({ streamPath }: Pick<ListenOptions, 'streamPath'>): Server =>
+  createServer({
+    IncomingMessage: upgradingAt(streamPath),
     maxHeaderSize: limits.headerBytesMax,
     // Its own answer to a missing Host has no body.
     requireHostHeader: false,
@@ -102,32 +128,23 @@ function serve(listener: ListenerState<ServerResponse>, options: ListenOptions):
     keepAliveTimeout: httpLimits.requestSilenceMsMax,
     connectionsCheckingInterval: httpLimits.requestSilenceMsMax / 4,
   });
-  server.on('connection', (socket: Socket) => {
-    const connection: Connection = { open: new Set(), isRefused: false };
-    connections.set(socket, connection);
-    // The response of a pipelined request that waits for its turn gets no event when its connection closes.
-    socket.once('close', () => {
-      for (const exchange of connection.open) exchange.abort();
-    });
-  });
-  server.on('request', receive);
-  server.on('upgrade', receiveHandshake);
-  // An expectation that is not understood is ignored, as uWebSockets.js does, instead of a 417 without a
-  // body.
-  server.on('checkExpectation', receive);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const isAnswerable = socket.writable && error.code?.startsWith('HPE_');
-    if (connectionOf(socket).open.size > 0) {
-      // The client would take this answer for that of its open request, which has until the end of the turn.
-      setImmediate(() => socket.destroySoon());
-    } else if (isAnswerable) {
-      socket.end(rawAnswer(listener.refuse(refusalOf(error.code ?? ''))), () => socket.destroy());
-    } else {
-      // Reset, or silent for too long: it reads nothing any more.
-      socket.destroy();
-    }
-  });
-  return server;
+
+/** Answers and ends a connection whose HTTP cannot be read. */
+function endBroken(
+  socket: Socket,
+  hasOpen: boolean,
+  answer: () => string,
+  { code }: NodeJS.ErrnoException,
+): void {
+  if (hasOpen) {
+    // The client would take this answer for that of its open request, which has until the end of the turn.
+    setImmediate(() => socket.destroySoon());
+  } else if (socket.writable && code?.startsWith('HPE_')) {
+    socket.end(answer(), () => socket.destroy());
+  } else {
+    // Reset, or silent for too long: it reads nothing any more.
+    socket.destroy();
+  }
 }
 
 /** By the names of llhttp's errors. */

@@ -49,7 +49,6 @@ export const countAnswer =
  * agent, passport or gate: a series per id has no bound.
  */
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
-  const { answers, decider, leases, settlements, verifier, replica } = measured;
   const registry = new Registry();
   if (measuresProcess) addProcessMetrics(registry);
   const registers = [registry];
@@ -77,6 +76,29 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     });
   };
 
+  const add = { counter, gauge };
+  decisionMetrics(registry, measured, add);
+  settlementMetrics(registry, measured, add);
+  leaseMetrics(measured, add);
+  verifierMetrics(measured, add);
+  spoolMetrics(registry, measured);
+  replicaMetrics(registry, measured, add);
+  serviceMetrics(registry, measured, gauge);
+  if (measured.http !== null) httpMetrics(registry, measured.http, add);
+  return registry;
+}
+
+type AddCounter = (name: string, help: string, read: () => number) => void;
+type AddGauge = (name: string, help: string, read: () => number, of?: 'sum' | 'max' | 'min') => void;
+
+interface Adders {
+  readonly counter: AddCounter;
+  readonly gauge: AddGauge;
+}
+
+/** Decisions, and requests without one. */
+function decisionMetrics(registry: Registry, { answers }: Measured, { counter, gauge }: Adders): void {
+  const registers = [registry];
   new Counter({
     name: 'agent_trust_sidecar_decisions_total',
     help: 'Decisions answered, by outcome and reason. A PERMIT has the reason none.',
@@ -99,7 +121,15 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     'Requests in progress: the body was received, the answer was not sent yet.',
     () => answers.openRequests,
   );
+}
 
+/** Settlements, look-ups and voids. */
+function settlementMetrics(
+  registry: Registry,
+  { settlements, decider }: Measured,
+  { counter, gauge }: Adders,
+): void {
+  const registers = [registry];
   new Counter({
     name: 'agent_trust_sidecar_settlements_total',
     help: 'Settlements and look-ups for requests with an idempotency key or an approval, by outcome. unknown: no answer came in time; the settlement is voided. shed: refused because too many were waiting, never sent.',
@@ -120,6 +150,10 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     'Voids of settlements that did not come true, or of which nothing was known in time, and of readings that were not needed.',
     () => decider.voided,
   );
+}
+
+/** Leased units. */
+function leaseMetrics({ leases }: Measured, { counter, gauge }: Adders): void {
   counter('lease_calls_total', 'Lease calls that were answered.', () => leases.counts.calls);
   counter(
     'lease_failures_total',
@@ -140,7 +174,10 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   counter('lease_takes_total', 'Charges taken from leased units, in memory.', () => leases.counts.takes);
   gauge('lease_waiting', 'Requests that wait for a lease now.', () => leases.counts.waiting);
   gauge('lease_windows', 'Quota windows in memory.', () => leases.counts.windows);
+}
 
+/** Signatures of passports. */
+function verifierMetrics({ verifier }: Measured, { counter, gauge }: Adders): void {
   counter('verify_cache_hits_total', 'Passports that were known.', () => verifier.counts.hits);
   counter(
     'verify_cache_misses_total',
@@ -163,8 +200,11 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     () => verifier.counts.failed,
   );
   gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
+}
 
-  spoolMetrics(registry, measured);
+/** The state from the control plane. */
+function replicaMetrics(registry: Registry, { replica }: Measured, { counter, gauge }: Adders): void {
+  const registers = [registry];
   gauge(
     'state_age_seconds',
     'Time since the state was last known to be current; +Inf until then.',
@@ -194,13 +234,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
     'Snapshots, changes and heartbeats that were refused.',
     () => replica.refusedCount,
   );
-  serviceMetrics(registry, measured, gauge);
-  if (measured.http !== null) httpMetrics(registry, measured.http, { counter, gauge });
-  return registry;
 }
-
-type AddCounter = (name: string, help: string, read: () => number) => void;
-type AddGauge = (name: string, help: string, read: () => number, of?: 'sum' | 'max' | 'min') => void;
 
 /** Its connection to the control plane, and what it runs on. */
 function serviceMetrics(
@@ -234,7 +268,7 @@ function serviceMetrics(
 function httpMetrics(
   registry: Registry,
   { answers, streams, server }: MeasuredHttp,
-  { counter, gauge }: { readonly counter: AddCounter; readonly gauge: AddGauge },
+  { counter, gauge }: Adders,
 ): void {
   gauge('streams_open', 'WebSockets of /v1/stream that are open.', () => streams.open);
   counter(
