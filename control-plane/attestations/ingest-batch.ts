@@ -83,7 +83,7 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
  *   2. The row of the epoch is locked: two senders of one epoch, and a batch and its repetition, go one after
  *      the other from here on. It says up to which number everything was taken. What is not above it was
  *      delivered before: it is passed over, unread.
- *   3. Every new record is checked; one that may not be taken refuses the batch, and so does a hole before
+ *   3. Every new record is checked; an invalid one refuses the batch, and so does a hole before
  *      it. One that a settlement has put into its chain already is passed over. What PERMITs took is looked
  *      up in their leases, which are locked from there on.
  *   4. Records are appended to their chains (see appendRecords), and the row of the epoch moves to the last

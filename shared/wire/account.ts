@@ -27,7 +27,7 @@ export const AccountCreation = closed({
   limits: Type.Optional(nullable(Limits)),
 });
 
-/** Of an account what nobody sets. */
+/** The read-only members of an account. */
 const accountReadOnly = { account_id: Type.String(), created_at: Timestamp };
 
 /**

@@ -79,8 +79,7 @@ export type GateConstraints = Static<typeof GateConstraints>;
 
 /**
  * Refuses a name that no constraint has, in a merge patch and at both of its levels. After the merge it would
- * be too late: a null under a misspelt name takes nothing away, and whoever sent it would believe that it
- * did.
+ * be too late: a null under a misspelt name removes nothing, and its sender would believe that it did.
  */
 export function refuseUnknownConstraints(patch: FreeForm): void {
   for (const [name, value] of Object.entries(patch)) {

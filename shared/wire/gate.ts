@@ -39,7 +39,7 @@ export const GateCreation = closed({
   catalog: Type.Optional(CatalogPublication),
 });
 
-/** Of a gate what nobody sets. */
+/** The read-only members of a gate. */
 export const gateReadOnly = {
   gate_id: Type.String(),
   id: Type.String(),

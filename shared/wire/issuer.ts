@@ -15,7 +15,7 @@ export const IssuerCreation = closed({
   metadata: Type.Optional(FreeForm),
 });
 
-/** Of an issuer what nobody sets once it is there. */
+/** The read-only members of an existing issuer. */
 export const issuerReadOnly = {
   issuer_id: Type.String(),
   domain: nullable(Type.String()),
@@ -76,7 +76,7 @@ export const parseIssuerCreation = (body: Static<typeof IssuerCreation>): NewIss
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
 });
 
-/** It is a claim that nobody verified (contract §4); only its form is checked. */
+/** An unverified claim (contract §4); only its form is checked. */
 function parseDomain(text: string | null): string | null {
   if (text === null) return null;
   const domain = parseHost(text);

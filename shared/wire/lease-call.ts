@@ -51,8 +51,8 @@ const LeaseRequest = closed({
   ...counterFields,
   window: Type.Enum(windowNames),
   /**
-   * Less than this helps nobody: nothing is granted then. The smallest need of those who wait; 0 where nobody
-   * waits.
+   * With less than this nothing is granted, because it would not help any request. The smallest need of those
+   * who wait; 0 where nobody waits.
    */
   units_min: Units,
   /** What all who wait need together. */

@@ -101,7 +101,7 @@ const renderCursor = ({ behind, total }: Walked, query: string): string => {
   return encodeBase64url(Buffer.from(JSON.stringify([behind, total, check])));
 };
 
-/** Whoever computes the check too may name anything: what no id looks like does not reach the database. */
+/** A caller who can compute the check may forge a cursor, so only well-formed ids reach the database. */
 const idPattern = /^[a-z0-9_-]{1,64}$/;
 
 function readCursor(cursor: string): Walked | null {

@@ -323,8 +323,7 @@ const SettlementAnswer = Type.Union([
   Type.Object({ kind: Type.Literal('voided') }),
   /**
    * The settlement is not this sidecar's to make, or not any more, for example because the gate has changed.
-   * Nothing was taken. `is_passing`: not to blame on anybody; decided anew in a moment, the request may be
-   * settled.
+   * Nothing was taken. `is_passing`: a passing state; the request may be settled when decided again.
    */
   Type.Object({
     kind: Type.Literal('refused'),

@@ -24,7 +24,7 @@ export const WebhookCreation = closed({
   description: Type.Optional(Description),
 });
 
-/** Of a webhook what nobody sets. */
+/** The read-only members of a webhook. */
 export const webhookReadOnly = { webhook_id: Type.String(), created_at: Timestamp, updated_at: Timestamp };
 
 /** What deliveries make of it. */
