@@ -20,7 +20,8 @@ type DeliverDeps = Pick<
  * One loop records what has ended, locks what there is room for and sends it, without waiting for
  * answers. What keeps one endpoint from delaying another: each has its own queue and its own number of
  * attempts at once (`webhooksLimits.webhookConcurrencyMax`), halved with every attempt that fails in a row
- * and small where little is left for all, and the queues are served in turn.
+ * and small where little is left for all, and the queues are served in turn. One that answers fast with 2xx
+ * has more claimed than it has attempts: they follow each other without a journey to the database.
  */
 export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
@@ -35,6 +36,7 @@ export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
       await trim();
       if (!hasMore && !isStopping) await wakeup.sleep(webhooksLimits.webhookPollMs);
     }
+    inFlight.beginNoMore();
     const deadlineMs = deps.clock.monotonic() + webhooksLimits.webhookDrainMs;
     while (inFlight.count() > 0 && deps.clock.monotonic() < deadlineMs) {
       await wakeup.sleep(webhooksLimits.webhookPollMs);
@@ -80,6 +82,8 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
     }
   };
 
+  const giveBack = (): Promise<void> => releaseDeliveries(sql, replicaId, inFlight.takeIdle());
+
   const claim = async (slots: ReadonlyMap<WebhookId, number>): Promise<void> => {
     if (slots.size === 0) return;
     const claimed = await lockDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
@@ -97,14 +101,17 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
   };
 
   /**
-   * Writes, claims from the queues of the last look and looks at the next ones, all at once: one round trip
-   * to the database each time. A look that is a moment old does no harm, because claiming takes only what is
-   * due. Resolves to whether there may be more to do at once.
+   * Writes, gives back what waits for an endpoint that has begun to fail, claims from the queues of the last
+   * look and looks at the next ones, all at once: one round trip to the database each time. A look that is a
+   * moment old does no harm, because claiming takes only what is due. Resolves to whether there may be more
+   * to do at once.
    */
   const step = async (): Promise<boolean> => {
+    const recorded = recordAttempts();
+    const givenBack = giveBack();
     const { slots, lookAgainAfter } = chooseSlots(inFlight, seen);
     cursor = lookAgainAfter ?? cursor;
-    const outcomes = await Promise.allSettled([recordAttempts(), claim(slots), look()]);
+    const outcomes = await Promise.allSettled([recorded, givenBack, claim(slots), look()]);
     const failure = outcomes.find((outcome) => outcome.status === 'rejected');
     if (failure !== undefined && !isFailing) {
       logger.warn(
@@ -114,7 +121,7 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
     }
     if (failure === undefined && isFailing) logger.info({}, 'delivery of webhooks has resumed');
     isFailing = failure !== undefined;
-    if (isFailing || inFlight.room() <= 0) return false;
+    if (isFailing || inFlight.room().attempts <= 0) return false;
     return cursor !== '' || chooseSlots(inFlight, seen).slots.size > 0;
   };
 
@@ -123,7 +130,7 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
     const deliveries = inFlight.abandon();
     try {
       await recordAttempts();
-      await releaseDeliveries(sql, replicaId, { deliveries, nowMs: clock.now() });
+      await releaseDeliveries(sql, replicaId, deliveries);
     } catch (error) {
       logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
     }
@@ -138,12 +145,14 @@ function chooseSlots(inFlight: AttemptsInFlight, { after, queues }: Look) {
   let room = inFlight.room();
   let last = after;
   for (const { webhookId, isDue } of queues) {
-    if (room <= 0) return { slots, lookAgainAfter: last };
+    if (room.attempts <= 0) return { slots, lookAgainAfter: last };
     last = webhookId;
-    const free = isDue ? Math.min(inFlight.freeSlots(webhookId, room), room) : 0;
-    if (free === 0) continue;
-    slots.set(webhookId, free);
-    room -= free;
+    if (!isDue) continue;
+    const free = inFlight.freeSlots(webhookId, room);
+    const attempts = Math.min(free.attempts, room.attempts);
+    if (attempts + free.ahead === 0) continue;
+    slots.set(webhookId, attempts + free.ahead);
+    room = { attempts: room.attempts - attempts, ahead: room.ahead - free.ahead };
   }
   return { slots, lookAgainAfter: null };
 }

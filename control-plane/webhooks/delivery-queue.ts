@@ -77,6 +77,8 @@ export interface LockedDelivery extends WebhookSecrets, Owner {
   readonly attempts: number;
   readonly tries: number;
   readonly lockEndsAtMs: UnixMillis;
+  /** Since when it was due before it was locked. */
+  readonly dueAtMs: UnixMillis;
   readonly url: string;
   /** Generation of the endpoint when it was locked; column `era`. */
   readonly generation: number;
@@ -102,22 +104,25 @@ export async function lockDeliveries(
   const lockEndsAtMs = claim.nowMs + webhooksLimits.webhookLockMs;
   return sql<LockedDelivery[]>`
     WITH picked AS MATERIALIZED (
-      SELECT due.delivery_id
+      SELECT due.delivery_id, due.next_attempt_at_ms
       FROM unnest(${[...claim.slots.keys()]}::text[], ${[...claim.slots.values()]}::bigint[]) AS e (webhook_id, slots)
       CROSS JOIN LATERAL (
-        SELECT delivery_id FROM webhook_deliveries d
+        SELECT delivery_id, next_attempt_at_ms FROM webhook_deliveries d
         WHERE d.webhook_id = e.webhook_id AND d.next_attempt_at_ms <= ${claim.nowMs}
         ORDER BY d.next_attempt_at_ms LIMIT e.slots
         FOR UPDATE SKIP LOCKED
       ) AS due
+    ), locked AS (
+      UPDATE webhook_deliveries d SET next_attempt_at_ms = ${lockEndsAtMs}, claimed_by = ${claim.replicaId}
+      FROM webhook_events v, webhooks w
+      WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
+        AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
+      RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
+        d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.era AS generation,
+        w.sealed_secret AS "sealedSecret", w.previous_secrets AS "previousSecrets"
     )
-    UPDATE webhook_deliveries d SET next_attempt_at_ms = ${lockEndsAtMs}, claimed_by = ${claim.replicaId}
-    FROM webhook_events v, webhooks w
-    WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
-      AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
-    RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, d.attempts, d.tries,
-      d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.era AS generation, w.sealed_secret AS "sealedSecret",
-      w.previous_secrets AS "previousSecrets"`;
+    SELECT locked.*, picked.next_attempt_at_ms AS "dueAtMs" FROM locked JOIN picked ON picked.delivery_id = locked."deliveryId"
+    ORDER BY picked.next_attempt_at_ms, picked.delivery_id`;
 }
 
 /** What came of an attempt, and what follows from it. */
@@ -181,18 +186,22 @@ export async function recordResults(
   );
 }
 
-/** Releases what was locked and not attempted, or not to its end: it is due at once, for any replica. */
+/**
+ * Releases what was locked and not attempted, or not to its end: it is due as it was, for any replica, and
+ * keeps its place in the queue.
+ */
 export async function releaseDeliveries(
   sql: Database | Transaction,
   replicaId: string,
-  { deliveries, nowMs }: { readonly deliveries: readonly LockedDelivery[]; readonly nowMs: UnixMillis },
+  deliveries: readonly LockedDelivery[],
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await sql`
-    UPDATE webhook_deliveries d SET next_attempt_at_ms = ${nowMs}, claimed_by = NULL
+    UPDATE webhook_deliveries d SET next_attempt_at_ms = held.due_at_ms, claimed_by = NULL
     FROM unnest(
       ${deliveries.map(({ deliveryId }) => deliveryId)}::text[],
-      ${deliveries.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[]
-    ) AS held (delivery_id, lease_ends_at_ms)
+      ${deliveries.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[],
+      ${deliveries.map(({ dueAtMs }) => dueAtMs)}::bigint[]
+    ) AS held (delivery_id, lease_ends_at_ms, due_at_ms)
     WHERE d.delivery_id = held.delivery_id AND d.claimed_by = ${replicaId} AND d.next_attempt_at_ms = held.lease_ends_at_ms`;
 }

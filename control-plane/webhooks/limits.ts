@@ -29,6 +29,20 @@ export const webhooksLimits = {
    */
   webhookRoomShares: 8,
   /**
+   * Deliveries of one endpoint that are claimed beyond its attempts, while it answers fast with 2xx: the next
+   * attempt begins without a journey to the database, and as many are recorded in one.
+   */
+  webhookAheadMax: 256,
+  /** Those of all endpoints: bodies in memory. One takes at most a `webhookRoomShares`th of what is left. */
+  webhookAheadAtOnceMax: 2_048,
+  /** As many are claimed ahead as the endpoint takes in this time, by its last answer: a few journeys. */
+  webhookAheadMsAimed: 400,
+  /**
+   * What was claimed ahead and has not begun after this goes back to the queue. So long an endpoint that is
+   * changed, disabled or deleted may still get what was claimed before.
+   */
+  webhookAheadMsMax: 2 * secondMs,
+  /**
    * A connection without a request is closed after this, whatever its server asks for: strangers choose how
    * many hosts there are.
    */
@@ -71,7 +85,7 @@ export const webhooksLimits = {
 } as const;
 
 mustHold(
-  2 * limits.webhookTimeoutMs < webhooksLimits.webhookLockMs,
+  webhooksLimits.webhookAheadMsMax + 2 * limits.webhookTimeoutMs < webhooksLimits.webhookLockMs,
   'an attempt ends and is recorded well before its claim on the delivery expires',
 );
 mustHold(

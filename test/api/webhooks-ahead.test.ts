@@ -1,0 +1,139 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
+import { idTime } from '../../shared/model/ids.ts';
+import { minuteMs } from '../../shared/model/time.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { deliverer, type Endpoint, subscribe } from '../support/webhooks.ts';
+
+/** Long queues of endpoints that answer fast: more is claimed than there are attempts at once. */
+let api: Api;
+let receiver: Receiver;
+let running: { stop(): Promise<void> } | null;
+
+beforeAll(async () => {
+  api = await startApi({ outbound: { allowPrivate: true } });
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  receiver = await startReceiver();
+  running = null;
+});
+afterEach(async () => {
+  await running?.stop();
+  await receiver.close();
+});
+
+let queued = 0;
+/** Puts so many deliveries in the queue of the endpoint, each of an event of its own. */
+async function queue(hook: Endpoint, count: number): Promise<void> {
+  const { sql } = api.deps;
+  const first = queued + 1;
+  queued += count;
+  const rows = sql`
+    SELECT ${idTime(api.deps.clock.now())} || lpad(i::text, 16, '0') AS n, i FROM generate_series(${first}::int, ${queued}::int) AS i`;
+  await sql`INSERT INTO webhook_events SELECT 'evt_' || n, 'gate.created', '{}' FROM (${rows}) AS made`;
+  await sql`
+    INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, next_attempt_at_ms, created_at_ms)
+    SELECT 'dlv_' || n, ${hook.id}, 'evt_' || n, 'pending', 0, 0, i, 1 FROM (${rows}) AS made`;
+}
+
+async function hookAt(url: string): Promise<Endpoint> {
+  const { key } = await api.createAccount();
+  return subscribe(api, { url, events: ['gate.created'] }, key);
+}
+
+const figure = async (hook: Endpoint, what: string): Promise<number> => {
+  const [row] = await api.deps.sql.unsafe(
+    `SELECT ${what} AS n FROM webhook_deliveries d LEFT JOIN webhook_attempts a USING (delivery_id)
+      WHERE d.webhook_id = $1`,
+    [hook.id],
+  );
+  return Number(row?.['n']);
+};
+const succeeded = (hook: Endpoint) =>
+  figure(hook, `count(DISTINCT d.delivery_id) FILTER (WHERE d.status = 'succeeded')`);
+const held = (hook: Endpoint) => figure(hook, 'count(*) FILTER (WHERE d.claimed_by IS NOT NULL)');
+const idsAt = (path: string) =>
+  receiver.received.filter((each) => each.path === path).map(({ headers }) => String(headers['webhook-id']));
+
+const many = 1_000;
+const patient = { timeoutMs: 20_000 };
+
+it('many deliveries of a fast endpoint are recorded in one transaction', async () => {
+  const hook = await hookAt(receiver.url);
+  await queue(hook, many);
+  running = deliverer(api);
+  await until(async () => (await succeeded(hook)) === many, { what: 'all deliveries', ...patient });
+  expect(new Set(idsAt('/hook')).size).toBe(many);
+  expect(receiver.received).toHaveLength(many);
+  const transactions = await figure(hook, 'count(DISTINCT a.xmin::text)');
+  expect(transactions).toBeLessThan(many / webhooksLimits.webhookConcurrencyMax / 2);
+  // The longest due first: none is overtaken by more than the attempts at once.
+  const places = idsAt('/hook').map((id, place) =>
+    Math.abs(Number(id.slice(-16)) - queued + many - 1 - place),
+  );
+  expect(Math.max(...places)).toBeLessThan(4 * webhooksLimits.webhookConcurrencyMax);
+}, 60_000);
+
+it('an endpoint that was fast and hangs keeps only its attempts, and holds up no other', async () => {
+  const hanging: ServerResponse[] = [];
+  let answered = 0;
+  receiver.answer((response, { path }) => {
+    if (path === '/slow' && ++answered > 100) hanging.push(response);
+    else response.writeHead(204).end();
+  });
+  const slow = await hookAt(receiver.url.replace('/hook', '/slow'));
+  const fast = await hookAt(receiver.url);
+  await queue(slow, many);
+  running = deliverer(api);
+  await until(() => hanging.length > 0, { what: 'an attempt that hangs' });
+  await queue(fast, many);
+  await until(async () => (await succeeded(fast)) === many, { what: 'all of the fast one', ...patient });
+  expect(hanging.length).toBeLessThanOrEqual(webhooksLimits.webhookConcurrencyMax);
+  const given = async () =>
+    (await succeeded(slow)) === 100 && (await held(slow)) <= webhooksLimits.webhookConcurrencyMax;
+  await until(given, { what: 'the return of what waited', ...patient });
+}, 60_000);
+
+it('an endpoint that fails in between gets again only what failed', async () => {
+  const failed = new Set<string>();
+  receiver.answer((response, { headers }) => {
+    const isDown = receiver.received.length > 200 && receiver.received.length <= 206;
+    if (isDown) failed.add(String(headers['webhook-id']));
+    response.writeHead(isDown ? 500 : 204).end();
+  });
+  const hook = await hookAt(receiver.url);
+  await queue(hook, many);
+  running = deliverer(api);
+  await until(async () => (await succeeded(hook)) === many - 6, { what: 'the others', ...patient });
+  expect(receiver.received).toHaveLength(many);
+  api.advance(minuteMs);
+  await until(async () => (await succeeded(hook)) === many, { what: 'all deliveries', ...patient });
+  const times = new Map<string, number>();
+  for (const id of idsAt('/hook')) times.set(id, (times.get(id) ?? 0) + 1);
+  expect([...times].filter(([, count]) => count !== 1)).toEqual([...failed].map((id) => [id, 2]));
+  expect(times.size).toBe(many);
+}, 60_000);
+
+it('a replica that stops gives back what it had claimed ahead, untouched', async () => {
+  let isHeld = false;
+  receiver.answer((response) => {
+    isHeld ||= receiver.received.length > 100;
+    if (!isHeld) response.writeHead(204).end();
+  });
+  const hook = await hookAt(receiver.url);
+  await queue(hook, many);
+  running = deliverer(api);
+  await until(async () => (await held(hook)) > webhooksLimits.webhookConcurrencyMax, {
+    what: 'a claim ahead',
+  });
+  await running.stop();
+  running = null;
+  expect(await held(hook)).toBe(0);
+  expect(
+    await figure(hook, `count(*) FILTER (WHERE d.status = 'pending' AND d.next_attempt_at_ms > ${queued})`),
+  ).toBe(0);
+}, 60_000);
