@@ -26,6 +26,11 @@ export const syncLimits = {
   sidecarsPerAccountMax: 256,
   /** Silent sidecars forgotten per connect; more than one, so that the table stays bounded. */
   sidecarsPerTrimMax: 10,
+  /**
+   * Gates that are read for a snapshot before the event loop gets a turn: with the largest catalogs a few
+   * megabytes, some 20 ms.
+   */
+  snapshotGatesPerTurn: 32,
   /** First and longest pause between polls for acknowledgements at other replicas. */
   ackLookFirstMs: 25,
   ackLookLastMs: 200,

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
@@ -75,9 +76,10 @@ function stateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       ...deps.shares.snapshots,
       waitingPerOwnerMax: limits.snapshotsWaitingPerAccountMax,
     });
-    app.get('/sync/snapshot', { config }, async (request) => {
+    app.get('/sync/snapshot', { config }, async (request, reply) => {
       const { accountId } = callerOf(request);
-      return snapshots(accountId, () => takeSnapshot(deps, accountId));
+      const pieces = await snapshots(accountId, () => takeSnapshot(deps, accountId));
+      return reply.type('application/json; charset=utf-8').send(Readable.from(pieces));
     });
   };
 }

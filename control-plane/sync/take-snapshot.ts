@@ -1,58 +1,91 @@
+import { createHash } from 'node:crypto';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountStatus } from '../../shared/model/account.ts';
 import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
-import type {
-  ApiKeyBody,
-  GateBody,
-  PassportStandingGroup,
-  SignedSnapshot,
-  Snapshot,
-} from '../../shared/wire/sync-schema.ts';
-import { signSnapshot } from '../../shared/wire/sync-signature.ts';
+import type { ApiKeyBody, GateBody, PassportStandingGroup, Snapshot } from '../../shared/wire/sync-schema.ts';
+import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { publicHalf, readSigningKeys } from '../signing/signing-key-store.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readHeads, readMark } from './feed-store.ts';
+import { syncLimits } from './limits.ts';
 
 /**
- * The full state for a sidecar of this account, from one REPEATABLE READ transaction, so it is exactly the
- * result of the changes up to the named revisions. Covers both modes, because a sidecar serves all gates of
- * its account.
+ * Everything that a sidecar of this account needs, as of one moment: one REPEATABLE READ transaction, so that
+ * the state is exactly what the changes up to the named revisions made of it. Both modes are in it, because a
+ * sidecar serves all gates of its account.
+ *
+ * Resolves to the JSON of a SignedSnapshot in pieces. Gates with the largest catalogs make it a few hundred
+ * megabytes: read, hashed and written as a whole it would stop the event loop for seconds.
  */
 export async function takeSnapshot(
   deps: Pick<SigningDeps, 'sql' | 'signingKeys'>,
   accountId: AccountId,
-): Promise<SignedSnapshot> {
-  const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', (tx) =>
-    readSnapshot(tx, deps, accountId),
-  );
-  // The snapshot may know of a compromised key before this replica does.
+): Promise<readonly Uint8Array[]> {
+  const text = makeText();
+  const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
+    const rest = await readAllButGates(tx, deps, accountId);
+    text.add(`${JSON.stringify(rest).slice(0, -1)},"gates":[`);
+    await addGates(tx, accountId, text);
+    text.add(']}');
+    return rest;
+  });
+  // This replica may not have heard yet that a key is compromised; the snapshot has.
   const isBelieved = (kid: string) =>
     snapshot.signing_keys.some((key) => key.kid === kid && !key.compromised);
   const keys = deps.signingKeys.vouching('sync').filter(({ kid }) => isBelieved(kid));
-  return signSnapshot(keys, JSON.stringify(snapshot));
+  const signatures = JSON.stringify(snapshotSignatures(keys, text.hash()));
+  return [Buffer.from('{"snapshot":"'), ...text.quoted, Buffer.from(`","signatures":${signatures}}`)];
 }
 
-async function readSnapshot(
+/** The text of a snapshot: its hash, and its pieces as they stand between the quotes of a JSON string. */
+function makeText() {
+  const hash = createHash('sha256');
+  const quoted: Uint8Array[] = [];
+  return {
+    quoted,
+    /** Each piece is text that is whole: no half of a surrogate pair. */
+    add: (piece: string): void => {
+      hash.update(piece);
+      quoted.push(Buffer.from(JSON.stringify(piece).slice(1, -1)));
+    },
+    hash: (): string => `sha256:${hash.digest('hex')}`,
+  };
+}
+
+/** Each statement gives the event loop a turn. */
+async function addGates(
+  tx: Transaction,
+  accountId: AccountId,
+  text: { add(piece: string): void },
+): Promise<void> {
+  const found = await tx<{ gate_id: GateId }[]>`
+    SELECT gate_id FROM gates WHERE account_id = ${accountId} AND deleted_at_ms IS NULL ORDER BY gate_id`;
+  const ids = found.map(({ gate_id }) => gate_id);
+  for (let first = 0; first < ids.length; first += syncLimits.snapshotGatesPerTurn) {
+    const gates = await tx<GateBody[]>`
+      SELECT gate_id, account_id, mode, version, policy_version, trust_level, constraints, routes, catalog_prices AS catalog, catalog_approvals
+      FROM gates WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
+    text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
+  }
+}
+
+async function readAllButGates(
   tx: Transaction,
   { signingKeys }: Pick<SigningDeps, 'signingKeys'>,
   accountId: AccountId,
-): Promise<Snapshot> {
+): Promise<Omit<Snapshot, 'gates'>> {
   const [clock] = await tx<{ nowMs: UnixMillis }[]>`SELECT ${databaseNowMs(tx)} AS "nowMs"`;
   const takenAtMs = must(clock, 'a clock shows a time').nowMs;
   const heads = await readHeads(tx, accountId);
   const [account] = await tx<{ status: AccountStatus }[]>`
     SELECT status FROM accounts WHERE account_id = ${accountId}`;
-  const gates = await tx<GateBody[]>`
-    SELECT gate_id, account_id, mode, version, policy_version, trust_level, constraints, routes, catalog_prices AS catalog, catalog_approvals
-    FROM gates
-    WHERE account_id = ${accountId} AND deleted_at_ms IS NULL ORDER BY gate_id`;
   const apiKeys = await tx<ApiKeyBody[]>`
     SELECT key_id, key_hash, mode, scopes, expires_at_ms FROM api_keys
     WHERE account_id = ${accountId} AND revoked_at_ms IS NULL
@@ -72,7 +105,6 @@ async function readSnapshot(
     global_revision: heads.global,
     global_mark: await readMark(tx, globalFeed, heads.global),
     account_status: must(account?.status, 'the account of an authenticated caller is there'),
-    gates,
     api_keys: apiKeys,
     passport_standings: standings,
     suspended_issuers: issuers.map(({ digest }) => encodeBase64url(digest) as IdDigest),

@@ -36,7 +36,7 @@ const heartbeatMessage = (beat: Pick<Heartbeat, 'feed_id' | 'head' | 'replica' |
     at_ms: beat.at_ms,
   })}`;
 
-const snapshotMessage = (snapshot: string): string => `agent-trust.snapshot.v1:${textHash(snapshot)}`;
+const snapshotMessage = (hash: string): string => `agent-trust.snapshot.v1:${hash}`;
 
 export function signChange(
   key: SyncSigner,
@@ -60,12 +60,15 @@ export function signHeartbeat(
   return { kind: 'heartbeat', ...beat, signing_key_id: key.kid, signature: key.sign(heartbeatMessage(beat)) };
 }
 
-export function signSnapshot(keys: readonly SyncSigner[], snapshot: string): SignedSnapshot {
-  const message = snapshotMessage(snapshot);
-  return {
-    snapshot,
-    signatures: keys.map((key) => ({ signing_key_id: key.kid, signature: key.sign(message) })),
-  };
+export const signSnapshot = (keys: readonly SyncSigner[], snapshot: string): SignedSnapshot => ({
+  snapshot,
+  signatures: snapshotSignatures(keys, textHash(snapshot)),
+});
+
+/** Of the snapshot whose text has this hash, as `textHash` makes it. */
+export function snapshotSignatures(keys: readonly SyncSigner[], hash: string): SignedSnapshot['signatures'] {
+  const message = snapshotMessage(hash);
+  return keys.map((key) => ({ signing_key_id: key.kid, signature: key.sign(message) }));
 }
 
 const encoder = new TextEncoder();
@@ -89,6 +92,6 @@ export const heartbeatVerifies = (keys: SyncKeys, beat: Heartbeat): boolean =>
 
 /** Whether any of these keys signed it. */
 export function snapshotVerifies(keys: SyncKeys, { snapshot, signatures }: SignedSnapshot): boolean {
-  const message = snapshotMessage(snapshot);
+  const message = snapshotMessage(textHash(snapshot));
   return signatures.some((each) => verifies(keys, each, message));
 }

@@ -102,7 +102,7 @@ describe.each(['same process', 'Redis'] as const)('a sidecar with push: %s', (pu
     const beginning = { revision: 0, mark: '' };
     const after = { account: beginning, global: beginning };
     const pulled = await readChanges(service.deps, { accountId: service.accountId, after, waitMs: 0 });
-    const { snapshot } = await takeSnapshot(service.deps, service.accountId);
+    const snapshot = Buffer.concat(await takeSnapshot(service.deps, service.accountId)).toString();
     const standing = (passportId: string, issuerId = '', accountId = '') =>
       follower.replica.standing({
         digests: digestWordsOf(passportId, issuerId, accountId),

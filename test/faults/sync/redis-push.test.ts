@@ -167,8 +167,8 @@ describe('somebody who can write to Redis', () => {
   });
 
   async function snapshotOf() {
-    const signed = await takeSnapshot(service.deps, service.accountId);
-    return { snapshot: JSON.parse(signed.snapshot) as Snapshot };
+    const signed = Buffer.concat(await takeSnapshot(service.deps, service.accountId)).toString();
+    return { snapshot: JSON.parse(JSON.parse(signed).snapshot) as Snapshot };
   }
 });
 
