@@ -66,17 +66,20 @@ export class Decider {
 
   /** `asking`: of a check that was decided before. */
   #pass(check: Check, moment: Moment, asking: Asking | null): void {
-    const { section, answers, catchUp } = this.#deps;
-    const again = () => this.#again(check, asking);
+    const { section, answers } = this.#deps;
     try {
       const passed = section.decide(check, moment);
       if (passed === 'recorded') return;
-      if (passed === 'scan_spent') setImmediate(again);
-      else if (passed !== 'catching_up') (asking ?? this.#ask(check, passed)).decided(passed);
-      else if (!catchUp.wait(again)) throw new ApiError('overloaded');
+      if (typeof passed === 'string') this.#postpone(passed, () => this.#again(check, asking));
+      else (asking ?? this.#ask(check, passed)).decided(passed);
     } catch (error) {
       answers.answerError(check, error);
     }
+  }
+
+  #postpone(why: 'scan_spent' | 'catching_up', again: () => void): void {
+    if (why === 'scan_spent') setImmediate(again);
+    else if (!this.#deps.catchUp.wait(again)) throw new ApiError('overloaded');
   }
 
   /** After a wait: nothing is taken or recorded for a client that has gone. */
