@@ -60,13 +60,14 @@ type QueuedCheck = Queued<EnforcementCall, Enforcement | null>;
 /**
  * Uses as few transactions as possible. If a transaction fails because of one request, it is retried in
  * halves, so that the others succeed. Returns the requests that must run alone, because one of them needs a
- * lock that is held for long.
+ * lock that is held for long, or has too much text to be scanned with the others.
  */
 async function decideBatch(
   deps: DecidingDeps,
   batch: readonly QueuedCheck[],
 ): Promise<readonly QueuedCheck[]> {
   let left = batch;
+  const alone: QueuedCheck[] = [];
   for (let tries = 1; left.length > 0; tries++) {
     const isLastTry = tries === decisionsLimits.enforcementTriesMax;
     let outcomes: readonly CheckOutcome[];
@@ -77,19 +78,23 @@ async function decideBatch(
       );
     } catch (error) {
       if (isDeadlock(error) && !isLastTry) continue;
-      if (left.length > 1 && isLockTimeout(error)) return left;
-      if (left.length > 1 && !isOfAll(error)) return decideHalves(deps, left);
+      if (left.length > 1 && isLockTimeout(error)) return [...left, ...alone];
+      if (left.length > 1 && !isOfAll(error)) return [...(await decideHalves(deps, left)), ...alone];
       for (const { reject } of left) reject(error);
-      return [];
+      return alone;
     }
     left = left.filter((queued, place) => {
       const outcome = must(outcomes[place], 'each call has an outcome');
       if (outcome.kind === 'again' && !isLastTry) return true;
+      if (outcome.kind === 'alone') {
+        alone.push(queued);
+        return false;
+      }
       answer(queued, outcome);
       return false;
     });
   }
-  return [];
+  return alone;
 }
 
 async function decideHalves(

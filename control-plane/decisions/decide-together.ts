@@ -16,6 +16,7 @@ import { CheckRun, needsLent } from './check-run.ts';
 import type { DecidingDeps } from './deps.ts';
 import { drawnWindows, noDraws } from './drawn-windows.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
+import { decisionsLimits } from './limits.ts';
 import { lookUpAll } from './look-up.ts';
 import { findStandings } from './passport-standing-store.ts';
 import { dropReadings } from './read-settlements.ts';
@@ -32,9 +33,12 @@ export type CheckOutcome =
   /** Left no effects; the next transaction decides it. */
   | { readonly kind: 'again' }
   /** Left no effects, and waits for requests in flight. */
-  | { readonly kind: 'wait' };
+  | { readonly kind: 'wait' }
+  /** Left no effects, and takes a batch of its own: its scan would have held up all others. */
+  | { readonly kind: 'alone' };
 
 const again: CheckOutcome = { kind: 'again' };
+const alone: CheckOutcome = { kind: 'alone' };
 
 /**
  * Decides requests of one account in one transaction, on its view of the database (contract §9). Each request
@@ -58,7 +62,7 @@ export async function decideTogether(
     return await beginReading(deps.sql, async (tx): Promise<readonly CheckOutcome[]> => {
       const inputs = await readInputs(tx, deps, calls);
       const runs = inputs.map((input, place) =>
-        input instanceof ApiError
+        input instanceof ApiError || input === null
           ? input
           : new CheckRun(deps, must(calls[place], 'each input is of a call'), input),
       );
@@ -82,7 +86,8 @@ class OthersWereQuicker extends Error {
   override readonly name = 'OthersWereQuicker';
 }
 
-function outcomeOf(run: CheckRun | ApiError): CheckOutcome {
+function outcomeOf(run: CheckRun | ApiError | null): CheckOutcome {
+  if (run === null) return alone;
   if (run instanceof ApiError) return { kind: 'failed', error: run };
   if (run.next === 'again') return again;
   if (run.next === 'wait') return { kind: 'wait' };
@@ -94,13 +99,13 @@ function outcomeOf(run: CheckRun | ApiError): CheckOutcome {
 
 /**
  * Reads the inputs of the decisions. Another account's gate, or one of the other mode, is `gate_not_found`
- * (contract §2).
+ * (contract §2). Null: the scans before it have spent `checks.scanMsMax`.
  */
 async function readInputs(
   tx: Transaction,
   deps: DecidingDeps,
   calls: readonly EnforcementCall[],
-): Promise<readonly (CheckInput | ApiError)[]> {
+): Promise<readonly (CheckInput | ApiError | null)[]> {
   const { accountId } = must(calls[0], 'a batch has a first').caller;
   const gateIds = distinct(calls.map(({ gateId }) => gateId));
   const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'refused' ? [] : [verdict.passport]));
@@ -124,11 +129,15 @@ async function readInputs(
     if (known === undefined) return { kind: 'refused', reason: 'passport_unknown_key' };
     return { kind: 'verified', passport: verdict.passport, standing: known.standing };
   };
-  return calls.map((call): CheckInput | ApiError => {
+  const scansBeginAtMs = deps.clock.monotonic();
+  const mayScan = (place: number): boolean =>
+    place === 0 || deps.clock.monotonic() - scansBeginAtMs < decisionsLimits.checks.scanMsMax;
+  return calls.map((call, place): CheckInput | ApiError | null => {
     const { gateId, request } = call;
     const gate = gateId === null ? null : gateOf({ ...call, gateId });
     if (gate instanceof ApiError) return gate;
     const policy = gate ?? noGate(call.caller);
+    if (policy.pii !== null && !mayScan(place)) return null;
     const facts = factsOf(call);
     const passport = facts.kind === 'verified' ? facts.passport : null;
     return {

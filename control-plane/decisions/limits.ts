@@ -51,6 +51,11 @@ export const decisionsLimits = {
      * beside it.
      */
     hangsAfterMs: 100,
+    /**
+     * Of one batch for personal data, in one turn of the event loop: a scan takes up to some 30 ms, and
+     * everything else waits for all of them. The rest is scanned one by one.
+     */
+    scanMsMax: 20,
   },
 } as const;
 

@@ -6,8 +6,10 @@ import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import type { Caller } from '../../control-plane/http/caller.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
+import { piiTypes } from '../../shared/model/constraints.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
@@ -216,6 +218,33 @@ describe('checks that arrive together', () => {
       SELECT count(*) AS count FROM attestations WHERE gate_id = ${gateId} AND resolution = 'voided'`;
     expect(row?.count).toBe(3);
   });
+});
+
+it('checks with much text to scan do not stop everything else for as long as all their scans take', async () => {
+  const gateId = await gateWith({ pii_controls: { mode: 'log_only' } });
+  const text = 'a@'.repeat(limits.piiScanCharsMax / 2);
+  const scanned = () => {
+    const beganAtMs = performance.now();
+    scanPii({ text }, piiTypes);
+    return performance.now() - beganAtMs;
+  };
+  scanned();
+  const count = 120;
+  const sumMs = count * scanned();
+  let longestMs = 0;
+  let lastMs = performance.now();
+  const watch = () => {
+    longestMs = Math.max(longestMs, performance.now() - lastMs);
+    lastMs = performance.now();
+  };
+  const decisions = Array.from({ length: count }, () => decide({ gateId, request: { text } }));
+  const timer = setInterval(watch, 1);
+  lastMs = performance.now();
+  const words = await wordsOf(decisions);
+  clearInterval(timer);
+  expect(words[0]).toBe('PERMIT');
+  expect(new Set([...words, 'overloaded'])).toEqual(new Set(['PERMIT', 'overloaded']));
+  expect(longestMs).toBeLessThan(sumMs / 3);
 });
 
 describe('checks of more windows than the ledger moves in one statement', () => {
