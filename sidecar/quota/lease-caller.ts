@@ -6,16 +6,15 @@ import { retryPause } from '../../shared/runtime/retry-pause.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
 
-/** A lease call but for who speaks: that may change from one attempt to the next. */
+/** A lease call without its sender, which may change from one attempt to the next. */
 export type LeaseBody = Omit<LeaseCall, 'sidecar_id' | 'connection_id'>;
 
 /** The control plane, as far as leases go. */
 export interface LeaseClient {
-  /** Whether the control plane is known to be away: nobody has to wait for it. */
+  /** The control plane is known to be away: waiting for it is pointless. */
   readonly isAway: boolean;
   /**
-   * Throws where there is no answer, or one that says nothing about the call, after
-   * `replicaLimits.quotaCallMsMax` at the latest.
+   * Throws if there is no usable answer within `replicaLimits.quotaCallMsMax`.
    */
   lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'>;
 }
@@ -23,12 +22,12 @@ export interface LeaseClient {
 export type CallOutcome =
   | { readonly kind: 'answered'; readonly answer: LeaseAnswer; readonly sentAtMs: number }
   | { readonly kind: 'holder_unknown' }
-  /** `stop` came first. Whatever the ledger has granted stays counted until its windows end. */
+  /** `stop` came first. Units that the ledger granted stay counted until their windows end. */
   | { readonly kind: 'stopped' };
 
 /**
- * Makes one call at a time, and each again and again with its number until it was answered: the ledger may
- * have done long ago what it was asked, and only then says what (LeaseCall).
+ * Makes one call at a time and repeats it under the same number until it is answered. The ledger may have
+ * applied an attempt whose answer was lost; a repeat gets that answer (LeaseCall).
  */
 export interface LeaseCaller {
   /** 32 hex characters. */
@@ -36,11 +35,11 @@ export interface LeaseCaller {
   /** Attempts that were not answered since the start. */
   readonly failures: number;
   call(body: Pick<LeaseBody, 'returns' | 'asks'>): Promise<CallOutcome>;
-  /** Another holder, who holds nothing. Not while a call is under way. */
+  /** Starts a new holder, which holds nothing. Not while a call is in flight. */
   beginAnew(): void;
-  /** Ends the pause between two attempts: the control plane is there again. */
+  /** Retries at once: the control plane is back. */
   endPause(): void;
-  /** Ends the pause between two attempts, and makes none after it. */
+  /** Ends the pause between two attempts and makes no further attempt. */
   stop(): void;
 }
 
@@ -48,10 +47,7 @@ export function leaseCaller(options: {
   readonly client: LeaseClient;
   /** After each attempt without an answer. */
   readonly onFailure: () => void;
-  /**
-   * Of the spool, at this moment: where the records of what is taken are found. Absent: nowhere that the
-   * control plane could look.
-   */
+  /** Live epoch of the spool that records what is taken. Absent: the control plane has no such records. */
   readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;
@@ -59,7 +55,7 @@ export function leaseCaller(options: {
 }): LeaseCaller {
   const { client, clock, random, logger } = options;
   const newName = (): string => Buffer.from(random.bytes(16)).toString('hex');
-  // Well below the time for which requests wait, so that one lost answer costs none of them its decision.
+  // Well below the time for which requests wait, so that one lost answer costs no decision.
   const pause = retryPause(random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
   const wakeup = makeWakeup();
   let holder = newName();
@@ -77,7 +73,7 @@ export function leaseCaller(options: {
       return { kind: 'answered', answer, sentAtMs };
     } catch (error) {
       failures++;
-      // The first of a row is told; /metrics counts all.
+      // Log the first of a series; /metrics counts all.
       if (!isFailing) logger.warn({ err: error }, 'units could not be leased; retrying');
       isFailing = true;
       options.onFailure();
@@ -119,7 +115,7 @@ export function leaseCaller(options: {
   };
 }
 
-/** The answer is about these asks, and no grant is larger than its ask. */
+/** The answer has one grant per ask, and no grant exceeds its ask. */
 const fits = ({ grants }: LeaseAnswer, { asks }: LeaseBody): boolean =>
   grants.length === asks.length &&
   asks.every(

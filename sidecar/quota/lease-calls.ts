@@ -29,16 +29,16 @@ export interface LeaseCallsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Every window that is known, whether anything is held of it or not. */
+  /** Every known window, with or without units. */
   readonly windows: () => Iterable<HeldWindow>;
 }
 
 /**
- * The traffic between leases and the ledger: who waits and what runs low or lies idle is gathered into one
- * call at a time, and its answer is dealt out.
+ * The traffic between leases and the ledger. One call at a time carries the needs of waiters, renews low
+ * leases and returns idle units; its answer is distributed to the waiters.
  *
- *     idle ──somebody waits, a lease runs low, units lie idle──> scheduled ──end of the turn──> calling ──answer──> idle, or scheduled again
- *       any ──stop──> stopped, when what is left has gone back
+ *     idle ──a request waits, a lease runs low, units are idle──> scheduled ──end of the turn──> calling ──answer──> idle, or scheduled again
+ *       any ──stop──> stopped, once the remaining units are returned
  */
 export class LeaseCalls {
   readonly #clock: Clock;
@@ -47,11 +47,11 @@ export class LeaseCalls {
   readonly #caller: LeaseCaller;
   readonly #windows: () => Iterable<HeldWindow>;
   readonly #queue: WaitQueue;
-  /** Run low: they are leased ahead with the next call. */
+  /** Windows that run low; the next call leases ahead for them. */
   readonly #low = new Set<HeldWindow>();
   /** Idle units that go back with the next call. */
   readonly #surplus = new Map<HeldWindow, number>();
-  /** Those that may hold units: the sweep looks at no others. */
+  /** Windows that may hold units; the sweep visits only these. */
   readonly #granted = new Set<HeldWindow>();
   readonly #sweep: NodeJS.Timeout;
   #calls = 0;
@@ -60,7 +60,7 @@ export class LeaseCalls {
   #unavailable = 0;
   /** The next call is made at the end of this turn. */
   #isScheduled = false;
-  /** Until the windows that were found dry may be asked about again. */
+  /** Runs until a dry window may be asked about again. */
   #dryTimer: NodeJS.Timeout | null = null;
   #inFlight: Promise<void> | null = null;
   #isStopping = false;
@@ -93,12 +93,11 @@ export class LeaseCalls {
     };
   }
 
-  /** The control plane is reachable again. */
   endPause(): void {
     this.#caller.endPause();
   }
 
-  /** The lease is low: more is leased before it runs out. */
+  /** Leases more before a low lease runs out. */
   renew(window: HeldWindow): void {
     if (this.#low.has(window)) return;
     this.#low.add(window);
@@ -106,8 +105,7 @@ export class LeaseCalls {
   }
 
   /**
-   * Units were given back here, and may be the last of their window: what is not needed here soon is not
-   * left to lie idle.
+   * After units were given back here: they may be the last of their window, so spare ones go back at once.
    */
   returnSpare(window: HeldWindow): void {
     const { spare } = window.lease;
@@ -159,15 +157,15 @@ export class LeaseCalls {
   }
 
   /**
-   * At the end of this turn, so that the needs of all its requests travel together; after the call under way,
-   * if there is one.
+   * Schedules a call at the end of this turn, so that the needs of all its requests travel together. While a
+   * call is in flight, its end does this.
    */
   #wake(): void {
     if (this.#isScheduled || this.#inFlight !== null || this.#isStopping) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      // Who was served when the last call began may have asked anew before it was under way.
+      // A waiter answered at the start of a call may have asked again before that call was in flight.
       if (!this.#isStopping && this.#inFlight === null) this.#callNext();
     });
   }
@@ -192,7 +190,7 @@ export class LeaseCalls {
     }, pauseMs);
   }
 
-  /** Others may have left meanwhile what somebody waits for. */
+  /** Answers waiters whose units have become available meanwhile. */
   #serve(nowMs: number): void {
     for (const waiter of [...this.#queue.all()]) {
       eachNeed(waiter, ({ lease }) => lease.endIfOver(nowMs));
@@ -241,12 +239,12 @@ export class LeaseCalls {
     const nowMs = this.#clock.monotonic();
     for (const [window, returning] of call.returns) window.lease.endReturn(returning);
     this.#notifyRefused();
-    /** Of which the ledger had less than was needed. */
+    /** Windows in which the ledger had less than was needed. */
     const dry = new Map<HeldWindow, UnixMillis>();
-    /** That have no limit at the control plane: it is ahead of us, or we of it. */
+    /** Windows without a limit at the control plane: one side has a newer configuration. */
     const unknown = new Set<HeldWindow>();
     for (const [place, ask] of [...call.asks.values()].entries()) {
-      const grant = must(grants[place], 'each ask is answered');
+      const grant = must(grants[place], 'an answer has a grant for each ask');
       const { window, unitsNeeded, unitsAhead } = ask;
       const { granted: units, leased, lent, starts_at_ms: startsAtMs, ends_at_ms: endsAtMs } = grant;
       const times = { startsAtMs, endsAtMs, leftMs: grant.left_ms, sentAtMs };
@@ -267,7 +265,7 @@ export class LeaseCalls {
     if (this.#surplus.size === 0) this.#notifyRefused();
   }
 
-  /** False: it hears nothing yet, or had to go without. */
+  /** False: the waiter keeps waiting, or has left the queue. */
   #dealOut(waiter: WaitingRequest, dry: Shortage, unknown: ReadonlySet<HeldWindow>): boolean {
     if (!this.#queue.has(waiter)) return false;
     const outcome = outcomeOf(waiter, dry, unknown);
@@ -277,16 +275,18 @@ export class LeaseCalls {
   }
 
   /**
-   * What was leased just now for a request that then did not take it, because another window has too little
-   * or because it waits for a person, is not left to lie idle: where requests come one after the other, over
-   * whichever sidecars, each finds what the ones before it have left.
+   * Returns units leased for a request that then did not take them: another window had too little, or the
+   * request waits for a person. So a later request, on any sidecar, finds them in the ledger.
    */
   #sendBack(window: HeldWindow, { asks }: NextCall): void {
     const { spare } = window.lease;
     if (spare > 0 && asks.has(window)) this.#surplus.set(window, spare);
   }
 
-  /** What was leased for them in vain is back, so that their clients do not meet the lack of it elsewhere. */
+  /**
+   * Only after units leased for them in vain are returned, so that their clients find those on other
+   * sidecars.
+   */
   #notifyRefused(): void {
     for (const waiter of [...this.#queue.all()]) {
       if (waiter.refused !== null) this.#answer(waiter, waiter.refused);
@@ -294,8 +294,7 @@ export class LeaseCalls {
   }
 
   /**
-   * Another holder from here on: nothing that was leased or taken counts here any more, and those who wait
-   * are asked for anew.
+   * Starts a new holder: earlier leases and charges no longer count here, and waiters are asked for again.
    */
   #dropAll(): void {
     for (const window of this.#windows()) window.lease.drop();
@@ -305,14 +304,12 @@ export class LeaseCalls {
     this.#caller.beginAnew();
   }
 
-  /** For a request that gets no answer about its units. */
+  /** Outcome of a request that gets no answer about its units. */
   get #without(): AskOutcome {
     return this.#client.isAway ? away : late;
   }
 
-  /**
-   * Waiting does not help while the control plane is away; the call under way is made again until it is back.
-   */
+  /** Waiting is pointless while the control plane is away. The call in flight is retried until it is back. */
   #dismissIfAway(): void {
     if (this.#client.isAway) this.#dismissAll();
   }
@@ -340,7 +337,7 @@ export class LeaseCalls {
     this.#notify(waiter, outcome);
   }
 
-  /** What goes wrong in one request is not the matter of the next. */
+  /** Isolate callbacks: one request's exception must not reach the others. */
   #notify({ onOutcome }: WaitingRequest, outcome: AskOutcome): void {
     try {
       onOutcome(outcome);

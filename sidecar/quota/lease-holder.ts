@@ -19,82 +19,81 @@ import type { AskOutcome } from './wait-queue.ts';
 import { type LimitedGate, type LimitedPassport, WindowTable } from './window-table.ts';
 
 /**
- * The units that this sidecar holds of the windows of the quota ledger (contract §6). Requests take from what
- * is held, in memory and at once; whatever is lacking is leased from the control plane, the needs of one
- * event-loop turn in one call, and ahead of need where requests keep coming. What stays idle goes back within
- * 2 s.
+ * The units that this sidecar holds in windows of the quota ledger (contract §6). Requests take held units in
+ * memory, without waiting. Missing units are leased from the control plane: one call carries the needs of an
+ * event-loop turn, and leases ahead where requests keep coming. Idle units go back within 2 s.
  *
- * The way of a request:
+ * The path of a request:
  *
  *     view ──> decide ──PERMIT──> take                                          all in one synchronous section
- *               │ └──SUSPEND or PERMIT that is settled──> reserve ──> keep | giveBack | passOn, when the outcome is known
+ *               │ └──SUSPEND, or PERMIT with a settlement──> reserve ──> keep | giveBack | passOn, when the outcome is known
  *               └──unknown: leases──> ask ··· outcome ──> view ──> decide ...
  */
 export interface LeaseHolder {
-  /** As which the control plane knows what is held here. Another one after it has forgotten (LeaseCall). */
+  /**
+   * The name under which the control plane counts these units. Changes after `holder_unknown` (LeaseCall).
+   */
   readonly holder: string;
   /**
-   * The windows that a request of this passport at this gate draws on, as far as known now. Good for this
-   * synchronous section only: the numbers are live, and go down with each `take`. Makes nothing for a gate
-   * and passport seen before. With a shortage the windows that it is about are final, unless they have
-   * ended since. Gate null: `/enforce` without a gate.
+   * The windows that a request of this passport at this gate draws on. Valid in this synchronous section
+   * only: the numbers are live and fall with each `take`. Allocates nothing for a gate and passport seen
+   * before. Windows named by `shortage` are final, unless they have ended since. Gate null: `/enforce`
+   * without a gate.
    */
   view(gate: LimitedGate | null, passport: LimitedPassport, shortage?: Shortage | null): HeldView;
   /**
-   * Takes for good. Everything must be there: that is asserted, window by window, before any is touched.
-   * Leases more in the background where little is left.
+   * Takes for good. All units must be held: each window is asserted before any is changed. Leases more in the
+   * background where few units are left.
    */
   take(view: HeldView, charge: Charge): void;
   /**
-   * Takes, as above, what may have to be given back: to be ended by exactly one of `keep`, `giveBack` and
+   * Takes, as above, units that may have to be given back. End it with exactly one of `keep`, `giveBack` and
    * `passOn`.
    */
   reserve(view: HeldView, charge: Charge): Reservation;
   /** The charge is used. */
   keep(reservation: Reservation): void;
-  /** The charge never came to be. What was taken can be taken again, unless its window has ended. */
+  /** The charge had no effect. Its units can be taken again, unless their window has ended. */
   giveBack(reservation: Reservation): void;
   /** The control plane has moved the units elsewhere, or frees them: an approval, a void. */
   passOn(reservation: Reservation): void;
   /**
-   * Leases what the request lacks, and answers exactly once, never before this returns. Those who wait are
-   * answered first come, first served, each only after the one before has decided. `untilMs`:
-   * limits.quotaWaitMsMax after the request's first need; then it gets `late`, up to 10 ms late, while what
-   * it asked for is still leased for those who come after it.
+   * Leases the missing units and answers exactly once, never before this returns. Waiters are answered in
+   * order of arrival, each after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the
+   * request's first need. Past it (by up to 10 ms) the request gets `late`; units already asked for serve
+   * later requests.
    */
   ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
   readonly counts: LeaseCounts;
-  /** The control plane is there again: a call that waits for its next attempt is made at once. */
+  /** Retries a failed call at once: the control plane is back. */
   endPause(): void;
   /**
-   * Everybody who waits gets `late`, and all that is not taken goes back in last calls, for at most
-   * `quotaLimits.leaseStopMsMax`. To be called after the last request was answered. Never rejects.
+   * Dismisses all waiters and returns all available units, for at most `quotaLimits.leaseStopMsMax`. Call it
+   * after the last request was answered. Never rejects.
    */
   stop(): Promise<void>;
 }
 
-/** Plain numbers since the start, and two of this moment. */
+/** Totals since the start; `waiting` and `windows` are current values. */
 export interface LeaseCounts {
-  /** Calls that were answered; each attempt that was not counts under `failures`. */
+  /** Answered calls; unanswered attempts count as `failures`. */
   readonly calls: number;
   readonly failures: number;
-  /** Requests that had to wait for a call, and what they got. */
+  /** Requests that asked for units, and those among them that got none. */
   readonly asks: number;
   readonly refused: number;
   readonly unavailable: number;
   /** Charges taken from leases. */
   readonly takes: number;
-  /** Now: requests that wait. */
   readonly waiting: number;
-  /** Now: windows of which something is known here. */
   readonly windows: number;
 }
 
 export interface LeaseHolderDeps {
   readonly client: LeaseClient;
   /**
-   * The live epoch of the spool that gets a record of whatever is taken here. Absent: units of a holder that
-   * dies stay counted.
+   * The live epoch of the spool that records what is taken here. Absent: units of a holder that dies stay
+   * counted until their windows end.
    */
   readonly epoch?: () => string;
   readonly clock: Clock;
@@ -104,7 +103,7 @@ export interface LeaseHolderDeps {
   readonly windowsMax?: number;
 }
 
-/** Nothing is asked before the first request needs something. */
+/** Makes no call before a request needs units. */
 export function leaseHolder(deps: LeaseHolderDeps): LeaseHolder {
   return new CallingHolder(deps);
 }
@@ -142,10 +141,10 @@ class CallingHolder implements LeaseHolder {
 
   take(view: HeldView, { moneyMicroUsd, requests }: Charge): void {
     for (const { lease } of view.spendWindows) {
-      assert(moneyMicroUsd <= lease.available, 'money that is taken is held');
+      assert(moneyMicroUsd <= lease.available, 'a charge takes only held money');
     }
     for (const { lease } of view.rateWindows) {
-      assert(requests <= lease.available, 'requests that are taken are held');
+      assert(requests <= lease.available, 'a charge takes only held requests');
     }
     this.#takes++;
     if (moneyMicroUsd > 0) for (const window of view.spendWindows) this.#takeFrom(window, moneyMicroUsd);

@@ -12,22 +12,19 @@ export interface Ask {
   readonly unitsAhead: number;
 }
 
-/** What one call to the ledger carries. Its units that go back have left the leases already. */
+/** The content of one call to the ledger. Returned units have left their leases already. */
 export interface NextCall {
   readonly asks: ReadonlyMap<HeldWindow, Ask>;
   readonly returns: ReadonlyMap<HeldWindow, Returning>;
-  /** Whose needs are in the asks, in the order in which they came. */
+  /** Waiters covered by the asks, in order of arrival. */
   readonly waiters: readonly WaitingRequest[];
-  /**
-   * When the first of those can be asked for whose windows have just been found dry; null: there are none.
-   */
+  /** Earliest time at which a waiter blocked by a dry window can be asked for; null if there is none. */
   readonly dryUntilMs: number | null;
 }
 
 /**
- * Gathers as many needs as fit, first come, first served; then the windows that run low, then those of which
- * units go back. Those that are taken into the call leave `low` and `surplus`. Windows have been looked at
- * with this `nowMs`: none is over.
+ * Gathers as many needs as fit, first come, first served; then windows that run low; then windows that return
+ * units. Windows in the call leave `low` and `surplus`. The caller has ended expired windows at this `nowMs`.
  */
 export function gatherCall(
   waiting: Iterable<WaitingRequest>,
@@ -64,13 +61,13 @@ export function gatherCall(
   return { asks, returns: gatherReturns(surplus, asks, sums), waiters, dryUntilMs };
 }
 
-/** What all waiting requests need of one window, and the smallest shortage among those that lack units. */
+/** What all waiters need of one window, and the smallest shortage among waiters that lack units. */
 interface Sum {
   needed: number;
   /**
-   * The largest need of those of whom another window was dry when it was last asked about. Probably none
-   * of them takes anything, so it is leased for one: otherwise a flood that one window turns away would keep
-   * on leasing from the others, and leave too little there for those who could use it.
+   * Largest need among waiters that also lack units of a window known to be dry. They will probably take
+   * nothing, so this leases for one of them. Otherwise a flood blocked by one window would keep leasing from
+   * the others and starve requests that could use those units.
    */
   doubtful: number;
   shortMin: number | null;
@@ -92,10 +89,9 @@ function askFor(window: HeldWindow, sum: Sum, nowMs: number): Ask {
   return {
     window,
     unitsMin: sum.shortMin ?? 0,
-    // Ten requests for a billion dollars each are more than a number can say exactly; no limit is so large.
+    // Ten requests for a billion dollars each exceed the exact range of a number; no limit is so large.
     unitsNeeded: Math.min(Math.max(0, needed - lease.available), unitsNeededMax),
-    // A lease that was used up by one request after the other is asked for ahead as soon as somebody has to
-    // wait, or when it runs low.
+    // Lease ahead as soon as a request has to wait, or the lease runs low.
     unitsAhead: needed > 0 || lease.isLow ? lease.aheadOf(needed) : 0,
   };
 }
@@ -109,7 +105,8 @@ function gatherReturns(
   for (const [window, idle] of surplus) {
     if (returns.size >= limits.leasesPerCallMax) break;
     surplus.delete(window);
-    // What was taken since is not idle any more; what somebody waits for, or is asked for, does not go back.
+    // Units taken since are no longer idle. Units that a waiter needs do not go back, nor any unit of a
+    // window that this call asks for.
     const sum = sums.get(window);
     const units = Math.min(idle, window.lease.available - (sum === undefined ? 0 : neededOf(sum)));
     if (units > 0 && !asks.has(window)) returns.set(window, window.lease.startReturn(units));
@@ -122,8 +119,7 @@ const unitsNeededMax = 2 ** 52;
 const neededOf = ({ needed, doubtful }: Sum): number => needed + doubtful;
 
 /**
- * When all windows that it lacks units of can be asked about: those that were found dry not at once, but once
- * they are over.
+ * Earliest time to ask for a waiter: after the pause, or the end, of each dry window that it lacks units of.
  */
 function askableAt(waiter: NeededUnits): number {
   let atMs = Number.NEGATIVE_INFINITY;
@@ -143,7 +139,6 @@ function lacksOfDry(waiter: NeededUnits): boolean {
 
 const windowCount = ({ view }: NeededUnits): number => view.spendWindows.length + view.rateWindows.length;
 
-/** As the call names them. */
 export const leaseRequestOf = ({ window, unitsMin, unitsNeeded, unitsAhead }: Ask): LeaseRequest => ({
   ...window.name,
   units_min: unitsMin,

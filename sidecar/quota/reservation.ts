@@ -5,16 +5,15 @@ import type { HeldView } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 
 /**
- * A charge that was taken for a settlement, and whose fate the settlement decides:
+ * A charge taken for a settlement, which decides its fate:
  *
  *     reserved ──keep──> used      reserved ──giveBack──> given back      reserved ──passOn──> passed on
  *
  *   used        it is committed, with its record
- *   given back  nothing came of it; what was taken can be taken again
+ *   given back  it had no effect; its units can be taken again
  *   passed on   the control plane counts the units elsewhere: held by an approval, or freed by a void
  *
- * A window that has ended, or whose lease was dropped, meanwhile has nothing of it any more: then each of
- * these changes nothing there.
+ * None of these changes a window that has ended meanwhile, or whose lease was dropped.
  */
 export class Reservation {
   readonly #parts: readonly Part[];
@@ -31,12 +30,12 @@ export class Reservation {
     }
   }
 
-  /** Of which something was taken. */
+  /** Windows that units were taken from. */
   get windows(): readonly HeldWindow[] {
     return this.#parts.map(({ window }) => window);
   }
 
-  /** What was taken, window by window, as far as it is still held. */
+  /** Units taken, by window; windows no longer held are left out. */
   held(): LeaseReturn[] {
     return this.#parts.flatMap(({ window, holding, startsAtMs, units }) =>
       window.lease.holding === holding ? [{ ...window.name, starts_at_ms: startsAtMs, units }] : [],
@@ -76,6 +75,6 @@ interface Part {
 
 function partOf(window: HeldWindow, units: number): Part {
   const { holding, startsAtMs } = window.lease;
-  assert(startsAtMs !== null, 'what was taken was taken from a window');
+  assert(startsAtMs !== null, 'units are reserved only in a held window');
   return { window, holding, startsAtMs, units };
 }

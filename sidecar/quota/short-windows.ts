@@ -3,8 +3,8 @@ import { isAbout, type Shortage } from './held-view.ts';
 import { eachNeed, type NeededUnits } from './wait-queue.ts';
 
 /**
- * The windows that a refused request lacks units of, as a look-up names them. What this sidecar has itself is
- * not missing from what is left.
+ * The windows that a refused request lacks units of, as a look-up names them. Units held here count as
+ * available.
  */
 export function shortWindows({ view, need }: NeededUnits, shortage: Shortage): WindowInNeed[] {
   const short: WindowInNeed[] = [];

@@ -5,15 +5,15 @@ import { type HeldView, isAbout, type Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 
 /**
- * Outcome of a request for units. The request decides again in the same synchronous section in which it gets
- * this, because the units are not reserved: the next waiting request is notified after it.
+ * Outcome of a request for units. The units are not reserved, so the request must decide again in the same
+ * synchronous section. The next waiter is notified after it.
  *
  *   granted      everything it needs can be taken now
- *   refused      the ledger was asked for this very request and has less left than it needs: decide with
+ *   refused      the ledger was asked for this request and has less left than it needs: decide with
  *                `view(gate, passport, shortage)`
  *   away         the control plane is known to be away
- *   late         no answer came in time, or too many wait already, or the control plane knows no such limit
- *                (any more)
+ *   late         no answer came in time, too many requests wait already, or the control plane has no such
+ *                limit
  */
 export type AskOutcome =
   | { readonly kind: 'granted' }
@@ -38,13 +38,11 @@ export interface NeededUnits {
 export interface WaitingRequest extends NeededUnits {
   readonly untilMs: MonotonicMillis;
   readonly onOutcome: (outcome: AskOutcome) => void;
-  /**
-   * Its outcome once the units that were leased for it in vain are back at the ledger. Written by LeaseCalls.
-   */
+  /** The outcome it gets once units leased for it in vain are back at the ledger. Written by LeaseCalls. */
   refused: Extract<AskOutcome, { kind: 'refused' }> | null;
 }
 
-/** Deadlines that lie so close together are noticed together: a quarter second is up to so much longer. */
+/** Deadlines this close together share one timer, so a waiter may be dismissed this much late. */
 const graceMs = 10;
 
 /** Waiting requests in order of arrival, each until its outcome is known. */
@@ -55,7 +53,7 @@ export class WaitQueue {
   #timer: NodeJS.Timeout | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
 
-  /** `onLate` is called once for each request whose time is over, and removes it. */
+  /** `onLate` is called once for each request past its deadline, and must remove it. */
   constructor(clock: Clock, onLate: (waiter: WaitingRequest) => void) {
     this.#clock = clock;
     this.#onLate = onLate;
@@ -65,7 +63,7 @@ export class WaitQueue {
     return this.#waiting.size;
   }
 
-  /** First come, first served. Some may be removed while this is walked, and come anew at the end. */
+  /** In order of arrival. Requests may be removed during iteration; new ones join at the end. */
   all(): Iterable<WaitingRequest> {
     return this.#waiting;
   }
@@ -86,7 +84,7 @@ export class WaitQueue {
     if (this.#waiting.size === 0) this.#wakeAt(Number.POSITIVE_INFINITY);
   }
 
-  /** One timer for all, because nearly every request is answered long before its deadline. */
+  /** One timer for all: nearly every request is answered long before its deadline. */
   #wakeAt(atMs: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -109,7 +107,7 @@ export class WaitQueue {
   }
 }
 
-/** The windows of which it needs units, with how many. */
+/** Visits each window that the request needs units of. */
 export function eachNeed(
   { view, need }: NeededUnits,
   visit: (window: HeldWindow, units: number) => void,
@@ -118,7 +116,7 @@ export function eachNeed(
   if (need.requests > 0) for (const window of view.rateWindows) visit(window, need.requests);
 }
 
-/** Everything it needs is there. */
+/** All units that it needs are held. */
 export function isCovered({ view, need }: NeededUnits): boolean {
   return (
     view.spendWindows.every(({ lease }) => need.moneyMicroUsd <= lease.available) &&
@@ -127,15 +125,15 @@ export function isCovered({ view, need }: NeededUnits): boolean {
 }
 
 /**
- * Money is checked first, so its other units are not needed. A request that lacks rate units must see that
- * its money is there.
+ * Money is checked first, so without it the request needs no other units. A request that lacks only rate
+ * units must find its money available.
  */
 export const lacksMoney = ({ view, need }: WaitingRequest, dry: Shortage): boolean =>
   view.spendWindows.some((window) => window.lease.available < need.moneyMicroUsd && isAbout(dry, window));
 
 /**
- * After the call that asked for it. Null: it waits for the next one, as others took what was leased, or the
- * window has ended on the way.
+ * Outcome after the call that asked for it. Null: wait for the next call, because others took the leased
+ * units or the window has ended meanwhile.
  */
 export function outcomeOf(
   waiter: WaitingRequest,

@@ -5,7 +5,7 @@ import { type HeldView, heldView } from './held-view.ts';
 import { HeldWindow } from './held-window.ts';
 import { quotaLimits } from './limits.ts';
 
-/** Whatever has limits on windows, compiled: a gate. */
+/** The limits of a compiled gate. */
 export interface LimitedGate {
   readonly gateId: GateId;
   readonly rateWindows: readonly WindowLimit[];
@@ -22,19 +22,19 @@ export interface LimitedPassport {
 
 /** The views of one version of a gate. */
 interface GateViews {
-  /** Of all passports without limits of their own, where the gate has none per passport. */
+  /** For passports without own limits, at a gate without limits per passport. */
   shared: HeldView | null;
   readonly isPerPassport: boolean;
   readonly ofPassports: Map<PassportId, HeldView>;
 }
 
 /**
- * Which windows are known here, one object for each counter and window whoever draws on it, and which of them
- * a passport draws on at a gate. The second is remembered by the compiled objects themselves, so that a
- * request whose like was seen before costs one or two look-ups and no text is put together. Both are bounded.
+ * The known windows, one object for each counter and window, and the view of each passport at each gate.
+ * Views are cached under the compiled objects, so that a repeated request costs one or two look-ups and
+ * builds no string. Both tables are bounded.
  */
 export class WindowTable {
-  /** By counter and name of the window, roughly in the order in which they were last found in use. */
+  /** By counter and name of the window, roughly least recently used first. */
   readonly #windows = new Map<string, HeldWindow>();
   #views = new WeakMap<object, GateViews>();
   #viewCount = 0;
@@ -52,7 +52,7 @@ export class WindowTable {
     return this.#windows.values();
   }
 
-  /** The windows as they are: what has ended may not have been noticed yet. */
+  /** Does not end windows that are over; the caller does. */
   viewOf(gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldView {
     const views = this.#viewsOf(gate ?? noGate);
     const isShared = !views.isPerPassport && isUnlimited(passport);
@@ -86,7 +86,7 @@ export class WindowTable {
   }
 
   /**
-   * Where there is no room, the window is forgotten already: nothing can be taken from it, and the next
+   * Without room, returns a window that is already forgotten: nothing can be taken from it, and the next
    * request looks again.
    */
   #find(limit: WindowLimit, gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldWindow {
@@ -94,7 +94,7 @@ export class WindowTable {
     const key = nameOf(counterKey(counter), limit);
     const known = this.#windows.get(key);
     if (known !== undefined) {
-      // A new version of a gate, or of its limit: what is held stays, callers get the new number.
+      // A new version of the gate may change the limit; held units stay.
       known.lease.limit = limit.limit;
       return known;
     }
@@ -113,9 +113,9 @@ export class WindowTable {
   }
 
   /**
-   * Forgets one that nobody would miss, of those that were not in use for longest: whatever was used since
-   * the last look goes to the end of the row. Some that hold units are passed over; idle ones go back within
-   * two seconds anyway, and then they hold nothing.
+   * Forgets one window that holds nothing, among the least recently used. Windows used since the last trim,
+   * or holding units, move to the end. Idle units go back within two seconds, so a later trim finds them
+   * empty.
    */
   #makeRoom(): boolean {
     let fallback: string | null = null;
@@ -144,7 +144,7 @@ export class WindowTable {
   }
 }
 
-/** Stands for the absent gate of `/enforce`: it has no windows of its own. */
+/** Stands for the absent gate of `/enforce`; has no windows. */
 const noGate = Object.freeze({ rateWindows: [], spendWindows: [] });
 
 const nameOf = (counter: CounterKey, { window }: WindowLimit): string => `${counter} ${window}`;
@@ -152,7 +152,7 @@ const nameOf = (counter: CounterKey, { window }: WindowLimit): string => `${coun
 const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>
   rateWindows.length === 0 && spendWindows.length === 0;
 
-/** Marks the windows as in use, and says whether the book still has all of them. */
+/** Marks the windows as in use. False if the table has forgotten one of them. */
 function isWhole({ spendWindows, rateWindows }: HeldView): boolean {
   for (const window of spendWindows) {
     if (window.isForgotten) return false;

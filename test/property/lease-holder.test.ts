@@ -69,7 +69,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('forget' as const) }) },
 );
 const size = { minLength: 20, maxLength: 60 };
-/** What comes back can be counted only where nobody is lost: that is every second history. */
+/** Returned units can be counted only if no holder is lost: in every second history. */
 const history = fc.oneof(fc.array(fc.oneof(...lasting), size), fc.array(step, size));
 
 describe('holders of leases that share a limit', () => {
@@ -77,7 +77,7 @@ describe('holders of leases that share a limit', () => {
     vi.useRealTimers();
   });
 
-  it('never pass it together, whatever is lost, late or forgotten, and give back what none of them uses', async () => {
+  it('never exceed it together, whatever is lost, late or forgotten, and return unused units', async () => {
     let permits = 0;
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {
@@ -126,7 +126,7 @@ describe('holders of leases that share a limit', () => {
       }),
       { numRuns: runs({ short: 12, long: 12_000 }) },
     );
-    // The control: holders that never get anything would pass no limit either.
+    // The control: holders without units would exceed no limit either.
     expect(permits).toBeGreaterThan(0);
   });
 });
@@ -144,7 +144,7 @@ class World {
   callsToLose = 0;
   answersToLose = 0;
   travelMs = 0;
-  /** Units of somebody who is gone, or was forgotten, stay counted. */
+  /** Units of a lost or forgotten holder stay counted. */
   hasLost = false;
   #waiting = 0;
   readonly #faults: unknown[] = [];
@@ -193,7 +193,7 @@ class World {
       const [window] = view.spendWindows;
       const startsAtMs = window?.lease.startsAtMs ?? null;
       if (window === undefined || startsAtMs === null || window.lease.available < units) return false;
-      // One clock for all here: what is used is of the window that lasts.
+      // All share one clock here, so units are used in the current window.
       expect(startsAtMs + minuteMs).toBeGreaterThan(Date.now());
       const taken = isReserved ? of.reserve(view, need) : null;
       if (!isReserved) of.take(view, need);
@@ -224,7 +224,7 @@ class World {
     permit.taken = null;
   }
 
-  /** It is never heard of again. What it had permitted stands. */
+  /** The holder disappears. Its PERMITs stay valid. */
   crash(which: number): void {
     const gone = this.#holders[which] as LeaseHolder;
     this.#gone.push(gone);
@@ -251,7 +251,7 @@ class World {
     }
   }
 
-  /** Nothing is lost or slow any more: everybody has heard, and what is not used is back. */
+  /** Nothing is lost or slow any more: every holder is answered, and unused units are returned. */
   async rest(): Promise<void> {
     this.callsToLose = 0;
     this.answersToLose = 0;

@@ -24,14 +24,14 @@ const step = fc.oneof(
 );
 
 describe('a lease', () => {
-  it('accounts for each unit, and gives none after the end of its window, whatever happens in whatever order', () => {
+  it('accounts for each unit and gives none after the end of its window, in any order of events', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const lease = new Lease(1_000, 0);
         let nowMs = 0;
         const taken: { units: number; holding: number }[] = [];
         let returning: Returning | null = null;
-        // What the model counts for the window that is held, by its start.
+        // The model's counts, by the start of the held window.
         let model = { startsAtMs: null as number | null, granted: 0, taken: 0, gone: 0 };
         const forget = () => {
           model = { startsAtMs: null, granted: 0, taken: 0, gone: 0 };
@@ -41,7 +41,7 @@ describe('a lease', () => {
           lease.endIfOver(nowMs);
           switch (one.kind) {
             case 'grant': {
-              // The grantor answered when the call had travelled; its clock may be off by a little.
+              // The grantor answers after the call has travelled; its clock may be slightly off.
               const sentAtMs = nowMs;
               const grantedAtMs = epochMs + nowMs + one.clockOffMs;
               const startsAtMs = (grantedAtMs - (grantedAtMs % minuteMs)) as UnixMillis;

@@ -7,7 +7,7 @@ export interface Units {
   /** Taken by PERMITs on record. */
   posted: number;
   held: number;
-  /** By holder: leased, and taken by no PERMIT on record. */
+  /** By holder: units leased and not taken by a PERMIT on record. */
   readonly leased: number[];
 }
 
@@ -16,21 +16,21 @@ interface Permit {
   readonly units: number;
   /** Of them those that its leases gave up. */
   readonly taken: number;
-  /** Of the epoch in which it was settled, whose leases end with it. */
+  /** The epoch in which it was settled; leases end with their epoch. */
   readonly epoch: number;
   isVoid: boolean;
   /** And its units came back. */
   isFreed: boolean;
 }
 
-/** What the ledger keeps of a holder, and how it judges what the holder says (control-plane/quota). */
+/** The ledger's state of a holder, and its checks of the holder's claims (control-plane/quota). */
 class Judge {
   readonly permits: Permit[] = [];
   readonly #units: Units;
   readonly #limit: number;
   readonly #mutant: Mutant | null;
   readonly #place: number;
-  /** Taken by PERMITs of this epoch, less what their voids gave back. */
+  /** Taken by PERMITs of this epoch, less units that their voids gave back. */
   #used = 0;
   #epoch = 1;
 
@@ -113,8 +113,8 @@ class Judge {
 }
 
 /**
- * A holder of a foreign account beside the honest ones: it draws on the same limit, and says of its leases
- * whatever it likes, in any order. Nobody waits for it.
+ * A lying holder of a foreign account beside the honest ones. It draws on the same limit and makes arbitrary
+ * claims about its leases, in any order. No other holder waits for it.
  */
 export class LyingHolder {
   readonly #judge: Judge;
@@ -133,12 +133,12 @@ export class LyingHolder {
     this.#liesLeft = of.lies;
   }
 
-  /** Units of its PERMITs that stand. */
+  /** Units of its valid PERMITs. */
   get permitted(): number {
     return this.#judge.permits.reduce((sum, { units, isVoid }) => sum + (isVoid ? 0 : units), 0);
   }
 
-  /** Units that count as taken by its PERMITs: by those that stand, and by voids that came too late. */
+  /** Units that count as taken by its PERMITs: by valid ones, and by voids that came too late. */
   get counted(): number {
     return this.#judge.counted;
   }

@@ -67,13 +67,13 @@ const passportWith = (name: string, ...windows: readonly WindowLimit[]): Limited
   rateWindows: windows.filter(({ kind }) => kind.endsWith('rate')),
   spendWindows: windows.filter(({ kind }) => kind.endsWith('spend')),
 });
-const plain = passportWith('a');
+const unlimited = passportWith('a');
 
 const oneRequest: Charge = { moneyMicroUsd: 0 as MicroUsd, requests: 1 };
 const money = (units: number): Charge => ({ moneyMicroUsd: units as MicroUsd, requests: 0 });
 
-/** A request: it takes its charge if it can, waits if it must, and says what became of it. */
-function request(gate: LimitedGate | null, charge: Charge, of: LimitedPassport = plain) {
+/** Takes the charge if it can, waits if it must, and collects the outcomes. */
+function request(gate: LimitedGate | null, charge: Charge, of: LimitedPassport = unlimited) {
   const heard: (AskOutcome['kind'] | 'taken at once')[] = [];
   const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
   const isThere = (view: ReturnType<LeaseHolder['view']>) =>
@@ -93,20 +93,20 @@ function request(gate: LimitedGate | null, charge: Charge, of: LimitedPassport =
 }
 
 /**
- * The turn ends, and what was sent is answered. What is scheduled while a faked clock ticks comes a
- * millisecond later.
+ * Ends the event-loop turn and answers calls. Callbacks scheduled while a faked clock ticks run a millisecond
+ * later.
  */
 const turn = () => vi.advanceTimersByTimeAsync(2);
 
 describe('a request', () => {
-  it('that draws on no window has an empty view, and needs no units', () => {
-    const view = holder.view(gateWith(), plain);
+  it('without limits has an empty view and needs no units', () => {
+    const view = holder.view(gateWith(), unlimited);
     expect(view).toMatchObject({ spend: [], rate: [] });
     holder.take(view, oneRequest);
     expect(ledger.calls).toEqual([]);
   });
 
-  it('that lacks units gets them with one call, from every window at once', async () => {
+  it('leases missing units of all its windows with one call', async () => {
     const gate = gateWith(
       limitOf('gate_rate', 'minute', 10),
       limitOf('gate_rate', 'day', 100),
@@ -136,15 +136,15 @@ describe('a request', () => {
     ]);
   });
 
-  it('finds the same view again, without anything being made for it', () => {
+  it('reuses the view of an earlier request', () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 10));
-    expect(holder.view(gate, plain)).toBe(holder.view(gate, passportWith('z')));
+    expect(holder.view(gate, unlimited)).toBe(holder.view(gate, passportWith('z')));
     const own = passportWith('b', limitOf('passport_rate', 'day', 10, 'passport'));
     expect(holder.view(gate, own)).toBe(holder.view(gate, own));
-    expect(holder.view(gate, own)).not.toBe(holder.view(gate, plain));
+    expect(holder.view(gate, own)).not.toBe(holder.view(gate, unlimited));
   });
 
-  it('draws on its own window where the limit is per passport', async () => {
+  it('draws on its own window if the limit is per passport', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1, 'passport'));
     const heard = [
       request(gate, oneRequest, passportWith('a')),
@@ -159,10 +159,10 @@ describe('a request', () => {
     request(gateWith(limitOf('gate_rate', 'minute', 10)), oneRequest);
     await turn();
     const next = gateWith(limitOf('gate_rate', 'minute', 20));
-    expect(holder.view(next, plain).rate).toMatchObject([{ limit: 20, used: 1 }]);
+    expect(holder.view(next, unlimited).rate).toMatchObject([{ limit: 20, used: 1 }]);
   });
 
-  it('without a gate draws on the windows of its passport', async () => {
+  it('draws on the windows of its passport alone if it has no gate', async () => {
     const of = passportWith('b', limitOf('passport_rate', 'day', 1, 'passport'));
     expect(request(null, oneRequest, of)).toEqual([]);
     await turn();
@@ -171,17 +171,17 @@ describe('a request', () => {
     expect(second).toEqual(['refused']);
   });
 
-  it('takes nothing if one window has too few units, and throws an assertion', async () => {
+  it('takes nothing and throws if one window has too few units', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 10), limitOf('gate_spend', 'day', 100));
     request(gate, { moneyMicroUsd: 10 as MicroUsd, requests: 1 });
     await turn();
-    const back = holder.view(gate, plain);
-    expect(() => holder.take(back, oneRequest)).toThrow('requests that are taken are held');
+    const back = holder.view(gate, unlimited);
+    expect(() => holder.take(back, oneRequest)).toThrow('a charge takes only held requests');
   });
 });
 
-describe('requests that wait', () => {
-  it('of one turn share a call', async () => {
+describe('waiting requests', () => {
+  it('share a call if they come in one event-loop turn', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1_000));
     const heard = Array.from({ length: 50 }, () => request(gate, oneRequest));
     await turn();
@@ -190,7 +190,7 @@ describe('requests that wait', () => {
     expect(ledger.calls[0]?.asks).toMatchObject([{ units_min: 1, units_needed: 50 }]);
   });
 
-  it('are sent together after the call in flight', async () => {
+  it('are gathered for the next call while one is in flight', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1_000));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, 20));
     const first = request(gate, oneRequest);
@@ -217,35 +217,35 @@ describe('requests that wait', () => {
     const heard = [request(gate, money(60)), request(gate, money(10))];
     await turn();
     expect(heard).toEqual([['refused'], ['granted']]);
-    // What the one needs and the other does not have is nobody's for long.
-    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 55 }]);
+    // Units leased for the refused request go back.
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ available: 0, used: 55 }]);
     expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(55);
   });
 
-  it('that are refused see how much is used, in a view that is final for them only', async () => {
+  it('get a final view with the units used when refused, and others do not', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     request(gate, money(90));
     await turn();
     const outcomes: AskOutcome[] = [];
     const untilMs = (performance.now() + 250) as MonotonicMillis;
-    holder.ask(holder.view(gate, plain), money(20), untilMs, (outcome) => outcomes.push(outcome));
+    holder.ask(holder.view(gate, unlimited), money(20), untilMs, (outcome) => outcomes.push(outcome));
     await turn();
     const [outcome] = outcomes;
     if (outcome?.kind !== 'refused') throw new Error('it was not refused');
-    const settled = holder.view(gate, plain, outcome.shortage).spend;
-    expect(settled).toMatchObject([{ limit: 100, available: 0, used: 90, isFinal: true }]);
-    expect(settled[0]?.endsAtMs).toBe(Math.ceil(startMs / (24 * 3_600_000)) * 24 * 3_600_000);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ isFinal: false }]);
+    const final = holder.view(gate, unlimited, outcome.shortage).spend;
+    expect(final).toMatchObject([{ limit: 100, available: 0, used: 90, isFinal: true }]);
+    expect(final[0]?.endsAtMs).toBe(Math.ceil(startMs / (24 * 3_600_000)) * 24 * 3_600_000);
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ isFinal: false }]);
   });
 
-  it('are refused only when what was leased for them besides, in vain, is free for others again', async () => {
+  it('are refused only after units leased for them in vain are returned', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 3), limitOf('gate_spend', 'day', 100));
     const rateLeased: number[] = [];
     request(gate, { moneyMicroUsd: 90 as MicroUsd, requests: 1 });
     await turn();
     const untilMs = (performance.now() + 250) as MonotonicMillis;
     const tooMuch: Charge = { moneyMicroUsd: 20 as MicroUsd, requests: 1 };
-    holder.ask(holder.view(gate, plain), tooMuch, untilMs, ({ kind }) => {
+    holder.ask(holder.view(gate, unlimited), tooMuch, untilMs, ({ kind }) => {
       expect(kind).toBe('refused');
       rateLeased.push(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' }));
     });
@@ -253,7 +253,7 @@ describe('requests that wait', () => {
     expect(rateLeased).toEqual([1]);
   });
 
-  it('are refused in time also where what goes back gets no answer', async () => {
+  it('are refused in time even if the return of units gets no answer', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 3), limitOf('gate_spend', 'day', 100));
     ledger.before = ({ returns }) => {
       if (returns.length > 0) throw new Error('away');
@@ -265,7 +265,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual(['refused']);
   });
 
-  it('lease of the other windows for one only, where a flood meets a window that is dry', async () => {
+  it('lease from other windows for one request only while a flood meets a dry window', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1), limitOf('gate_spend', 'day', 1_000));
     const charge: Charge = { moneyMicroUsd: 50 as MicroUsd, requests: 1 };
     request(gate, charge);
@@ -274,7 +274,7 @@ describe('requests that wait', () => {
     for (let nowMs = 0; nowMs < 200; nowMs++) {
       for (let each = 0; each < 5; each++) heard.push(request(gate, charge));
       await vi.advanceTimersByTimeAsync(1);
-      // What the first of them asked for, before that was known, goes back at once.
+      // The first ones asked before the window was known to be dry; their units go back at once.
       if (nowMs > 10)
         expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBeLessThanOrEqual(2 * 50);
     }
@@ -282,7 +282,7 @@ describe('requests that wait', () => {
     expect(new Set(heard.flat())).toEqual(new Set(['refused']));
   });
 
-  it('get everything again, from every window, when one of them is dry no more', async () => {
+  it('lease from every window again once the dry one has units', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1), limitOf('gate_spend', 'day', 1_000));
     const key = `gate_rate minute gate_1 null ${1_800_000_000_000}`;
     ledger.leased.set(key, 1);
@@ -295,7 +295,7 @@ describe('requests that wait', () => {
     expect([first, second]).toEqual([['refused'], ['granted']]);
   });
 
-  it('may need more together than a number can say exactly', async () => {
+  it('may together need more than the exact range of a number', async () => {
     const billion = 1e15;
     const gate = gateWith(limitOf('gate_spend', 'day', billion));
     const heard = Array.from({ length: 12 }, () => request(gate, money(billion)));
@@ -303,7 +303,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual([['granted'], ...Array.from({ length: 11 }, () => ['refused'])]);
   });
 
-  it('ask again for a window that was dry, so that what others gave back is found', async () => {
+  it('ask again for a dry window and find units that others returned', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1));
     const [key] = [`gate_rate minute gate_1 null ${1_800_000_000_000}`];
     ledger.leased.set(key, 1);
@@ -315,7 +315,7 @@ describe('requests that wait', () => {
     expect([first, second]).toEqual([['refused'], ['granted']]);
   });
 
-  it('do not make a call each while a window is dry', async () => {
+  it('share few calls while a window is dry', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 0));
     const heard = [];
     for (let nowMs = 0; nowMs < secondMs; nowMs++) {
@@ -327,7 +327,7 @@ describe('requests that wait', () => {
     expect(ledger.calls.length).toBeLessThanOrEqual(secondMs / quotaLimits.leaseDryPauseMs + 2);
   });
 
-  it('are answered late if the control plane has no such limit', async () => {
+  it('get `late` if the control plane has no such limit', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.limits.clear();
     const heard = request(gate, oneRequest);
@@ -335,7 +335,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual(['late']);
   });
 
-  it('are answered late after a second without an answer; a later answer serves others', async () => {
+  it('get `late` after a second without an answer; a later answer serves others', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, limits.quotaWaitMsMax + 150));
     const heard = request(gate, oneRequest);
@@ -348,7 +348,7 @@ describe('requests that wait', () => {
     expect(heard).toEqual(['late']);
   });
 
-  it('are bounded: one too many is answered in the next turn', async () => {
+  it('are bounded: one too many is answered in the next event-loop turn', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1_000_000));
     ledger.before = () => new Promise((resolve) => setTimeout(resolve, 100));
     const heard = Array.from({ length: quotaLimits.leaseWaitersMax + 1 }, () => request(gate, oneRequest));
@@ -358,7 +358,7 @@ describe('requests that wait', () => {
     expect(heard.slice(0, -1).every(([outcome]) => outcome === 'granted')).toBe(true);
   });
 
-  it('and whose window ended on the way are asked for in the next one', async () => {
+  it('ask for the next window if theirs ended during the call', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
     ledger.afterwards = () => new Promise((resolve) => setTimeout(resolve, 20));
@@ -367,14 +367,14 @@ describe('requests that wait', () => {
     expect(heard).toEqual([]);
     await vi.advanceTimersByTimeAsync(25);
     expect(heard).toEqual(['granted']);
-    expect(holder.view(gate, plain).rate).toMatchObject([
+    expect(holder.view(gate, unlimited).rate).toMatchObject([
       { used: 1, endsAtMs: 1_800_000_000_000 + 2 * minuteMs },
     ]);
   });
 });
 
 describe('a process that was stopped past the end of its window', () => {
-  /** The clocks go on, and nothing runs: as between SIGSTOP and SIGCONT. */
+  /** Clocks advance and nothing runs, as between SIGSTOP and SIGCONT. */
   let stoodStillMs = 0;
   const standStill = (ms: number) => {
     stoodStillMs += ms;
@@ -388,23 +388,26 @@ describe('a process that was stopped past the end of its window', () => {
     holder = leaseHolder({ client: ledger, clock, random: systemRandom(), logger: silentLogger });
   });
 
-  it('gives nothing that it took before back into the next window', async () => {
+  it('returns no earlier charge into the next window', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100), limitOf('gate_rate', 'minute', 5));
     const both: Charge = { moneyMicroUsd: 10 as MicroUsd, requests: 1 };
     const taken: Reservation[] = [];
     const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
-    holder.ask(holder.view(gate, plain), both, untilMs, () => {
-      taken.push(holder.reserve(holder.view(gate, plain), both));
+    holder.ask(holder.view(gate, unlimited), both, untilMs, () => {
+      taken.push(holder.reserve(holder.view(gate, unlimited), both));
     });
     await turn();
     standStill(minuteMs);
-    expect(holder.view(gate, plain).rate).toMatchObject([{ available: 0, endsAtMs: null }]);
+    expect(holder.view(gate, unlimited).rate).toMatchObject([{ available: 0, endsAtMs: null }]);
     holder.giveBack(must(taken[0], 'it was granted'));
-    // The day goes on, so its money is here again; the minute is another one.
-    expect(holder.view(gate, plain)).toMatchObject({ spend: [{ available: 10 }], rate: [{ available: 0 }] });
+    // The day still lasts, so its money is back; the minute has ended.
+    expect(holder.view(gate, unlimited)).toMatchObject({
+      spend: [{ available: 10 }],
+      rate: [{ available: 0 }],
+    });
   });
 
-  it('uses nothing of an answer that was given before', async () => {
+  it('ignores units of an answer from before the stop', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.afterwards = () => {
       ledger.afterwards = () => undefined;
@@ -417,8 +420,8 @@ describe('a process that was stopped past the end of its window', () => {
   });
 });
 
-describe('a window that is dry', () => {
-  it('refuses no request if it has ended before its answer came', async () => {
+describe('a dry window', () => {
+  it('refuses no request if it ends before the answer', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1));
     ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
     vi.setSystemTime(1_800_000_000_000 + minuteMs - 10);
@@ -441,34 +444,34 @@ describe('a window that is dry', () => {
     expect(second).toEqual(['granted']);
   });
 
-  it('is settled no longer than it lasts for a request that was refused', async () => {
+  it('is final for a refused request only until its end', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 0));
     const refusals: AskOutcome[] = [];
     const untilMs = (performance.now() + 250) as MonotonicMillis;
-    holder.ask(holder.view(gate, plain), oneRequest, untilMs, (outcome) => refusals.push(outcome));
+    holder.ask(holder.view(gate, unlimited), oneRequest, untilMs, (outcome) => refusals.push(outcome));
     await turn();
     const refusal = refusals[0]?.kind === 'refused' ? refusals[0].shortage : null;
-    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isFinal: true }]);
+    expect(holder.view(gate, unlimited, refusal).rate).toMatchObject([{ isFinal: true }]);
     await vi.advanceTimersByTimeAsync(minuteMs);
-    expect(holder.view(gate, plain, refusal).rate).toMatchObject([{ isFinal: false }]);
+    expect(holder.view(gate, unlimited, refusal).rate).toMatchObject([{ isFinal: false }]);
   });
 
-  it('leaves a request that it refuses the money in sight that was leased in vain, though that has gone back', async () => {
+  it('shows a refused request the money leased in vain as available, though it went back', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 1), limitOf('gate_spend', 'day', 1_000));
     ledger.leased.set(`gate_rate minute gate_1 null ${1_800_000_000_000}`, 1);
     const need: Charge = { moneyMicroUsd: 50 as MicroUsd, requests: 1 };
     const heard: AskOutcome[] = [];
     const untilMs = (performance.now() + 250) as MonotonicMillis;
-    holder.ask(holder.view(gate, plain), need, untilMs, (outcome) => heard.push(outcome));
+    holder.ask(holder.view(gate, unlimited), need, untilMs, (outcome) => heard.push(outcome));
     await vi.advanceTimersByTimeAsync(10);
     const refusal = heard[0]?.kind === 'refused' ? heard[0].shortage : null;
     expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
-    expect(holder.view(gate, plain, refusal)).toMatchObject({
+    expect(holder.view(gate, unlimited, refusal)).toMatchObject({
       spend: [{ isFinal: false, available: 1_000 }],
       rate: [{ isFinal: true, available: 0 }],
     });
     await vi.advanceTimersByTimeAsync(minuteMs);
-    expect(holder.view(gate, plain, refusal).spend).toMatchObject([{ available: 0 }]);
+    expect(holder.view(gate, unlimited, refusal).spend).toMatchObject([{ available: 0 }]);
   });
 });
 
@@ -480,7 +483,7 @@ describe('a call', () => {
     };
   };
 
-  it('whose answer was lost is repeated under the same number, and moves nothing twice', async () => {
+  it('is repeated under the same number after a lost answer, and moves nothing twice', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.afterwards = answerLost(1);
     const heard = request(gate, oneRequest);
@@ -492,7 +495,7 @@ describe('a call', () => {
     expect(holder.counts).toMatchObject({ calls: 1, failures: 1 });
   });
 
-  it('that never arrived is sent again just so', async () => {
+  it('is repeated the same way if it never arrived', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.before = answerLost(1);
     const heard = request(gate, oneRequest);
@@ -501,7 +504,7 @@ describe('a call', () => {
     expect(ledger.calls.map(({ seq }) => seq)).toEqual([1]);
   });
 
-  it('resumes within 250 ms when a control plane is reachable again after a long outage', async () => {
+  it('is repeated within 250 ms once the control plane is back after a long outage', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     ledger.before = () => {
       throw new Error('away');
@@ -515,7 +518,7 @@ describe('a call', () => {
     expect(next).toEqual(['granted']);
   });
 
-  it('that grants more than was asked for is none', async () => {
+  it('counts as unanswered if it grants more than was asked for', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     const lease = ledger.lease.bind(ledger);
     let isWrong = true;
@@ -533,7 +536,7 @@ describe('a call', () => {
     expect(holder.counts.failures).toBe(1);
   });
 
-  it('is the only one in flight, also if a request served at its start has another need', async () => {
+  it('is the only one in flight even if a request served at its start asks again', async () => {
     const dry = gateWith(limitOf('gate_spend', 'day', 10));
     const second = gateWith(limitOf('gate_rate', 'hour', 10));
     const third = gateWith(limitOf('gate_rate', 'day', 10));
@@ -549,7 +552,7 @@ describe('a call', () => {
     };
     const heard: string[] = [];
     const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
-    holder.ask(holder.view(dry, plain), money(10), untilMs, (outcome) => {
+    holder.ask(holder.view(dry, unlimited), money(10), untilMs, (outcome) => {
       heard.push(outcome.kind);
       request(third, oneRequest);
     });
@@ -561,7 +564,7 @@ describe('a call', () => {
     expect(ledger.calls).toHaveLength(2);
   });
 
-  it('carries no more windows than the ledger takes, and the others follow', async () => {
+  it('carries no more windows than the ledger accepts; the rest follow', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5, 'passport'));
     const heard = Array.from({ length: limits.leasesPerCallMax + 10 }, (_, n) =>
       request(gate, oneRequest, passportWith(`p${n}`)),
@@ -572,11 +575,11 @@ describe('a call', () => {
     expect(ledger.calls.map(({ asks }) => asks.length)).toEqual([limits.leasesPerCallMax, 10]);
   });
 
-  it('of an unknown holder ends all its leases, and waiting requests are served under a new holder', async () => {
+  it('drops all leases if its holder is unknown, and a new holder serves the waiting requests', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 50), limitOf('gate_spend', 'day', 100));
     request(gate, { moneyMicroUsd: 10 as MicroUsd, requests: 1 });
     await turn();
-    const view = holder.view(gate, plain);
+    const view = holder.view(gate, unlimited);
     const before = holder.holder;
     ledger.forgetHolders();
     const heard = request(gate, { moneyMicroUsd: 20 as MicroUsd, requests: 1 });
@@ -590,8 +593,12 @@ describe('a call', () => {
   });
 });
 
-/** Asks for money of the gate's day, and reserves it when it is there. */
-async function reserve(gate: LimitedGate, units: number, of: LimitedPassport = plain): Promise<Reservation> {
+/** Leases money of the gate's day and reserves it. */
+async function reserve(
+  gate: LimitedGate,
+  units: number,
+  of: LimitedPassport = unlimited,
+): Promise<Reservation> {
   const taken: Reservation[] = [];
   const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
   holder.ask(holder.view(gate, of), money(units), untilMs, () =>
@@ -601,7 +608,7 @@ async function reserve(gate: LimitedGate, units: number, of: LimitedPassport = p
   return must(taken[0], 'what was asked for is there');
 }
 
-describe('a charge that was reserved', () => {
+describe('a reserved charge', () => {
   async function reserved(units: number) {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     return { gate, taken: await reserve(gate, units) };
@@ -609,22 +616,22 @@ describe('a charge that was reserved', () => {
 
   it('can be given back, once, and taken again', async () => {
     const { gate, taken } = await reserved(30);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 30 }]);
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ available: 0, used: 30 }]);
     holder.giveBack(taken);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 30, used: 0 }]);
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ available: 30, used: 0 }]);
     expect(() => holder.giveBack(taken)).toThrow('once');
     expect(() => holder.keep(taken)).toThrow('once');
   });
 
-  it('returns to the ledger at once if it was given back and no request needs it', async () => {
+  it('goes to the ledger at once if it was given back and no request needs it', async () => {
     const { gate, taken } = await reserved(30);
     holder.giveBack(taken);
     await turn();
     expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(0);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 0 }]);
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ available: 0, used: 0 }]);
   });
 
-  it('is named as in the ledger, and is no longer held once it was passed on', async () => {
+  it('has the window names of the ledger, and is no longer held once passed on', async () => {
     const { gate, taken } = await reserved(30);
     expect(taken.held()).toEqual([
       {
@@ -633,17 +640,17 @@ describe('a charge that was reserved', () => {
       },
     ]);
     holder.passOn(taken);
-    const { lease } = holder.view(gate, plain).spendWindows[0] ?? {};
+    const { lease } = holder.view(gate, unlimited).spendWindows[0] ?? {};
     expect(lease).toMatchObject({ available: 0, taken: 0, granted: 0, used: 30 });
   });
 
-  it('stays where the outcome is that it stands', async () => {
+  it('stays used once it is kept', async () => {
     const { gate, taken } = await reserved(30);
     holder.keep(taken);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0, used: 30 }]);
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ available: 0, used: 30 }]);
   });
 
-  it('has nothing left to give back after its holder was forgotten', async () => {
+  it('gives nothing back after its holder was forgotten', async () => {
     const { gate, taken } = await reserved(30);
     ledger.forgetHolders();
     request(gate, money(40));
@@ -651,7 +658,7 @@ describe('a charge that was reserved', () => {
     expect(taken.held()).toEqual([]);
     await turn();
     holder.giveBack(taken);
-    expect(holder.view(gate, plain).spend).toMatchObject([{ available: 0 }]);
+    expect(holder.view(gate, unlimited).spend).toMatchObject([{ available: 0 }]);
   });
 });
 
@@ -675,7 +682,7 @@ describe('units ahead of need', () => {
     const callsBefore = ledger.calls.length;
     const counts = await demand(gate, 3_000);
     expect(counts).toEqual({ 'taken at once': 3_000 });
-    // A fifth of five seconds with each, and a few while the pace becomes known.
+    // Each call covers a fifth of five seconds; a few more come before the rate is known.
     expect(ledger.calls.length - callsBefore).toBeLessThanOrEqual(8);
   });
 
@@ -701,36 +708,36 @@ describe('units ahead of need', () => {
     expect(await ask(15)).toEqual(new Set(['taken at once']));
   });
 
-  it('are no more than a sixteenth of what is left, so that others find the rest', async () => {
+  it('are at most a sixteenth of the rest, so that other sidecars find units', async () => {
     const gate = gateWith(limitOf('gate_rate', 'hour', 3_000));
     await demand(gate, 1_000);
-    const { lease } = holder.view(gate, plain).rateWindows[0] ?? {};
+    const { lease } = holder.view(gate, unlimited).rateWindows[0] ?? {};
     for (let ms = 0; ms < 1_000; ms += 100) {
       await demand(gate, 100);
       const left = 3_000 - ledger.leasedOf({ kind: 'gate_rate', window: 'hour' });
-      // What is wanted within 200 ms is leased in any case, as far as there is a sixteenth of it.
+      // The need of 200 ms is always leased, up to a sixteenth of the rest.
       expect(lease?.available).toBeLessThanOrEqual(Math.max(limits.leaseAheadMs, left / 16) * 1.3);
     }
   });
 
-  it('are used to the last one where the window runs dry', async () => {
+  it('are used to the last one if the window runs dry', async () => {
     const gate = gateWith(limitOf('gate_rate', 'hour', 1_000));
     const counts = await demand(gate, 1_500);
     expect((counts['granted'] ?? 0) + (counts['taken at once'] ?? 0)).toBe(1_000);
     expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(1_000);
   });
 
-  it('go back within two seconds after the last request, and can be had by others', async () => {
+  it('go back within two seconds after the last request, and others can lease them', async () => {
     const gate = gateWith(limitOf('gate_rate', 'hour', 100_000));
     await demand(gate, 1_000);
-    const { lease } = holder.view(gate, plain).rateWindows[0] ?? {};
+    const { lease } = holder.view(gate, unlimited).rateWindows[0] ?? {};
     expect(lease?.available).toBeGreaterThan(20);
     await vi.advanceTimersByTimeAsync(1_500);
     expect(lease).toMatchObject({ available: 0, returning: 0, taken: 1_000, granted: 1_000 });
     expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(1_000);
   });
 
-  it('go back all the same where the first call with them was lost', async () => {
+  it('go back even if the first call with them was lost', async () => {
     const gate = gateWith(limitOf('gate_rate', 'hour', 100_000));
     await demand(gate, 1_000);
     let failures = 3;
@@ -741,7 +748,7 @@ describe('units ahead of need', () => {
     expect(ledger.leasedOf({ kind: 'gate_rate', window: 'hour' })).toBe(1_000);
   });
 
-  it('are not asked for by one who comes now and then', async () => {
+  it('are not leased for occasional requests', async () => {
     const gate = gateWith(limitOf('gate_rate', 'hour', 100_000));
     for (let n = 0; n < 5; n++) {
       request(gate, oneRequest);
@@ -754,7 +761,7 @@ describe('units ahead of need', () => {
   });
 });
 
-describe('what is known', () => {
+describe('the window table', () => {
   it('is bounded: an unused window makes room for another', async () => {
     await holder.stop();
     holder = newHolder(3);
@@ -765,14 +772,14 @@ describe('what is known', () => {
       expect(heard).toEqual(['granted']);
     }
     expect(holder.counts.windows).toBe(3);
-    // One that was forgotten is found out about again, and loses nothing by it.
+    // A forgotten window is asked for again and loses nothing.
     const again = request(gate, oneRequest, passportWith('p0'));
     await turn();
     expect(again).toEqual(['granted']);
     expect(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' })).toBe(11);
   });
 
-  it('of a window with waiting requests or open reservations is kept', async () => {
+  it('keeps a window with waiting requests or open reservations', async () => {
     await holder.stop();
     holder = newHolder(1);
     const gate = gateWith(limitOf('gate_spend', 'day', 500, 'passport'));
@@ -792,11 +799,11 @@ describe('what is known', () => {
   });
 });
 
-describe('a holder that stops', () => {
+describe('a stopping holder', () => {
   it('returns all unused units, and answers the waiting requests', async () => {
     const gate = gateWith(limitOf('gate_spend', 'day', 100));
     holder.giveBack(await reserve(gate, 70));
-    holder.take(holder.view(gate, plain), money(25));
+    holder.take(holder.view(gate, unlimited), money(25));
     const heard = request(gate, money(90));
     await holder.stop();
     expect(heard).toEqual(['late']);

@@ -8,7 +8,7 @@ import { shortWindows } from '../../../../sidecar/quota/short-windows.ts';
 const startsAtMs = 1_800_000_000_000 as UnixMillis;
 const counter = { gate_id: null, passport_id: null, token_hash: null };
 
-/** A window of ten units, of which this sidecar has some. */
+/** A window of ten units; this sidecar holds some. */
 function windowWith(kind: 'gate_spend' | 'gate_rate', granted: number): HeldWindow {
   const window = new HeldWindow({ ...counter, kind, window: 'day' }, 10, 0);
   const times = { startsAtMs, endsAtMs: (startsAtMs + 60_000) as UnixMillis, leftMs: 60_000, sentAtMs: 0 };
@@ -22,7 +22,7 @@ describe('the windows that a refused request lacks units of', () => {
   const view = heldView([spend], [rate]);
   const need = { moneyMicroUsd: 6 as MicroUsd, requests: 1 } as const;
 
-  it('are named with what may be given out at most, what is here counted as given out', () => {
+  it('are named with the most that may be leased; units held here count as leased', () => {
     const refusal = new Map([spend, rate].map((window) => [window, startsAtMs]));
     expect(shortWindows({ view, need }, refusal)).toEqual([
       { ...spend.name, starts_at_ms: startsAtMs, leased_max: 7 },
@@ -30,7 +30,7 @@ describe('the windows that a refused request lacks units of', () => {
     ]);
   });
 
-  it('are not those of which enough is here, of which none is needed, or that the refusal is not about', () => {
+  it('exclude windows with enough units, without need, or not named by the refusal', () => {
     const refusal = new Map([[spend, startsAtMs]]);
     expect(shortWindows({ view, need: { ...need, moneyMicroUsd: 3 as MicroUsd } }, refusal)).toEqual([]);
     expect(shortWindows({ view, need: { ...need, moneyMicroUsd: 0 as MicroUsd } }, refusal)).toEqual([]);
