@@ -31,9 +31,8 @@ const envelopeEnd = ']}';
 const comma = 0x2c;
 
 /**
- * One AttestationBatch in the making, as JSON: records are copied from the spool as the bytes they are and
- * never parsed here. One object serves many batches, so that shipping takes the same memory however much
- * there is to ship.
+ * Builds an AttestationBatch as JSON. Records are copied from the spool as bytes and never parsed. One object
+ * serves many batches, so that shipping takes constant memory.
  *
  *     | ...... {"sidecar_id":...,"records":[ | record , record , ... | ]} ...... |
  *       envelope, flush with the items         items from itemsAt on
@@ -41,25 +40,25 @@ const comma = 0x2c;
 export class BatchBuilder {
   epoch = '';
   firstSeq = 0;
-  /** Of the record that would come next. */
+  /** Number of the next record. */
   nextSeq = 0;
   recordCount = 0;
   voided: VoidedRun[] = [];
-  /** Set by the caller that knows that nothing follows in this epoch. */
+  /** Set by the caller if nothing follows in this epoch. */
   end: EpochEnd | null = null;
-  /** Something was there that did not fit: the next batch need not wait. */
+  /** More was there than fits: the next batch need not wait. */
   isFull = false;
 
-  /** Shared with the thread that sends them. */
+  /** Shared with the sending thread. */
   readonly #bytes = Buffer.from(new SharedArrayBuffer(limits.ingestBodyBytesMax));
   /** Behind the last item. */
   #end = itemsAt;
   #itemCount = 0;
-  /** Where the items with numbers begin and end, and of which number each is. */
+  /** Start, end and number of each numbered item. */
   readonly #starts = new Uint32Array(limits.ingestRecordsMax);
   readonly #ends = new Uint32Array(limits.ingestRecordsMax);
   readonly #seqs = new Float64Array(limits.ingestRecordsMax);
-  /** The shared parts among the items: each record refers to the last ones before it. */
+  /** The shared parts among the items; a row refers to the last ones before it. */
   #shared: { readonly start: number; readonly end: number }[] = [];
 
   get isEmpty(): boolean {
@@ -80,9 +79,8 @@ export class BatchBuilder {
   }
 
   /**
-   * Adds the JSON of the next records: of those of a frame that lies in these bytes, the ones from index
-   * `from` to before `to`, behind the shared parts of the frame. Returns how many it took: fewer where the
-   * batch is full.
+   * Adds the JSON of the records of a frame in `source`, from index `from` to before `to`, behind the shared
+   * parts of the frame. Returns how many it took: fewer if the batch is full.
    */
   addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {
     const start = records.startOf(from);
@@ -122,9 +120,7 @@ export class BatchBuilder {
     return true;
   }
 
-  /**
-   * The JSON of the record of that number, as a whole; null if it is not one of this batch's records.
-   */
+  /** The whole JSON of the record of that number; null if the batch does not contain it. */
   recordText(seq: number): string | null {
     const index = this.#seqs.subarray(0, this.#itemCount).indexOf(seq);
     if (index < 0 || this.voided.some(({ firstSeq }) => firstSeq === seq)) return null;
@@ -134,7 +130,7 @@ export class BatchBuilder {
     if (!isRecordRow(item)) return text;
     const shared = must(
       this.#shared.findLast((parts) => parts.start < start),
-      'shared parts stand before a row',
+      'shared parts precede their rows',
     );
     return renderSpooledRecord(
       wholeRecord(item, JSON.parse(this.#bytes.toString('utf8', shared.start, shared.end))),
@@ -142,8 +138,8 @@ export class BatchBuilder {
   }
 
   /**
-   * The whole batch. No copy: the bytes change with the next `begin`. A call that was given up may still be
-   * sending them, so a caller that is not sure must use another builder for the next batch.
+   * The whole batch, not copied: the bytes change with the next `begin`. An abandoned call may still be
+   * sending them; then use another builder for the next batch.
    */
   body({ sidecarId, connectionId }: ShippingConnection): Uint8Array {
     const envelope: AttestationBatch = {
@@ -164,8 +160,8 @@ export class BatchBuilder {
   }
 
   /**
-   * Frames that follow each other often share the same parts, and a frame that was cut by the end of a step
-   * does with itself: then they stand in the batch once.
+   * Consecutive frames often share the same parts, and so do the pieces of a frame cut at the end of a step.
+   * The batch then contains the parts once.
    */
   #endsWithParts(source: Buffer, partsStart: number, partsEnd: number): boolean {
     const last = this.#shared.at(-1);
@@ -173,12 +169,12 @@ export class BatchBuilder {
     return source.compare(this.#bytes, last.start, last.end, partsStart, partsEnd) === 0;
   }
 
-  /** Where an item was added, another one may follow. */
+  /** Writes a comma unless the next item is the first. */
   #separate(): void {
     if (this.#end > itemsAt) this.#bytes[this.#end++] = comma;
   }
 
-  /** An item stands there, for the next `count` numbers. */
+  /** Notes an item for the next `count` numbers. */
   #noteItem(start: number, end: number, count: number): void {
     this.#starts[this.#itemCount] = start;
     this.#ends[this.#itemCount] = end;

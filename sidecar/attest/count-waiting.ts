@@ -4,9 +4,9 @@ import type { SpoolEpoch } from './spool-folder.ts';
 import { findFrame, frameEnd, lastSeqOf } from './spool-segment.ts';
 
 /**
- * How many records lie in these epochs from `nextSeq` of the first one on. Reads the last segment of each:
- * before that, the names of the segments say it. Numbers that damage has made unreadable count too, because
- * they were acknowledged. Rejects if the disk fails.
+ * Counts the records in these epochs from `nextSeq` of the first one on. Reads only the last segment of each
+ * epoch; the names of segments count the rest. Damaged records count too, because they were acknowledged.
+ * Rejects if the disk fails.
  */
 export async function countWaiting(
   files: SpoolFiles,
@@ -23,7 +23,7 @@ export async function countWaiting(
   return count;
 }
 
-/** The number of the last whole record; of the last segment before it where that one holds none. */
+/** The number of the last whole record; if the last segment holds none, the number before its first. */
 async function findLastSeq(files: SpoolFiles, epoch: SpoolEpoch): Promise<number> {
   const segment = epoch.segments.at(-1);
   if (segment === undefined) return 0;
@@ -43,8 +43,7 @@ async function findLastSeq(files: SpoolFiles, epoch: SpoolEpoch): Promise<number
       last = Math.max(last, lastSeqOf(window, at));
       at = end;
     }
-    // A frame that the window cuts is read again from its beginning; where none was found, the window holds
-    // damage alone.
+    // A frame cut by the window is read again from its start. A window without a frame holds only damage.
     offset += at === firstAt ? bytes : at;
   }
   return last;

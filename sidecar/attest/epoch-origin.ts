@@ -1,40 +1,37 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * On which machine, since which of its starts and in which folder an epoch is written; kept in the epoch's
- * own folder as `origin.json`.
+ * The machine, its boot and the folder in which an epoch is written. Stored in the epoch's folder as
+ * `origin.json`.
  */
 export interface EpochOrigin {
-  /** Of the running kernel; null where there is no such thing. */
+  /** Of the running kernel; null on systems without one. */
   readonly boot_id: string | null;
   readonly machine_id: string | null;
-  /** Of the epoch's folder: a copy of it has others. */
+  /** Of the epoch's folder; a copy of the folder differs. */
   readonly device: number;
   readonly inode: number;
   /** Each record was on disk before its answer. */
   readonly is_synced_first: boolean;
-  /** While it was written no second process could have the same spool unnoticed (see holdSpool). */
+  /** No second process could use the same spool unnoticed (see holdSpool). */
   readonly is_sole: boolean;
 }
 
 export const originFile = 'origin.json';
 
-/**
- * Where this process runs. The two ids are those of Linux; elsewhere they are null, and nothing is certain.
- */
+/** Where this process runs. Only Linux has these ids; elsewhere they are null, and no epoch is certain. */
 export const thisMachine = (): Pick<EpochOrigin, 'boot_id' | 'machine_id'> => ({
   boot_id: readId('/proc/sys/kernel/random/boot_id'),
   machine_id: readId('/etc/machine-id'),
 });
 
 /**
- * Whether every record that was answered in that epoch must be in the folder that is found now, `here`, by a
- * process that holds the spool alone. Certain are only:
- * - the same start of the same machine: what was written is in the kernel's memory, whatever became of the
- *   process, or
- * - the same machine, and records that were on disk before their answers.
- * In both cases in the very folder, because what was copied, or restored from a backup, may end earlier; the
- * process that goes on with the original may even be alive.
+ * Whether every answered record of that epoch must be in the folder found `here`. Both its writer and this
+ * process must hold the spool alone, and either of these must be true:
+ * - the same boot of the same machine: the kernel keeps written records even if the process dies
+ * - the same machine, with records on disk before their answers
+ * It must also be the original folder: a copy, or a restored backup, may end earlier, and a process may even
+ * still be writing to the original.
  */
 export function isCertain(origin: EpochOrigin | null, here: Omit<EpochOrigin, 'is_synced_first'>): boolean {
   if (origin === null || !origin.is_sole || !here.is_sole) return false;
@@ -44,7 +41,7 @@ export function isCertain(origin: EpochOrigin | null, here: Omit<EpochOrigin, 'i
   return isSameBoot || (origin.is_synced_first && isSameMachine);
 }
 
-/** Null for everything that was not written whole by this program. */
+/** Null unless the text is a complete origin. */
 export function parseOrigin(text: string): EpochOrigin | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -25,33 +25,32 @@ export interface ReadPosition {
   /** Between two frames. */
   readonly offset: number;
   /**
-   * The number of the next record that is wanted, maybe in the middle of a frame; those below it are passed
-   * over.
+   * The number of the next wanted record, maybe in the middle of a frame; earlier ones are skipped.
    */
   readonly seq: number;
-  /** What became of the numbers between `seq` and the next frame, if there are any. */
+  /** Why the numbers between `seq` and the next frame are missing, if any are. */
   readonly holeReason: Exclude<VoidRun['void'], 'refused'>;
 }
 
 /**
  * Reads the records of one epoch in order, through one window of constant size.
  *
- * Bytes that are no frame, but for up to `frameZerosMax` zeros at the end of a segment (spool-folder.ts):
- * - behind the last frame of an epoch that is over, they are the torn end of a write that a crash or a power
- *   cut stopped: no answer promised those records for longer than `fsyncMs`. They are passed over, with a
- *   warning, and the control plane is notified with the end of the epoch. The epoch is never written to
- *   again, so the file is left as it is and goes with its folder. Where zeros follow, as a killed writer
- *   leaves them, that end is doubtful: a record that was answered looks the same when its length or its last
- *   bytes are damaged. The cost is that after a write which was really torn, which is rare, the units of the
- *   epoch's leases stay counted until their windows end.
- * - anywhere else, something damaged what was whole. They are copied to the quarantine folder and reported as
- *   an error. The next good frame tells how many numbers are missing; the batch gives these up explicitly
- *   (VoidRun), so that the control plane sees the loss, too, and no later record is held up, taken twice or
- *   taken for another.
+ * Bytes outside a frame, except up to `frameZerosMax` zeros at the end of a segment (spool-folder.ts):
+ * - Behind the last frame of a finished epoch they are the torn end of a write that a crash or a power cut
+ *   interrupted. No answer promised those records for longer than `fsyncMs`. They are skipped with a warning,
+ *   and the control plane is notified with the end of the epoch. The epoch is never written to again, so the
+ *   file stays unchanged and goes with its folder. If zeros follow, as a killed writer leaves them, the end is
+ *   doubtful: an answered record looks the same if its length or its last bytes are damaged. The cost: after a
+ *   write that was really torn, which is rare, the units of the epoch's leases stay counted until their
+ *   windows end.
+ * - Anywhere else they are damage. They are copied to the quarantine folder and reported as an error. The
+ * next
+ *   good frame shows how many numbers are missing. The batch gives these up explicitly (VoidRun), so that the
+ *   control plane sees the loss, and no later record is delayed, accepted twice or mistaken for another.
  *
- * What the disk does not give back (a read that fails, a file that has become shorter) is tried
- * `attestLimits.spoolReadTries` times. Then the segment is read in small pieces, those that fail count as
- * damaged, too, and the file is kept in the quarantine folder as it is.
+ * A failed read, or a file that has become shorter, is retried `attestLimits.spoolReadTries` times. Then the
+ * segment is read in small pieces, failed pieces count as damaged, and the file is kept in the quarantine
+ * folder.
  */
 export class EpochReader {
   readonly epoch: SpoolEpoch;
@@ -59,24 +58,24 @@ export class EpochReader {
   position: ReadPosition;
   /** Damaged places found so far. */
   damagedPlaces = 0;
-  /** Behind the last frame of an epoch that is over. */
+  /** Bytes behind the last frame of a finished epoch. */
   tornBytes = 0;
-  /** Records that were answered may be missing, and nothing else shows it. */
+  /** Answered records may be missing, and nothing else shows it. */
   isDoubtful = false;
 
   readonly #options: { readonly files: SpoolFiles; readonly directory: string; readonly logger: Logger };
-  /** Bytes of a segment that were read and maybe not used yet: a batch rarely ends where they do. */
+  /** Bytes read from a segment, kept because a batch rarely ends where a read does. */
   readonly #window: Buffer;
   #windowSegment: SpoolSegment | null = null;
   #windowOffset = 0;
   #windowBytes = 0;
-  /** By damaged place: where in its segment reading goes on. It was reported, and set aside. */
+  /** By damaged place, already reported and quarantined: where reading continues in its segment. */
   readonly #passed = new Map<string, number>();
-  /** Where reading failed last, and how often in a row. */
+  /** The place of the last failed read, and how often in a row it failed. */
   #failure = { name: '', tries: 0 };
   /**
-   * Segments that are read in small pieces, with zeros for those that fail; their numbers, because a disk may
-   * take seconds to fail.
+   * Segments read in small pieces, with zeros for failed ones. Remembered because a disk may take seconds to
+   * fail.
    */
   readonly #unreadable = new Map<SpoolSegment, Set<number>>();
 
@@ -92,7 +91,7 @@ export class EpochReader {
     this.position = this.positionOf(epoch.segments[0]?.firstSeq ?? 1);
   }
 
-  /** The place of the record of that number, or of the first later one that is there. */
+  /** The place of that record, or of the first later one. */
   positionOf(seq: number): ReadPosition {
     const segment = this.epoch.segments.findLast(({ firstSeq }) => firstSeq <= seq) ?? null;
     return { segment, offset: 0, seq, holeReason: 'missing' };
@@ -105,8 +104,7 @@ export class EpochReader {
   }
 
   /**
-   * Segments at the front of the epoch that hold nothing from `position` on, and the bytes before it in the
-   * next.
+   * Segments at the front of the epoch that end before `position`, and the bytes before it in the next one.
    */
   get passed(): { readonly segments: number; readonly bytes: number } {
     const count = this.#passedSegments;
@@ -121,11 +119,11 @@ export class EpochReader {
     const { segments, isLive } = this.epoch;
     const { segment, offset, seq } = this.position;
     const last = segments.at(-1);
-    // Of an epoch that is over the last one stays until the control plane knows its end, and with it whether
-    // it is whole.
+    // The last segment of a finished epoch stays until the control plane knows its end and whether it is
+    // whole.
     const isPassed = last !== undefined && segment === last && offset >= last.bytes;
     if (isPassed && isLive && last.isEnded) return segments.length;
-    // A later segment that begins at or before the wanted number proves that all before it is taken.
+    // A later segment that begins at or before the wanted number proves that all before it is accepted.
     return Math.max(
       0,
       segments.findLastIndex(({ firstSeq }) => firstSeq <= seq),
@@ -133,9 +131,9 @@ export class EpochReader {
   }
 
   /**
-   * Fills the batch with what follows `from`, as far as it goes; empty if there is nothing. Numbers in
-   * `refused` are given up. Returns where the batch ends, and leaves `position` alone: that moves when the
-   * batch was taken. Rejects where the disk fails.
+   * Fills the batch with the records behind `from`; the batch stays empty if there are none. Gives up numbers
+   * in `refused`. Returns the end of the batch and leaves `position`, which moves once the batch is accepted.
+   * Rejects if the disk fails.
    */
   async fill(
     batch: BatchBuilder,
@@ -178,7 +176,7 @@ export class EpochReader {
     }
   }
 
-  /** When the record that is shipped next was decided; null if there is none, or it cannot be read. */
+  /** When the next record to ship was decided; null if there is none, or it cannot be read. */
   async nextDecidedAtMs(): Promise<number | null> {
     let { segment, offset } = this.position;
     while (segment === null || offset >= segment.bytes) {
@@ -200,11 +198,11 @@ export class EpochReader {
     return timeOf(item);
   }
 
-  /** Returns where in the window the byte at `offset` stands, after reading from there where it did not. */
+  /** Returns the place in the window of the byte at `offset`; reads from there if the window lacks it. */
   async #look(segment: SpoolSegment, offset: number): Promise<number> {
     const start = offset - this.#windowOffset;
     if (this.#windowSegment === segment && start >= 0 && start < this.#windowBytes) return start;
-    // The writer may add to the segment meanwhile: what counts is what was there before the reading began.
+    // The writer may append meanwhile: only bytes from before the read count.
     const wanted = Math.min(this.#window.length, segment.bytes - offset);
     this.#windowSegment = null;
     await this.#read(segment, this.#window.subarray(0, wanted), offset);
@@ -220,7 +218,7 @@ export class EpochReader {
     return rest;
   }
 
-  /** Fills the bytes with what stands in the segment from `offset` on. */
+  /** Reads the segment from `offset` on. */
   async #read(segment: SpoolSegment, bytes: Buffer, offset: number): Promise<void> {
     const { files } = this.#options;
     const file = segment.file ?? segment.path;
@@ -247,7 +245,7 @@ export class EpochReader {
     }
   }
 
-  /** Throws what reading threw, until it was tried often enough: then the segment is read in pieces. */
+  /** Rethrows until the retries are used up; then the segment is read in pieces. */
   async #noteUnread(segment: SpoolSegment, name: string, error: unknown): Promise<null> {
     const { files, directory, logger } = this.#options;
     this.#failure = { name, tries: this.#failure.name === name ? this.#failure.tries + 1 : 1 };
@@ -283,8 +281,8 @@ export class EpochReader {
     const { files, directory, logger } = this.#options;
     if (rest.length <= frameZerosMax && rest.every((byte) => byte === 0))
       return { ...at, offset: segment.bytes };
-    // Counted from the segment's first number and not from the one that is wanted: what is damaged is the
-    // same for whoever comes to this place again.
+    // Counted from the segment's first number, not the wanted one, so that a later visit finds the same
+    // damage.
     const length = await findNextFrame(rest, segment.firstSeq - 1);
     const behind = at.offset + length;
     const place = { epoch: this.epoch.epoch, segment: segment.firstSeq, offset: at.offset, bytes: length };
@@ -294,13 +292,13 @@ export class EpochReader {
     const name = this.#placeName(segment, at.offset);
     if (isTornEnd) {
       this.tornBytes += length;
-      // A write that was stopped leaves the beginning of a frame, and the file ends with it; anything else
-      // may have been a record.
+      // An interrupted write leaves the start of a frame at the end of the file. Anything else may have been
+      // a record.
       if (stop === 'damaged' || segment.hasHole) this.isDoubtful = true;
       logger.warn(place, 'the spool ends in the middle of a record: a crash cut it off');
     } else {
       const file = join(quarantineFolder(directory), name);
-      // The whole segment is there already.
+      // The whole segment is in quarantine already.
       if (!isUnreadable) await files.writeDurably(file, rest.subarray(0, length));
       this.damagedPlaces += 1;
       this.isDoubtful = true;
@@ -315,8 +313,8 @@ export class EpochReader {
 }
 
 /**
- * Where in the bytes, from the second on, the next frame begins with a record later than `afterSeq`; their
- * length if there is none. Makes way for requests in between.
+ * Start of the next frame with a record later than `afterSeq`, from the second byte on; the length of the
+ * bytes if there is none. Yields to requests in between.
  */
 async function findNextFrame(bytes: Buffer, afterSeq: number): Promise<number> {
   for (let at = 1; ; ) {
@@ -331,8 +329,7 @@ async function findNextFrame(bytes: Buffer, afterSeq: number): Promise<number> {
 type Stop = 'window is read' | 'step is done' | 'batch is full' | 'incomplete' | 'damaged';
 
 /**
- * Takes the frames between `first` and `bytes` in the window, as many as one step may; the first is at
- * `from`.
+ * Takes as many frames between `first` and `bytes` in the window as one step may; the first is at `from`.
  */
 function takeFrames(
   window: Buffer,
@@ -371,7 +368,7 @@ function takeFrames(
   return { position: { segment: from.segment, offset: from.offset + start - first, seq, holeReason }, stop };
 }
 
-/** Takes what the batch lacks of a frame, from `batch.nextSeq` on. False: the batch is full. */
+/** Adds the records of a frame from `batch.nextSeq` on. False: the batch is full. */
 function addFrame(
   batch: BatchBuilder,
   window: Buffer,
@@ -394,7 +391,7 @@ function addFrame(
   return true;
 }
 
-/** Gives up the numbers before `seq` that nothing was found for. False: the batch is full. */
+/** Gives up the missing numbers before `seq`. False: the batch is full. */
 function addHole(batch: BatchBuilder, seq: number, reason: VoidRun['void']): boolean {
   return seq <= batch.nextSeq || batch.addVoid(reason, seq - batch.nextSeq);
 }

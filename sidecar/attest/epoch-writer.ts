@@ -5,12 +5,12 @@ import { type FileIdentity, isSameFile, type SpoolFiles } from './spool-files.ts
 import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.ts';
 
 /**
- * Writes the segments of one epoch. Each stays open until it is dropped: what is in it can then be shipped
- * whatever becomes of its name.
+ * Writes the segments of one epoch. Each stays open until it is dropped, so that its records can be shipped
+ * even if its path is lost.
  *
- * While a segment is written its file has the size of a full one, with a hole behind the last record, which
- * takes no room on the disk. A write that made the file longer would have to wait, for milliseconds, whenever
- * the file system is writing the old length to its journal.
+ * A segment being written has the file size of a full one, with a hole behind the last record that takes no
+ * disk space. A write that extends the file would wait for milliseconds whenever the file system writes the
+ * old length to its journal.
  *
  *     no segment ──write, probe──> writing ──full──> (next segment) ──endSegment──> no segment
  */
@@ -19,13 +19,13 @@ export class EpochWriter {
   readonly #files: SpoolFiles;
   readonly #commit: GroupCommit;
   readonly #segmentBytesMax: number;
-  /** Of the epoch's folder, when it was made. */
+  /** Identity of the epoch's folder at its creation. */
   readonly #folder: FileIdentity | null;
-  /** The one that is written to, with its descriptor and what its path led to when it was made. */
+  /** The current segment, its descriptor and the identity of its file at creation. */
   #segment: SpoolSegment | null = null;
   #file = -1;
   #identity: FileIdentity | null = null;
-  /** Of its file, as long as nothing is written behind that. */
+  /** Size of its file, as long as the records end before it. */
   #size = 0;
 
   constructor(options: {
@@ -51,8 +51,8 @@ export class EpochWriter {
   }
 
   /**
-   * The path still leads to what is written to, and nobody else has changed it. Throws where the disk cannot
-   * say. One call of the system, made once for the records of a turn.
+   * The path still leads to the open file, and no other process has changed its length. Throws if the disk
+   * fails. One system call for all records of a turn.
    */
   get isGrounded(): boolean {
     const segment = this.#segment;
@@ -62,8 +62,8 @@ export class EpochWriter {
   }
 
   /**
-   * Writes these bytes behind the last ones; their first record has that number. Throws where not all of them
-   * are written: `endSegment` then.
+   * Appends the bytes; `firstSeq` is the number of their first record. Throws unless all are written; then
+   * call `endSegment`.
    */
   write(bytes: Uint8Array, byteCount: number, firstSeq: number): void {
     const full = this.#segment;
@@ -76,15 +76,14 @@ export class EpochWriter {
     segment.bytes += byteCount;
   }
 
-  /** What was written is to be durable; see GroupCommit. */
+  /** Makes written records durable; see GroupCommit. */
   sync(onSettled: ((outcome: CommitOutcome) => void) | null): void {
     this.#commit.wrote(this.#file, onSettled);
   }
 
   /**
-   * Ends the segment at its last good byte, after a write that failed: numbers that are given again are then
-   * in the file once, and the segment can be dropped as soon as it is shipped. A crash before this leaves
-   * records there that were not acknowledged.
+   * Ends the segment at its last good byte after a failed write. So reused numbers are in the file once, and
+   * the segment can be dropped once it is shipped. A crash before this leaves unacknowledged records in it.
    */
   endSegment(): void {
     const segment = this.#segment;
@@ -94,7 +93,7 @@ export class EpochWriter {
   }
 
   /**
-   * Begins the next segment, whose first record will have that number, and throws unless it takes
+   * Begins the next segment, with `firstSeq` as the number of its first record. Throws unless it can hold
    * `attestLimits.spoolProbeBytes`.
    */
   probe(firstSeq: number): void {
@@ -107,14 +106,14 @@ export class EpochWriter {
     }
   }
 
-  /** Closes what was deleted, once its content is on disk. */
+  /** Closes a deleted segment once its content is on disk. */
   release(segment: SpoolSegment): void {
     if (segment.file !== null) this.#commit.closeAfterSync(segment.file);
     segment.file = null;
   }
 
   /**
-   * Nothing more is written. Segments stay open until they are dropped: a reader may be in the middle of one.
+   * Ends writing. Segments stay open until they are dropped, because a reader may be in the middle of one.
    */
   async close(): Promise<void> {
     const segment = this.#segment;
@@ -122,7 +121,7 @@ export class EpochWriter {
       try {
         this.#endAtLastRecord(segment);
       } catch {
-        // Whoever reads it passes over the hole.
+        // Readers skip the hole.
         segment.isEnded = true;
         this.#segment = null;
       }
@@ -133,7 +132,7 @@ export class EpochWriter {
 
   #create(firstSeq: number): SpoolSegment {
     const path = segmentPath(this.epoch, firstSeq);
-    // One that was begun and got no record has the same name.
+    // A segment that was begun and got no record has the same name.
     if (this.#segment?.path === path) this.release(this.#segment);
     const file = this.#files.create(path);
     const segment: SpoolSegment = { path, file, isEnded: false, firstSeq, hasHole: false, bytes: 0 };
@@ -146,7 +145,7 @@ export class EpochWriter {
     return segment;
   }
 
-  /** A file system that refuses this only makes writes slower: each of them makes the file longer then. */
+  /** If the file system refuses this, writes only get slower: each then extends the file. */
   #makeLong(file: number): void {
     try {
       this.#files.truncate(file, this.#segmentBytesMax);

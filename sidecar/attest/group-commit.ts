@@ -10,7 +10,7 @@ interface GroupCommitDeps {
   readonly fsyncMs: number;
   readonly logger: Logger;
   readonly onFailed: (error: unknown) => void;
-  /** How long each commit that succeeded took. */
+  /** Called with the duration of each successful commit. */
   readonly onSynced: (seconds: number) => void;
 }
 
@@ -35,22 +35,22 @@ const isEmpty = ({ dirtyFiles, folder, closing }: Batch): boolean =>
 /**
  * Makes written records durable in the background, many with one fsync.
  *
- *     idle ──something is written──> due ──half of fsyncMs──> syncing ──> idle, or due for what came meanwhile
+ *     idle ──something is written──> due ──half of fsyncMs──> syncing ──> idle, or due for later writes
  *                                                                │ over the deadline  ^
  *                                                                v                    │
  *                                                             hanging ────────────────┘
  *
- * What is written while it syncs goes with the next commit. After a failed fsync the disk is never trusted
- * again: every later commit is `unknown` without another attempt (see the contract of the spool).
+ * Writes during a sync go with the next commit. After a failed fsync the disk is never trusted again: every
+ * later commit is `unknown` without another attempt (see the contract of the spool).
  */
 export class GroupCommit {
   readonly #deps: GroupCommitDeps;
-  /** Begun at half the time that is allowed: the other half is for the disk. */
+  /** Half of the allowed time; the other half is for the disk. */
   readonly #delayMs: number;
   #state: State = { kind: 'idle' };
   #disk: 'trusted' | 'failed' = 'trusted';
   #next = emptyBatch();
-  /** All that were to be closed are. No commit waits for that. */
+  /** Resolves when all files due for closing are closed. No commit waits for it. */
   #closed: Promise<void> = Promise.resolve();
 
   constructor(deps: GroupCommitDeps) {
@@ -64,16 +64,14 @@ export class GroupCommit {
   }
 
   /**
-   * A file was created in the folder: its name has to be durable too, before any record in it is reported
-   * to be durable.
+   * A file was created in the folder. Its name must be durable before any record in it is reported durable.
    */
   createdFile(): void {
     this.#next.folder = 'dirty';
   }
 
   /**
-   * Something was written to the file. `onSettled` is called after the first fsync that began after this
-   * call.
+   * The file was written to. `onSettled` is called after the first fsync that begins after this call.
    */
   wrote(file: number, onSettled: ((outcome: CommitOutcome) => void) | null): void {
     this.#next.dirtyFiles.add(file);
@@ -82,15 +80,14 @@ export class GroupCommit {
   }
 
   /**
-   * Nothing more is written to the file, nor read from it: it is closed as soon as what was written is
-   * durable.
+   * The file is neither written nor read any more. Closes it once its content is durable.
    */
   closeAfterSync(file: number): void {
     this.#next.closing.push(file);
     this.#schedule();
   }
 
-  /** Syncs and closes what is left. Resolves when nothing waits any more, whatever the outcome. */
+  /** Syncs and closes the rest. Resolves when nothing is pending, whatever the outcome. */
   async finish(): Promise<void> {
     for (;;) {
       if ('done' in this.#state) await this.#state.done;
@@ -143,7 +140,7 @@ export class GroupCommit {
   }
 
   #settle({ waiting, closing }: Batch, outcome: CommitOutcome): void {
-    for (const tell of waiting) tell(outcome);
+    for (const onSettled of waiting) onSettled(outcome);
     if (closing.length === 0) return;
     this.#closed = Promise.all([this.#closed, ...closing.map((file) => this.#closeFile(file))]).then(
       () => undefined,
@@ -154,7 +151,7 @@ export class GroupCommit {
     try {
       await this.#deps.files.close(file);
     } catch (error) {
-      // Its content was synced before: what is lost is a descriptor.
+      // Its content is synced already: only a descriptor is lost.
       this.#deps.logger.warn({ err: error }, 'a full segment of the spool could not be closed');
     }
   }

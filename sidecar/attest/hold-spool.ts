@@ -6,32 +6,31 @@ import { hasCode } from '../../shared/runtime/system-error.ts';
 
 export interface SpoolHold {
   /**
-   * No other process on this kernel wrote to the spool when this one began to, and one that comes later is
-   * not sole. False: one did, or it cannot be known.
+   * No other process on this kernel wrote to the spool when this one began, and a later one is not sole.
+   * False: another one did, or this cannot be determined.
    */
   readonly isSole: boolean;
   release(): Promise<void>;
 }
 
-/** Builds until 2026-11-25 all listen on `writer.sock`. */
+/** Earlier builds listen on `writer.sock`. */
 const socketPattern = /^writer(-[0-9a-f]{16})?\.sock$/;
 
 /**
- * Shows other processes that open the same spool that its writer is alive, and finds out whether another
- * writer is. The lock of DATA_DIR keeps two processes apart already, but not two containers that share a
- * volume. Both find a socket in the folder: while one listens it is alive, and the kernel ends that with the
- * process, `kill -9` included.
+ * Announces this writer to other processes that open the same spool, and detects a live one. The lock of
+ * DATA_DIR does not separate two containers that share a volume, but both see the sockets in the folder. A
+ * writer listens while it is alive; the kernel closes its socket with the process, even after `kill -9`.
  *
- * Each process first listens on a name of its own and then looks for others. So of two that start at once at
- * least one sees the other, and that is enough: whoever is not sole takes no epoch for certain and writes so
- * into its own (EpochOrigin), which the other, sole or not, therefore takes for uncertain, too. A process
- * that starts later sees the one that is sole.
+ * Each process first listens on its own name and then looks for others, so of two that start at once at least
+ * one sees the other. That is enough: a non-exclusive writer treats no epoch as certain and marks its own as
+ * uncertain (EpochOrigin), so the other process treats it as uncertain too. A process that starts later sees
+ * the sole writer.
  *
- * Never prevents a start: if another writer is alive, or the file system has no sockets, the only consequence
- * is that exclusive ownership is uncertain.
+ * Never prevents a start: if another writer is alive, or the file system has no sockets, only exclusive
+ * ownership is uncertain.
  */
 export async function holdSpool(directory: string, random: Random): Promise<SpoolHold> {
-  // The path of a socket has at most 107 characters; through an open folder it is short.
+  // A socket path has at most 107 characters; through an open folder it is short.
   const folder = await open(directory, 'r').catch(() => null);
   const own = `writer-${Buffer.from(random.bytes(8)).toString('hex')}.sock`;
   const server = createServer((socket) => socket.destroy()).unref();
@@ -42,14 +41,14 @@ export async function holdSpool(directory: string, random: Random): Promise<Spoo
   return {
     isSole,
     release: async () => {
-      // Closing removes the file, by the path through the folder.
+      // Closing removes the file by its path through the folder, so the folder must still be open.
       if (server.listening) await new Promise((resolve) => server.close(resolve));
       await folder?.close().catch(() => undefined);
     },
   };
 }
 
-/** Listens on that name in the folder. True: no other name is answered, and those were removed. */
+/** Listens on that name in the folder. True: no other socket is answered; dead ones were removed. */
 async function listenAlone(server: Server, folder: string, own: string): Promise<boolean> {
   await listen(server, join(folder, own));
   const dead: string[] = [];
@@ -58,8 +57,8 @@ async function listenAlone(server: Server, folder: string, own: string): Promise
     if (await isAnswered(join(folder, name))) return false;
     dead.push(name);
   }
-  // A process that looked after the name was made and before anything listened on it has taken it for dead.
-  // It was answered above if it is alive; if not, it has removed the name, and nobody would see this process.
+  // A process that looked between the creation of the name and `listen` may have removed it as dead. If that
+  // process is alive, the loop above found it. If not, without the name no other process would see this one.
   if (!(await readdir(folder)).includes(own)) return false;
   for (const name of dead) await rm(join(folder, name), { force: true });
   return true;
@@ -71,7 +70,7 @@ const listen = (server: Server, path: string): Promise<void> =>
     server.listen(path, resolve);
   });
 
-/** Rejects where a socket is there and it cannot be known who listens, for example by another user. */
+/** Rejects if a socket cannot be probed, for example one of another user. */
 const isAnswered = (path: string): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const socket = connect(path, () => {

@@ -14,52 +14,52 @@ import type { Spool } from './spool.ts';
 import { refusedFolder } from './spool-folder.ts';
 
 /**
- * Brings the spool to the control plane: oldest epoch first, batch by batch, until each record was taken.
+ * Ships the spool to the control plane: oldest epoch first, batch by batch, until each record is accepted.
  *
- *     shipping ──no answer, or one that means nothing──> retrying ──an answer──> shipping
+ *     shipping ──no usable answer──> retrying ──an answer──> shipping
  *        └────another connection has taken over────> superseded ──this process connects anew──> shipping
  *     any ──stop──> stopped
  *
- * At least once from here, exactly once there: the control plane knows by (sidecar, epoch, number) what it
- * has. So a batch whose answer was lost is simply sent again, and no cursor is kept on disk: after a restart
- * the first answer says how far the control plane is, and at most one batch has travelled twice.
+ * Delivery is at least once, and the control plane deduplicates by (sidecar, epoch, number). So after a lost
+ * answer the batch is sent again, and no cursor is kept on disk: after a restart the first answer shows how
+ * far the control plane is, and at most one batch was sent twice.
  *
- * Where there is a backlog, the batch after the one that is being taken is on its way already, so that the
- * control plane reads and signs it meanwhile. It counts only if the one before it was taken as it was sent:
- * after every other answer, and after none, it is forgotten, and the next batch goes alone.
+ * With a backlog, the next batch is sent before the current one is answered, so that the control plane reads
+ * and signs it meanwhile. It counts only if the batch before it was accepted as sent. After any other outcome
+ * it is discarded, and the next batch goes alone.
  *
- * When an epoch is over and all of it was taken, a last batch without records says so, and whether anything
- * may be missing (EpochEnd): then the control plane can give back what the epoch's leases still hold.
+ * Once all of a finished epoch is accepted, a last batch without records reports its end and whether anything
+ * may be missing (EpochEnd). The control plane can then free the rest of the epoch's leases.
  *
- * A refused record must not hold up those behind it, and is never dropped in silence: it is written to a file
- * with the reason, durably, and only then is its number given up with a VoidRun, in the same batch with its
- * neighbours. The refused records of one answer share a file: one for each would hold up the others for a
- * millisecond a record. Where the control plane does not understand a batch as a whole, no record is to
- * blame: that is tried again, and shows in `lastError`, until one of the two programs is replaced.
+ * A refused record must not delay later ones and is never dropped silently. It is first written durably to a
+ * file with the reason; then its number is given up with a VoidRun, in one batch with its neighbours. The
+ * refused records of one answer share a file, because a file for each would cost a millisecond a record. If
+ * the control plane refuses a batch as a whole, no record is at fault: the batch is retried, and shows in
+ * `lastError`, until one of the two programs is replaced.
  */
 export interface Shipper {
   readonly state: 'shipping' | 'retrying' | 'superseded' | 'stopped';
-  /** Why the last call did not succeed; null while they do. */
+  /** Why the last call failed; null if it succeeded. */
   readonly lastError: string | null;
   readonly shippedRecords: number;
-  /** Numbers given up, by reason. Anything but 0 wants to be looked at. */
+  /** Numbers given up, by reason. Anything but 0 needs attention. */
   readonly voidedRecords: Readonly<Record<VoidRun['void'], number>>;
   readonly damagedPlaces: number;
   /** Epochs that ended in the middle of a record. */
   readonly tornEnds: number;
-  /** When the oldest record was decided that the control plane has not taken; null: there is none. */
+  /** When the oldest unshipped record was decided; null if there is none. */
   oldestDecidedAtMs(): Promise<number | null>;
   /**
-   * Ships what is there without waiting for company, and stops: after the spool was closed, that is all of
-   * it. Resolves true when all was taken, false when `timeoutMs` is over first or another process has taken
-   * over; the next start ships the rest.
+   * Ships the rest without waiting for more, and stops. Call it after the spool was closed. Resolves true
+   * once all is accepted; false after `timeoutMs`, or if another process has taken over. The next start ships
+   * the rest.
    */
   drain(timeoutMs: number): Promise<boolean>;
   /**
-   * Counts the records that the control plane has not taken, after `drain`; null where the disk does not say.
+   * Counts unshipped records, after `drain`; null if the disk fails.
    */
   countLeft(): Promise<number | null>;
-  /** The control plane is there again: what waits for its next attempt is shipped at once. */
+  /** Retries at once: the control plane is back. */
   endPause(): void;
   /** Stops after the call in flight. */
   stop(): Promise<void>;
@@ -68,8 +68,8 @@ export interface Shipper {
 export interface ShipperDeps {
   readonly spool: Spool;
   /**
-   * Throws where there is no answer, or one that a ShipAnswer cannot say; after `limits.internalCallMsMax` at
-   * the latest. `onOver`: called before that, once `body` may change; never where it may still be sent.
+   * Throws if there is no answer that a ShipAnswer can express within `limits.internalCallMsMax`. `onOver`:
+   * called before that, once `body` may change; never while it may still be sent.
    */
   readonly client: { shipAttestations(body: Uint8Array, onOver: () => void): Promise<ShipAnswer> };
   /** The newest connection of this process; null while there is none. */
@@ -95,10 +95,10 @@ interface Shipment {
   /** Where the batch ends. */
   readonly end: EpochReader['position'];
   readonly connection: ShippingConnection;
-  /** It was sent before the one that it follows was taken. */
+  /** Sent before the batch before it was accepted. */
   readonly isAhead: boolean;
   readonly answer: Promise<ShipAnswer>;
-  /** Over: nobody sends the bytes of the batch any more. */
+  /** The bytes of the batch are no longer being sent. */
   readonly call: { isOver: boolean };
 }
 
@@ -113,20 +113,20 @@ class SpoolShipper implements Shipper {
   readonly #deps: ShipperDeps;
   readonly #intervalMs: number;
   /**
-   * Nobody sends what they hold any more, so that their memory may be used again: it is shared, and V8 does
-   * not count it when it decides whether to collect.
+   * Builders for reuse: their bytes are no longer being sent. The memory is shared, and V8 does not count it
+   * when it decides whether to collect.
    */
   readonly #idleBatches: BatchBuilder[] = [];
-  /** Follows all that was taken so far. */
+  /** A batch sent ahead, behind the current one. */
   #ahead: Shipment | null = null;
-  /** The last batch was taken as it was sent: the control plane is where it is taken to be. */
+  /** The last batch was accepted as sent, so the position of the control plane is known. */
   #isInStep = false;
   readonly #window = Buffer.allocUnsafe(attestLimits.spoolReadBytes);
   readonly #wakeup = makeWakeup();
   readonly #finished: Promise<void>;
   /** The reader of the oldest epoch. */
   #reader: EpochReader | null = null;
-  /** Numbers of that epoch that were refused and are kept in files. */
+  /** Refused numbers of that epoch, kept in files. */
   readonly #refused = new Set<number>();
   #supersededId: string | null = null;
   #retryInMs: number = limits.retryFirstMs;
@@ -188,10 +188,7 @@ class SpoolShipper implements Shipper {
     this.state = 'stopped';
   }
 
-  /**
-   * The ends of epochs are reported too if the control plane is reachable; otherwise nothing waits for
-   * that.
-   */
+  /** Waits for the ends of epochs to be reported only while the control plane is reachable. */
   get #isDrained(): boolean {
     if (this.state === 'superseded') return true;
     const isReached = this.state === 'shipping' && this.#deps.connection() !== null;
@@ -201,7 +198,7 @@ class SpoolShipper implements Shipper {
 
   get #isEverythingTaken(): boolean {
     const { bytes, epochs, lastSeq } = this.#deps.spool;
-    // Nothing was written since all records were accepted: also if the control plane is unreachable.
+    // Nothing is left to ship, so this holds even if the control plane is unreachable.
     if (bytes === 0) return true;
     const [epoch, ...others] = epochs;
     if (epoch === undefined) return true;
@@ -240,7 +237,7 @@ class SpoolShipper implements Shipper {
     if (call.isOver) this.#idleBatches.push(batch);
   }
 
-  /** What is on its way already, if all before it was taken. */
+  /** The batch sent ahead, if all before it was accepted. */
   async #takeAhead(reader: EpochReader): Promise<Shipment | null> {
     const ahead = this.#ahead;
     if (ahead === null) return null;
@@ -248,14 +245,14 @@ class SpoolShipper implements Shipper {
       this.#ahead = null;
       return ahead;
     }
-    // Two attempts with one batch would be answered in any order.
+    // Two attempts with one batch could be answered in either order, so wait for the first.
     await settled(ahead);
     this.#putBack(ahead);
     this.#ahead = null;
     return null;
   }
 
-  /** Sends what comes next. Null: there is nothing. */
+  /** Sends the next batch. Null: there is nothing to send. */
   async #ship(reader: EpochReader, connection: ShippingConnection): Promise<Shipment | null> {
     const batch = this.#idleBatches.pop() ?? new BatchBuilder();
     const end = await this.#fill(batch, reader);
@@ -274,10 +271,10 @@ class SpoolShipper implements Shipper {
     return this.#send({ batch, reader, end, connection, isAhead: false });
   }
 
-  /** Sends what follows a batch that is on its way; null where nothing does, or the disk does not say. */
+  /** Sends the batch after one in flight; null if there is none, or the disk fails. */
   async #shipAfter({ reader, end: from, connection }: Shipment): Promise<Shipment | null> {
     const batch = this.#idleBatches.pop() ?? new BatchBuilder();
-    // What is wrong there is met again when it is the next.
+    // An error shows again when this batch is the next.
     const end = await this.#fill(batch, reader, from).catch(() => null);
     if (end === null) return null;
     if (!batch.isEmpty) return this.#send({ batch, reader, end, connection, isAhead: true });
@@ -285,7 +282,7 @@ class SpoolShipper implements Shipper {
     return null;
   }
 
-  /** Rejects where the disk does not say what comes next: the batch is idle then. */
+  /** Rejects if the disk fails; the batch is then idle again. */
   async #fill(
     batch: BatchBuilder,
     reader: EpochReader,
@@ -306,7 +303,7 @@ class SpoolShipper implements Shipper {
     const answer = this.#deps.client.shipAttestations(sent.batch.body(sent.connection), () => {
       call.isOver = true;
     });
-    // Whoever waits for it may come later.
+    // It may reject before it is awaited.
     answer.catch(() => undefined);
     return { ...sent, answer, call };
   }
@@ -322,7 +319,7 @@ class SpoolShipper implements Shipper {
       case 'taken':
         return this.#noteTaken(shipment, answer.nextSeq);
       case 'gap':
-        // It has come before the one that it follows, and now goes alone.
+        // A batch sent ahead has overtaken the one before it; send it alone.
         if (shipment.isAhead) return 'more';
         return this.#goBack(reader, batch, answer.expectedSeq);
       case 'refused':
@@ -330,14 +327,14 @@ class SpoolShipper implements Shipper {
       case 'superseded':
         return this.#noteSuperseded(connection);
       case 'reconnect':
-        // Whoever follows the feeds connects anew, within a pull.
+        // The follower of the feeds reconnects within a pull.
         return 'idle';
       default:
         return unreachable(answer);
     }
   }
 
-  /** The oldest epoch is read until it is over and empty. */
+  /** Reads the oldest epoch until it is finished and empty. */
   #readerOfOldest(): EpochReader | null {
     const { spool, logger } = this.#deps;
     const oldest = spool.epochs[0];
@@ -383,7 +380,7 @@ class SpoolShipper implements Shipper {
     this.#isInStep = nextSeq === batch.nextSeq;
     reader.position = this.#isInStep ? end : reader.positionOf(nextSeq);
     await this.#dropTaken(reader);
-    // Whatever has come meanwhile may wait for company, unless there is a backlog.
+    // New records may wait for more, unless there is a backlog.
     return batch.isFull || !reader.epoch.isLive || this.#isDraining ? 'more' : 'idle';
   }
 
@@ -393,8 +390,7 @@ class SpoolShipper implements Shipper {
   }
 
   /**
-   * The control plane lacks records from before this batch: what is still there is shipped, and the rest is
-   * given up.
+   * The control plane lacks records from before this batch: ships those still on disk and gives up the rest.
    */
   #goBack(reader: EpochReader, { firstSeq, epoch }: BatchBuilder, expectedSeq: number): Step {
     if (expectedSeq >= firstSeq)
@@ -447,24 +443,21 @@ class SpoolShipper implements Shipper {
   }
 
   /**
-   * Nothing is lost: the records stay in the spool. The first failure of a row is logged; `lastError` shows
-   * the newest.
+   * The records stay in the spool. Logs the first failure of a series; `lastError` shows the newest.
    */
   #noteFailure(error: unknown): number {
     const { logger, random } = this.#deps;
     this.lastError = error instanceof Error ? error.message : String(error);
     if (this.state !== 'retrying') logger.warn({ err: error }, 'records could not be shipped; retrying');
     this.state = 'retrying';
-    // Between a half and the whole: sidecars that lost the same control plane do not come back all at once.
+    // Jitter from half to the whole pause: sidecars of one control plane must not return all at once.
     const pauseMs = this.#retryInMs * (0.5 + (random.bytes(1)[0] ?? 0) / 510);
     this.#retryInMs = Math.min(this.#retryInMs * 2, limits.retryLastMs);
     return pauseMs;
   }
 }
 
-/**
- * A line for each of these records, the first ones that one file may hold. Makes way for requests in between.
- */
+/** A line for each refused record, up to the size of a file. Yields to requests in between. */
 async function linesOfRefused(batch: BatchBuilder, refused: readonly RefusedRecord[]): Promise<string[]> {
   const lines: string[] = [];
   let chars = 0;
@@ -475,7 +468,7 @@ async function linesOfRefused(batch: BatchBuilder, refused: readonly RefusedReco
       stepChars = 0;
       await nextTurn();
     }
-    const record = must(batch.recordText(seq), 'a refused record is one of the batch');
+    const record = must(batch.recordText(seq), 'a refused record belongs to its batch');
     const line = `{"epoch":"${batch.epoch}","seq":${seq},"refused_because":${JSON.stringify(message)},"record":${record}}\n`;
     lines.push(line);
     chars += line.length;
@@ -484,6 +477,6 @@ async function linesOfRefused(batch: BatchBuilder, refused: readonly RefusedReco
   return lines;
 }
 
-/** Whatever becomes of it. */
+/** Resolves once the shipment is answered or has failed. */
 const settled = (shipment: Shipment | null): Promise<unknown> =>
   shipment === null ? Promise.resolve() : shipment.answer.catch(() => undefined);

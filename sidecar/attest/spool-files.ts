@@ -8,8 +8,8 @@ const readAsync = promisify(read);
 const closeAsync = promisify(close);
 
 /**
- * What the spool does with the disk. Every call may fail, and may also fail after it has done its work;
- * test/faults runs the spool against both at every step.
+ * The disk operations of the spool. Every call may fail, even after it has done its work; test/faults runs
+ * the spool against both at every step.
  */
 export interface SpoolFiles {
   /** Opens an empty file for writing and reading; earlier content is deleted. */
@@ -17,18 +17,18 @@ export interface SpoolFiles {
   /** Writes the first `length` bytes at `position`. Returns how many were written, possibly fewer. */
   write(file: number, bytes: Uint8Array, length: number, position: number): number;
   truncate(file: number, length: number): void;
-  /** What the path leads to at this moment; null: nothing. */
+  /** Identity of the file or folder at the path; null if there is none. */
   look(path: string): FileIdentity | null;
   /** Resolves when the content of the file would survive a power cut. */
   syncData(file: number): Promise<void>;
   /**
-   * The same for a file that another process has written. Rejects also where the kernel could not bring
-   * something of it to the disk before and has told nobody.
+   * The same for a file written by another process. Also rejects after an earlier write-back error that the
+   * kernel has not reported yet.
    */
   syncFile(path: string): Promise<void>;
   /**
-   * The descriptor must not be used from this call on. Whoever closes a removed file last waits until the
-   * file system has freed its blocks: 5 to 10 ms for a full segment, so that is not done on the event loop.
+   * The descriptor must not be used after this call. The last close of a removed file waits until the file
+   * system has freed its blocks, 5 to 10 ms for a full segment, so it does not run on the event loop.
    */
   close(file: number): Promise<void>;
 
@@ -40,27 +40,26 @@ export interface SpoolFiles {
   list(path: string): Promise<readonly string[]>;
   size(path: string): Promise<number>;
   /**
-   * Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many: fewer only at the
-   * end of the file. By its descriptor a file can be read when its path leads nowhere any more.
+   * Reads up to `length` bytes from `position` to the start of `buffer`. Returns how many; fewer only at the
+   * end of the file. A descriptor reads a file even if its path is gone.
    */
   read(file: string | number, buffer: Uint8Array, length: number, position: number): Promise<number>;
   /**
-   * Creates or replaces a file, and its folder where that is gone; resolves when content and name would
-   * survive a power cut.
+   * Creates or replaces a file, and its folder if that is gone. Resolves when content and name would survive
+   * a power cut.
    */
   writeDurably(path: string, content: Uint8Array): Promise<void>;
   /**
-   * Gives the file a second name in another folder, under which it stays when the first is removed. It may
-   * have it already.
+   * Gives the file a second name in another folder, which survives removal of the first. The name may exist.
    */
   keep(path: string, as: string): Promise<void>;
-  /** It may be gone already. */
+  /** The file may be gone already. */
   removeFile(path: string): Promise<void>;
   /** Removes an empty folder, which may be gone already. */
   removeFolder(path: string): Promise<void>;
 }
 
-/** A file or folder, whatever its name is. */
+/** Identity of a file or folder, independent of its name. */
 export interface FileIdentity {
   readonly device: number;
   readonly inode: number;
@@ -106,8 +105,7 @@ export const nodeFiles: SpoolFiles = {
   },
   size: async (path) => (await stat(path)).size,
   async read(of, buffer, length, position) {
-    // Opening and closing a file on the spot takes microseconds; through the thread pool it took as long as
-    // the reading.
+    // A synchronous open takes microseconds; through the thread pool it takes as long as the read.
     const file = typeof of === 'number' ? of : openSync(of, 'r');
     try {
       let filled = 0;

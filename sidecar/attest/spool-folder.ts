@@ -7,12 +7,12 @@ import type { SpoolFiles } from './spool-files.ts';
 import { formBytes, frameZerosMax, isEarlierForm, parseSegmentName, segmentName } from './spool-segment.ts';
 
 /**
- * How a spool lies on the disk:
+ * Layout of a spool on disk:
  *
  *     spool/
  *       writer-21f0…9c.sock            the living writer listens here (hold-spool.ts)
- *       00000007-5f0c…e1/              an earlier start; goes when all of it was taken and the control plane
- *                                      knows its end
+ *       00000007-5f0c…e1/              an earlier start; deleted once the control plane has accepted all of it
+ *                                      and its end
  *         origin.json                  where it was written (epoch-origin.ts)
  *         0000000000000001.seg         named by the number of its first record
  *         0000000000011842.seg
@@ -20,13 +20,12 @@ import { formBytes, frameZerosMax, isEarlierForm, parseSegmentName, segmentName 
  *         0000000000000001.seg
  *       quarantine/                    damaged bytes and unreadable segments, one file for each place; never
  *                                      deleted by the sidecar
- *       refused/                       records that the control plane refused, with its reason; never deleted
- *                                      either
+ *       refused/                       records that the control plane refused, with the reason; never deleted
+ *                                      by the sidecar
  *         5f0c…e1-42.jsonl             those of one answer, named by epoch and number of the first
  *
- * Starts are counted, because the wall clock may have gone back between two of them. The random half is the
- * epoch that the control plane knows: a folder that was copied back from a backup never meets a new one of
- * the same name.
+ * Starts are counted because the wall clock may go back between two of them. The random half is the epoch
+ * known to the control plane: a folder restored from a backup never collides with a new one.
  */
 export interface SpoolEpoch {
   /** 32 hex characters. */
@@ -34,11 +33,11 @@ export interface SpoolEpoch {
   readonly folder: string;
   /** In order. The writer appends, the shipper removes from the front. */
   readonly segments: SpoolSegment[];
-  /** Of this start, and the spool is open: more may be written. The writer ends it. */
+  /** Of this start, while the spool is open: more may be written. Cleared by the spool. */
   isLive: boolean;
   /**
-   * The process that wrote it has ended, or closed it, and each record that was answered is in its segments,
-   * unless they are found damaged: what its leases still hold may go back (EpochEnd). False while it is live.
+   * Its writer has ended or closed it, and its segments, unless damaged, hold each answered record: the rest
+   * of its leases may be freed (EpochEnd). False while it is live.
    */
   isCertain: boolean;
 }
@@ -46,16 +45,15 @@ export interface SpoolEpoch {
 export interface SpoolSegment {
   readonly path: string;
   /**
-   * The writer's descriptor, which reaches the records also when the path does not; null: it is read by its
-   * path.
+   * The writer's descriptor, which reaches the records even if the path is lost; null: read by path.
    */
   file: number | null;
   /** Nothing more will be written to it. */
   isEnded: boolean;
   readonly firstSeq: number;
-  /** It was found with zeros behind `bytes`, as a writer that was killed leaves it (EpochWriter). */
+  /** Found with zeros behind `bytes`, as a killed writer leaves it (EpochWriter). */
   readonly hasHole: boolean;
-  /** How far the file may be read. Only the writer changes it, after a write that succeeded. */
+  /** How far the file may be read. Only the writer changes it, after a successful write. */
   bytes: number;
 }
 
@@ -65,9 +63,9 @@ export const refusedFolder = (directory: string): string => join(directory, 'ref
 const epochFolderPattern = /^(\d{8})-([0-9a-f]{32})$/;
 
 /**
- * The epochs of earlier starts whose end the control plane does not know yet, oldest first. Most hold
- * records. Folders of a start that came to nothing, and segments without a record, are removed on the way, if
- * this process alone has the spool (`isSole`): otherwise they may be what another one has just begun.
+ * The epochs of earlier starts whose end the control plane does not know yet, oldest first. Also removes
+ * folders of failed starts and segments without a record, but only if this process holds the spool alone
+ * (`isSole`): otherwise another process may just have begun them.
  */
 export async function findEpochs(
   files: SpoolFiles,
@@ -90,7 +88,7 @@ export async function findEpochs(
   return epochs;
 }
 
-/** Throws StartError where a segment is of a form that this version does not read. Writes nothing. */
+/** Throws StartError if a segment has a format that this version does not read. Writes nothing. */
 export async function refuseEarlierForms(files: SpoolFiles, epochs: readonly SpoolEpoch[]): Promise<void> {
   const head = Buffer.alloc(formBytes);
   for (const { path, firstSeq } of epochs.flatMap(({ segments }) => segments)) {
@@ -104,7 +102,7 @@ export async function refuseEarlierForms(files: SpoolFiles, epochs: readonly Spo
   }
 }
 
-/** A process that has started meanwhile may be making it. */
+/** Another starting process may be creating it. */
 async function removeUnused(files: SpoolFiles, folder: string): Promise<void> {
   try {
     await removeEpochFolder(files, folder);
@@ -132,9 +130,9 @@ export async function removeEpochFolder(files: SpoolFiles, folder: string): Prom
 }
 
 /**
- * Makes the folder of this start, later than all others. It is found again after a power cut when this
- * resolves. Where its origin cannot be written, on a full disk, the start goes on: what is lost is that its
- * leases can come back before their windows end.
+ * Creates the folder of this start, later than all others. It survives a power cut once this resolves. If its
+ * origin cannot be written, on a full disk, the start continues; then its leases stay counted until their
+ * windows end.
  */
 export async function createEpoch(
   files: SpoolFiles,
@@ -184,8 +182,8 @@ export const segmentPath = (epoch: SpoolEpoch, firstSeq: number): string =>
 interface FoundSegments {
   readonly segments: SpoolSegment[];
   /**
-   * False: the disk does not take what was written, or the kernel has noted that it did not. A record may
-   * then have become zeros, as which a hole is read.
+   * False: the disk fails, or the kernel has noted an earlier write-back error. A record may then have become
+   * zeros, which look like a hole.
    */
   readonly isOnDisk: boolean;
 }
@@ -218,13 +216,13 @@ const isSynced = (files: SpoolFiles, path: string): Promise<boolean> =>
     () => false,
   );
 
-/** A segment that was not full when its writer was killed takes 128 steps at most: some milliseconds. */
+/** A partly filled segment takes at most 128 steps: some milliseconds. */
 const dataEndStepBytes = 64 * 1024;
 
 /**
- * How far a segment can hold records: behind them a writer that was killed leaves a hole, which is read as
- * zeros, to the end of the file. Up to `frameZerosMax` zeros are counted in, because a frame may end in them.
- * Zeros with anything else behind them are left to the reader, which reports them as damage.
+ * How far a segment can hold records. A killed writer leaves a hole to the end of the file, which reads as
+ * zeros. Up to `frameZerosMax` zeros are included, because a frame may end in them. Zeros followed by
+ * anything else are left to the reader, which reports them as damage.
  */
 async function findDataEnd(files: SpoolFiles, path: string, size: number): Promise<number> {
   const step = Buffer.allocUnsafe(Math.min(dataEndStepBytes, size));

@@ -12,7 +12,7 @@ export interface MeasuredSpool {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** A disk of its own syncs within 1 ms, a busy shared one within 100; past 2 s callers are turned away. */
+/** A dedicated disk syncs within 1 ms, a busy shared one within 100 ms; past 2 s callers are refused. */
 const fsyncBucketsS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** The figures of the spool and of its shipper, for one registry. */

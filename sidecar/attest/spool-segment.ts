@@ -3,10 +3,10 @@ import { renderRecordRow } from '../../shared/wire/spooled-record.ts';
 import { attestLimits } from './limits.ts';
 
 /**
- * One file of the spool: frames one after the other, nothing before or between them. Behind the last one a
- * writer that was killed leaves zeros (epoch-writer.ts). Integers are little-endian. What an older build has
- * spooled was promised, so a build with another layout must still read that of the version before, and a
- * start on an older one is refused (isEarlierForm).
+ * One file of the spool: consecutive frames, nothing before or between them. A killed writer leaves zeros
+ * behind the last one (epoch-writer.ts). Integers are little-endian. Spooled records were promised, so a
+ * build with another layout must still read that of the version before; a start on an older one is refused
+ * (isEarlierForm).
  *
  *     0         4         8                   16                16 + length
  *     +---------+---------+-------------------+-----------------+
@@ -26,14 +26,14 @@ import { attestLimits } from './limits.ts';
  *       u32       JSON in UTF-8, separated   JSON, or        u32, counted from byte 20
  *                 as in an array             nothing
  *
- * so that the records of a block can be sent with one copy, and each of them be found. What many of them
- * say alike stands in the shared parts once, and the records refer to it (SharedParts, RecordRow in
- * shared/wire/sync.ts); the second bit of `length` says that there are some. A block is damaged as a whole,
- * and is therefore bounded (attestLimits.spoolBlockBytes).
+ * so that the records of a block can be sent with one copy, and each can be located. Values that many records
+ * share are in the shared parts once, and the records refer to them (SharedParts, RecordRow in
+ * shared/wire/sync.ts); the second bit of `length` marks their presence. Damage costs a whole block, so its
+ * size is bounded (attestLimits.spoolBlockBytes).
  *
- * The number is in every frame, although it could be counted: if a frame is damaged, the next good one shows
- * how many records are lost, and its number is one more proof that it is a frame and not a piece of text that
- * looks like one.
+ * Every frame has its number, although it could be counted. If a frame is damaged, the next good one shows
+ * how many records are lost, and its number is further proof that it is a frame and not text that looks like
+ * one.
  */
 const frameHeaderBytes = 16;
 /** Where the first record of a block begins. */
@@ -51,7 +51,7 @@ const recordBytesMax = attestLimits.spoolRecordCharsMax * 3;
 const chainsBegin = '{"chains":[';
 const outcomesBegin = '],"outcomes":[';
 const partsEnd = ']}';
-/** Of shared parts, all but the parts. */
+/** Bytes of the shared parts around the parts themselves. */
 const partsFrameBytes = chainsBegin.length + outcomesBegin.length + partsEnd.length;
 
 /** A block takes one more record as long as it is shorter than `spoolBlockBytes`. */
@@ -62,8 +62,8 @@ export const frameBytesMax =
   endBytes * attestLimits.spoolBlockRecordsMax;
 
 /**
- * The JSON of what many records say alike: a ChainPart or an OutcomePart. It is made once, for one writer,
- * which notes in it where it stands in the block that is being filled.
+ * The JSON of a part that many records share: a ChainPart or an OutcomePart. It belongs to one writer, which
+ * notes its place in the current block here.
  */
 export class SharedPart {
   readonly bytes: Uint8Array;
@@ -76,7 +76,7 @@ export class SharedPart {
   }
 }
 
-/** A record in its three parts. */
+/** A row in three parts. */
 export interface RecordParts {
   /** `renderRowHead`: ASCII. */
   readonly head: string;
@@ -85,18 +85,19 @@ export interface RecordParts {
 }
 
 /**
- * Gathers records as blocks, in memory. `bytes` up to `seal()` is what belongs into the file; then `clear()`.
+ * Gathers records as blocks in memory. Write as many of `bytes` as `seal()` returns to the file, then
+ * `clear()`.
  */
 export class BlockWriter {
   readonly bytes: Buffer;
-  /** Behind the last record that was written, or the last sealed block. */
+  /** End of the last written record, or of the last sealed block. */
   #end = 0;
   /**
-   * Rows of the block that are not written yet, with the commas before them: ASCII. One call that writes all
-   * of them is cheaper than a call for each (bench row `micro`: rows of a turn, one write).
+   * Unwritten rows of the block, each with the comma before it: ASCII. Writing all with one call is cheaper
+   * than a call for each (bench row `micro`: rows of a turn, one write).
    */
   #rows = '';
-  /** Blocks that were begun so far; the last one is being filled unless `#count` is 0. */
+  /** Blocks begun so far; the last one is being filled unless `#count` is 0. */
   #block = 0;
   #start = 0;
   #firstSeq = 0;
@@ -104,7 +105,7 @@ export class BlockWriter {
   readonly #ends = new Uint32Array(attestLimits.spoolBlockRecordsMax);
   readonly #chains: SharedPart[] = [];
   readonly #outcomes: SharedPart[] = [];
-  /** That these parts will take, with a comma each. */
+  /** Bytes of these parts, with a comma each. */
   #partsBytes = 0;
 
   constructor(capacityBytes: number) {
@@ -119,7 +120,7 @@ export class BlockWriter {
     return this.#end + this.#rows.length + this.#partsBytes;
   }
 
-  /** For a record of any legal length. */
+  /** Room for a record of any legal length. */
   get hasRoom(): boolean {
     return this.length + frameBytesMax <= this.bytes.length;
   }
@@ -238,15 +239,14 @@ function writeList(to: Buffer, start: number, parts: readonly SharedPart[]): num
   return end;
 }
 
-/** The bytes end before the frame does: there may be more of it in the file. */
+/** The bytes end before the frame does; the file may hold the rest. */
 export const incomplete = -1;
 /** No frame begins here. */
 export const damaged = -2;
 
 /**
- * The offset behind the whole and undamaged frame at `start`, or `incomplete`, or `damaged`. Reads nothing
- * from `end` on. Hardly a place within a block has the bits of a length, so that a search for the next frame
- * costs few checksums.
+ * The offset behind the intact frame at `start`, or `incomplete`, or `damaged`. Reads nothing from `end` on.
+ * Few places within a block have the bits of a length, so a search for the next frame costs few checksums.
  */
 export function frameEnd(buffer: Buffer, start: number, end: number): number {
   if (start + frameHeaderBytes > end) return incomplete;
@@ -264,33 +264,33 @@ export function frameEnd(buffer: Buffer, start: number, end: number): number {
 export const formBytes = 4_096;
 
 /**
- * Whether a segment that begins like this is of a form that this version does not read: a frame for each
- * record, as 0.1.0 wrote it, or rows with the names of their members, as builds before 0.2.0 did. A block
- * never has so many records that its count reads as the beginning of an object.
+ * Whether a segment with this beginning has a format that this version does not read: a frame for each record
+ * (0.1.0), or rows with member names (builds before 0.2.0). The record count of a block is never large enough
+ * to read as the beginning of an object.
  */
 export function isEarlierForm(head: Buffer, firstSeq: number): boolean {
   if (head.length < blockRecordsAt || frameSeq(head, 0) !== firstSeq) return false;
   const isSharing = head.readUInt32LE(4) >= blockBit + sharingBit;
-  // Within the text of a member, each of the quotes would have a backslash before it.
+  // Inside a string, each of these quotes would be escaped.
   return (
     head.toString('latin1', frameHeaderBytes, blockRecordsAt).startsWith('{"') ||
     (isSharing && head.includes('"chain":'))
   );
 }
 
-/** The records of a whole and undamaged frame. */
+/** The records of an intact frame. */
 export interface FrameRecords {
   readonly firstSeq: number;
   readonly count: number;
   /** Of the record with this index, from 0. Between two records of a frame there is one byte, a comma. */
   startOf(index: number): number;
   endOf(index: number): number;
-  /** The JSON of what records leave out; it is empty where none does. */
+  /** The shared parts as JSON; empty if there are none. */
   readonly partsStart: number;
   readonly partsEnd: number;
 }
 
-/** `end`: what `frameEnd` has returned. */
+/** `end`: the result of `frameEnd`. */
 export function frameRecords(buffer: Buffer, start: number, end: number): FrameRecords {
   const firstSeq = frameSeq(buffer, start);
   const count = buffer.readUInt32LE(start + frameHeaderBytes);
@@ -304,13 +304,13 @@ export function frameRecords(buffer: Buffer, start: number, end: number): FrameR
 const frameSeq = (buffer: Buffer, start: number): number =>
   buffer.readUInt32LE(start + 8) + buffer.readUInt32LE(start + 12) * u32;
 
-/** The number of the last record of a whole frame. */
+/** The number of the last record of an intact frame. */
 export const lastSeqOf = (buffer: Buffer, start: number): number =>
   frameSeq(buffer, start) + buffer.readUInt32LE(start + frameHeaderBytes) - 1;
 
 /**
- * Where the next undamaged frame begins that has a record later than `afterSeq`, from `start` on. Only places
- * before `placesEnd` are looked at; that is returned where none of them is one.
+ * Start of the next intact frame, from `start` on, with a record later than `afterSeq`. Searches only before
+ * `placesEnd`, and returns that if there is none.
  */
 export function findFrame(
   buffer: Buffer,
@@ -326,8 +326,7 @@ export function findFrame(
 }
 
 /**
- * Segments are named by the number of their first record, so that their names sort in order and a hole
- * between two shows.
+ * Segments are named by the number of their first record, so that names sort in order and gaps show.
  */
 export const segmentName = (firstSeq: number): string => `${String(firstSeq).padStart(16, '0')}.seg`;
 

@@ -31,15 +31,12 @@ import { BlockWriter, frameBytesMax, type RecordParts } from './spool-segment.ts
 export interface RecordOwner {
   /** The record will be in the log: the answer may name it. */
   onWritten(): void;
-  /**
-   * The record must be taken as lost: answer 503 `overloaded`. It may turn up in the log all the same, as
-   * after any crash.
-   */
+  /** Treat the record as lost: answer 503 `overloaded`. It may still reach the log, as after any crash. */
   onFailed(): void;
 }
 
 /**
- * The sidecar's records on their way to the control plane: a record is written here before its answer is sent
+ * Holds the sidecar's records until the control plane has them. A record is written before its answer is sent
  * (contract §9).
  *
  * Contract:
@@ -47,61 +44,59 @@ export interface RecordOwner {
  * - All records of one event-loop turn go to the file with one write at its end; their owners are notified
  *   right after. From then on they survive the end of the process. They survive a power cut `fsyncMs` later;
  *   with 0, before their owners are notified.
- * - A write that fails fails all records of its turn, and nothing is taken until a probe was written.
- * - Before each write it is seen to that the path still leads to the file; where it does not, the turn fails,
- *   nothing more is taken, and what was answered is shipped from the open files.
- * - A failed fsync is final: what the kernel still holds is unknown, and asking again proves nothing. Nothing
- *   is taken until a restart.
- * - No token and nothing of a request but its hash is written.
+ * - A failed write fails all records of its turn. The spool takes no more until a probe was written.
+ * - Each write first verifies that the path still leads to the file. If it does not, the turn fails, the
+ * spool
+ *   takes no more, and answered records are shipped from the open files.
+ * - A failed fsync is final: the content of the kernel's buffers is unknown, and another fsync proves
+ * nothing.
+ *   The spool takes no more until a restart.
+ * - Of a request only its hash is written, and never a token.
  */
 export interface Spool {
-  /** No record is taken now: answer 503 `overloaded`, before anything is decided or charged. */
+  /** The spool takes no record now: answer 503 `overloaded` before anything is decided or charged. */
   readonly isFull: boolean;
   readonly state: SpoolState;
-  /** Why no record is taken now; null: they are. */
+  /** Why the spool takes no record now; null if it does. */
   readonly lastError: string | null;
   /**
-   * Records are taken, and were for the last `attestLimits.spoolSteadyMs`: readiness does not flap with a
-   * disk that is full again and again.
+   * The spool has taken records for the last `attestLimits.spoolSteadyMs`, so that readiness does not flap
+   * with a disk that fills up again and again.
    */
   readonly isSteady: boolean;
-  /** On disk, with what was taken of a segment that is not deleted yet: what `isFull` is about. */
+  /** Bytes on disk, shipped ones included until their segment is deleted. Compared with bytesMax. */
   readonly bytes: number;
   readonly bytesMax: number;
-  /** Of these, what the control plane has not taken yet. */
+  /** Those of `bytes` that the control plane has not accepted yet. */
   readonly waitingBytes: number;
-  /** The live epoch's. */
+  /** Id of the live epoch. */
   readonly epoch: string;
-  /** Records in this epoch, those of the present turn included. */
+  /** Number of the last record in this epoch, the current turn included. */
   readonly lastSeq: number;
   /** Oldest first; the last one is live. For the shipper. */
   readonly epochs: readonly SpoolEpoch[];
   readonly directory: string;
   readonly files: SpoolFiles;
-  /**
-   * Takes a record, whose parts were made for this spool alone. `isFull` was false in this event-loop turn;
-   * otherwise this throws.
-   */
+  /** Takes a record in parts that were made for this spool. Throws if `isFull`. */
   append(record: RecordParts, owner: RecordOwner): void;
   /**
-   * Takes the void of a settlement, also where the spool is full: it must not get lost, and there are few.
-   * Its owner is notified of the failure if nothing can be written now.
+   * Takes the void of a settlement even if the spool is full: voids must not get lost, and are few. If
+   * nothing can be written now, its owner gets `onFailed`.
    */
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
   /**
-   * Deletes segments at the front of the oldest epoch, all of whose records were taken. `bytesTaken`: of the
-   * segment that is first then.
+   * Deletes accepted segments at the front of the oldest epoch. `bytesTaken`: accepted bytes of the next
+   * segment.
    */
   dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void>;
   /**
-   * Deletes what is left of an epoch that is over, when all of it was taken and the control plane knows its
-   * end.
+   * Deletes the rest of a finished epoch once the control plane has accepted all its records and its end.
    */
   dropEpoch(epoch: SpoolEpoch): Promise<void>;
-  /** Are given the duration of each fsync, in seconds. */
+  /** Called with the duration of each fsync, in seconds. */
   readonly fsyncs: FsyncListener[];
   /**
-   * Writes and syncs what is there, then takes no more. The shipper may go on: all that it ships now is
+   * Writes and syncs pending records, then takes no more. The shipper may continue; shipped segments are
    * deleted.
    */
   close(): Promise<void>;
@@ -120,7 +115,7 @@ type FsyncListener = (seconds: number) => void;
 export interface SpoolOptions {
   readonly directory: string;
   /**
-   * At most this long between a decision and its record on disk (SPOOL_FSYNC_MS); 0 = before every answer.
+   * Longest time from a decision to its record on disk (SPOOL_FSYNC_MS); 0: on disk before every answer.
    */
   readonly fsyncMs: number;
   readonly clock: Clock;
@@ -133,8 +128,8 @@ export interface SpoolOptions {
 }
 
 /**
- * Opens the spool and starts a new epoch in it. Rejects where the folder cannot be used: a sidecar does not
- * start without it.
+ * Opens the spool and starts a new epoch. Rejects if the folder cannot be used: a sidecar does not start
+ * without it.
  */
 export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const { directory, fsyncMs, random, logger, files = nodeFiles } = options;
@@ -142,8 +137,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const hold = await holdSpool(directory, random);
   if (!hold.isSole) logger.warn({ directory }, 'another process may write to this spool');
   try {
-    // The reader looks for damage, not the start: a full spool would delay the start by seconds, and
-    // reading is the normal path through which everything is found and reported once.
+    // Damage is left to the reader: scanning a full spool would delay the start by seconds, and the reader
+    // reports each place once.
     const older = await findEpochs(files, directory, hold);
     await refuseEarlierForms(files, older);
     const start = { epoch: newEpoch(random), isSyncedFirst: fsyncMs === 0, isSole: hold.isSole };
@@ -161,7 +156,7 @@ class FileSpool implements Spool {
   state: SpoolState = 'open';
   #trouble: string | null = null;
   bytes = 0;
-  /** Of the last record that was appended. Goes back when a write fails: those numbers are given again. */
+  /** Goes back after a failed write: its numbers are reused. */
   lastSeq = 0;
   readonly directory: string;
   readonly files: SpoolFiles;
@@ -173,21 +168,22 @@ class FileSpool implements Spool {
   readonly #logger: Logger;
   readonly #hold: SpoolHold;
   /**
-   * Of this process: the last one is live. Earlier ones lost their folder and are shipped from open files.
+   * Writers of this process; the last one is live. Earlier ones lost their folder; their records are shipped
+   * from open files.
    */
   readonly #writers = new Map<SpoolEpoch, EpochWriter>();
   #writer: EpochWriter;
-  /** Owners are notified of their records only after the fsync. */
+  /** Owners are notified only after the fsync. */
   readonly #syncFirst: boolean;
 
   /** The records of this turn. */
   readonly #turn = new BlockWriter(attestLimits.spoolTurnBytesMax);
   #turnOwners: RecordOwner[] = [];
-  /** Of the oldest segment. Written by `dropTaken`. */
+  /** Accepted bytes of the oldest segment. Written by `dropTaken`. */
   #bytesTaken = 0;
 
   readonly #look: NodeJS.Timeout;
-  /** When it last took no records, on the monotonic clock. */
+  /** When the spool last took no records, on the monotonic clock. */
   #troubleAtMs = Number.NEGATIVE_INFINITY;
   #repairInMs: number = limits.retryFirstMs;
   #repairTimer: NodeJS.Timeout | null = null;
@@ -214,7 +210,7 @@ class FileSpool implements Spool {
   get isFull(): boolean {
     return (
       this.state !== 'open' ||
-      // Owners wait for the disk: more of them would only wait longer.
+      // Owners wait for a hanging disk: new ones would only wait longer.
       (this.#syncFirst && this.#writer.isHanging) ||
       !this.#turn.hasRoom ||
       this.bytes + this.#turn.length + frameBytesMax > this.bytesMax
@@ -226,7 +222,7 @@ class FileSpool implements Spool {
   }
 
   append(record: RecordParts, owner: RecordOwner): void {
-    assert(!this.isFull, 'a record is appended only after isFull was looked at');
+    assert(!this.isFull, 'a full spool takes no record');
     const { head, chain, outcome } = record;
     const bytes = head.length + chain.bytes.length + outcome.bytes.length;
     assert(bytes <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
@@ -245,7 +241,7 @@ class FileSpool implements Spool {
     this.#turn.add(this.lastSeq, json);
   }
 
-  /** The next record of this turn is the owner's. */
+  /** Numbers the next record of this turn and notes its owner. */
   #own(owner: RecordOwner): void {
     if (this.#turnOwners.length === 0) setImmediate(() => this.#endTurn());
     this.lastSeq += 1;
@@ -273,7 +269,7 @@ class FileSpool implements Spool {
   }
 
   async dropEpoch(epoch: SpoolEpoch): Promise<void> {
-    assert(!epoch.isLive, 'an epoch that is over is dropped');
+    assert(!epoch.isLive, 'the live epoch is never dropped');
     await this.dropTaken(epoch, epoch.segments.length, 0);
     const place = this.epochs.indexOf(epoch);
     if (place >= 0) this.epochs.splice(place, 1);
@@ -284,7 +280,7 @@ class FileSpool implements Spool {
     try {
       await work();
     } catch (error) {
-      // The next start finds what is left, ships it again and is answered that it is known.
+      // The next start finds the rest and ships it again; the control plane accepts it as known.
       this.#logger.warn({ folder, err: error }, 'a shipped part of the spool could not be deleted');
     }
   }
@@ -301,7 +297,7 @@ class FileSpool implements Spool {
     clearInterval(this.#look);
     if (this.#repairTimer !== null) clearTimeout(this.#repairTimer);
     const { epoch } = this.#writer;
-    // Whoever decided has ended before, and all that was answered is in the files.
+    // Deciding has ended, and every answered record is in the files.
     epoch.isCertain = this.state === 'open';
     if (this.state !== 'failed') this.state = 'closed';
     for (const writer of this.#writers.values()) await writer.close();
@@ -369,7 +365,7 @@ class FileSpool implements Spool {
       try {
         owner[outcome]();
       } catch (error) {
-        // One owner's bug must not keep the news from the others.
+        // Isolate callbacks: one owner's exception must not reach the others.
         this.#logger.error({ err: error }, 'the owner of a spooled record failed when it was notified');
       }
     }
@@ -388,7 +384,7 @@ class FileSpool implements Spool {
     this.#repairInMs = Math.min(this.#repairInMs * 2, limits.retryLastMs);
   }
 
-  /** What the file holds behind its last good byte is unknown: part of the turn, all of it, or nothing. */
+  /** Behind its last good byte the file holds part of the turn, all of it, or nothing. */
   #break(error: unknown): void {
     this.#trouble = `the spool cannot be written to: ${messageOf(error)}`;
     if (this.state === 'open')
@@ -398,8 +394,8 @@ class FileSpool implements Spool {
   }
 
   /**
-   * The old segment can be dropped when it is shipped, which makes room on a small volume; the next one is
-   * begun where there is room.
+   * Ends the segment so that it can be deleted once it is shipped, which makes room on a small volume. Begins
+   * the next one if there is room.
    */
   #repair(): void {
     if (this.state !== 'broken') return;
@@ -425,20 +421,20 @@ class FileSpool implements Spool {
     this.#logger.warn({ directory: this.directory }, message);
   }
 
-  /** Between requests, so that readiness does not wait for the next one. */
+  /** Runs between requests, so that readiness does not depend on the next one. */
   #lookDown(): void {
     if (this.state !== 'open') return;
     try {
       if (!this.#writer.isGrounded) this.#lose();
     } catch {
-      // The next write finds out what is wrong.
+      // The next write reports the error.
     }
   }
 
   /**
-   * What is written now would not survive this process: no later start could find it. All that was answered
-   * is in files that are still open; it is shipped from there, and the epoch ends. Its end is never certain:
-   * the old folder may turn up again.
+   * Records written now would not survive this process: no later start could find them. Answered records are
+   * shipped from the files that are still open, and the epoch ends. Its end is never certain, because the old
+   * folder may reappear.
    */
   #lose(): void {
     this.state = 'adrift';
@@ -452,13 +448,13 @@ class FileSpool implements Spool {
     try {
       this.#writer.endSegment();
     } catch {
-      // Its readers go no further than its last good byte.
+      // Readers stop at its last good byte.
     }
     this.#tryAgain(() => void this.#regain());
   }
 
   /**
-   * In a new folder, with a new epoch, when nothing is left in the old one. DATA_DIR itself is not made anew:
+   * Resumes in a new folder and epoch once the old epoch is shipped. DATA_DIR itself is not created again:
    * its lock went with it.
    */
   async #regain(): Promise<void> {
@@ -469,7 +465,7 @@ class FileSpool implements Spool {
         const start = {
           epoch: newEpoch(this.#options.random),
           isSyncedFirst: this.#syncFirst,
-          // The socket that showed it to others went with the folder.
+          // The socket that announced this writer went with the folder.
           isSole: false,
         };
         const epoch = await createEpoch(this.files, this.directory, start, this.#logger);
@@ -491,7 +487,7 @@ class FileSpool implements Spool {
 
   #failSync(writer: EpochWriter, error: unknown): void {
     this.#noteTrouble();
-    // Of a folder that is gone nothing can be synced, and nothing depends on it any more.
+    // A folder that is gone cannot be synced, and nothing depends on it any more.
     if (writer !== this.#writer || this.state === 'adrift') return;
     if (hasCode(error, 'ENOENT') && this.state !== 'closed') {
       this.#lose();

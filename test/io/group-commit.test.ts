@@ -57,7 +57,7 @@ describe('a group commit whose disk is slow to close a file', () => {
     await nodeFiles.close(file);
   });
 
-  it('finishes when every file is closed, and not before', async () => {
+  it('finishes only when every file is closed', async () => {
     const { commit, hasBegun, free } = slowCloser();
     const file = nodeFiles.create(join(folder.path, 'dropped'));
     const settled = written(commit, file);
@@ -77,7 +77,7 @@ describe('a group commit whose disk is slow to close a file', () => {
 });
 
 describe('a group commit whose disk has failed', () => {
-  it('answers a later record when the call that wrote it has returned', async () => {
+  it('answers a later record after the call that wrote it returned', async () => {
     const commit = new GroupCommit({
       files: { ...nodeFiles, syncData: () => Promise.reject(new Error('EIO')) },
       folder: folder.path,

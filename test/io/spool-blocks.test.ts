@@ -78,7 +78,7 @@ describe('the blocks of a spool', () => {
     await spool.close();
   });
 
-  it('are shipped in full batches, also where a batch ends in the middle of one', async () => {
+  it('are shipped in full batches, even if a batch ends in the middle of a block', async () => {
     // Long records fill a batch with bytes before they fill it with records.
     const found = ({ id }: SpooledRecord) =>
       Array.from({ length: 10 }, (_, n) => ({
@@ -114,7 +114,7 @@ describe('the blocks of a spool', () => {
     await spool.close();
   });
 
-  it('give up any of their records that were refused, and keep the others in order', async () => {
+  it('give up refused records and keep the others in order', async () => {
     const turns = [3, 2].map(makeTurn);
     const records = turns.flat();
     const spool = await spoolOf(turns);
@@ -140,7 +140,7 @@ describe('the blocks of a spool', () => {
     await spool.close();
   });
 
-  it('show when the next record was decided, and how many wait, also in the middle of one', async () => {
+  it('show when the next record was decided and how many wait, even in the middle of a block', async () => {
     const spool = await spoolOf([
       [5_000, 6_000, 7_000].map((timestamp_ms) => spooledRecord({ timestamp_ms })),
     ]);
@@ -157,7 +157,7 @@ describe('the blocks of a spool', () => {
     await spool.close();
   });
 
-  it('are lost alone where a byte of them is damaged', async () => {
+  it('are lost alone if one of their bytes is damaged', async () => {
     const turns = [2, 3, 2].map(makeTurn);
     await (await spoolOf(turns)).close();
     const spool = await openTestSpool(folder.path);
@@ -178,7 +178,7 @@ describe('the blocks of a spool', () => {
   });
 });
 
-describe('records that share what they say', () => {
+describe('records with shared parts', () => {
   const rendered = (records: readonly SpooledRecord[]) => records.map(renderSpooledRecord);
   /** Of three passports and at two gates; each fifth is written as a whole. */
   const makeMixed = (count: number): SpooledRecord[] =>
@@ -199,7 +199,7 @@ describe('records that share what they say', () => {
     return spool;
   }
 
-  it('are read and shipped as whole ones are, from any record on and with any refused', async () => {
+  it('are read and shipped like whole ones, from any record on and with any refused', async () => {
     const turns = [7, 1, 4].map(makeMixed);
     const records = turns.flat();
     const spool = await mixedSpool(turns);
@@ -215,7 +215,7 @@ describe('records that share what they say', () => {
     await spool.close();
   });
 
-  it('are shipped in full batches, each with the parts that its records need', async () => {
+  it('are shipped in full batches, each with the parts of its records', async () => {
     const records = makeMixed(limits.ingestRecordsMax * 2 + 10);
     const spool = await mixedSpool([records]);
     const reader = readerOf(spool);
@@ -229,7 +229,7 @@ describe('records that share what they say', () => {
     await spool.close();
   });
 
-  it('stand behind one copy of their parts where blocks that follow each other share the same', async () => {
+  it('follow one copy of their parts if consecutive blocks share the same', async () => {
     const [one, other] = [spooledRecord(), spooledRecord({ gate_id: sampleId('gate', 7) })];
     const turns = [[one], [one], [one], [other], [one]].map((turn) =>
       turn.map((record) => ({ ...record, id: spooledRecord().id })),
@@ -264,7 +264,7 @@ describe('records that share what they say', () => {
     await spool.close();
   });
 
-  it('are shown as wholes, one by one', async () => {
+  it('are rendered as whole records, one by one', async () => {
     const records = makeMixed(6);
     const spool = await mixedSpool([records.slice(0, 3), records.slice(3)]);
     await readerOf(spool).fill(batch, new Set([2]));
@@ -274,7 +274,7 @@ describe('records that share what they say', () => {
     await spool.close();
   });
 
-  it('are shipped each with its parts where batches are full of bytes before they are full of records', async () => {
+  it('are shipped with their parts if a batch reaches its bound of bytes first', async () => {
     // Findings make records of a size that fills the body of a batch before its number of records does.
     const pii = Array.from({ length: limits.piiFindingsMax }, (_, i) => ({
       pointer: `/${'x'.repeat(limits.piiPointerCharsMax - 10)}${i}`,
@@ -297,7 +297,7 @@ describe('records that share what they say', () => {
     await spool.close();
   });
 
-  it('show when the next one was decided, and are lost with their block where a byte of the parts is damaged', async () => {
+  it('show when the next one was decided, and are lost with their block if its parts are damaged', async () => {
     const turns = [3, 4].map(makeMixed);
     await (await mixedSpool(turns)).close();
     const spool = await openTestSpool(folder.path);
@@ -318,7 +318,7 @@ describe('records that share what they say', () => {
   });
 });
 
-describe('a spool that a version before 0.2.0 has left', () => {
+describe('a spool of a version before 0.2.0', () => {
   it.each([
     ['a frame for each record', earlierSegment],
     ['rows with the names of their members', earlierSharingSegment],
@@ -355,7 +355,7 @@ describe('damage in blocks of many records', () => {
     return openTestSpool(folder.path, { files });
   }
 
-  it('is passed over in steps, between which requests are answered', async () => {
+  it('is skipped in steps, with requests answered in between', async () => {
     const spool = await damagedSpool(4_000, nodeFiles);
     const reader = readerOf(spool);
     let [turns, isRead] = [0, false];
@@ -369,7 +369,7 @@ describe('damage in blocks of many records', () => {
     await spool.close();
   });
 
-  it('is looked through once, however often a batch is tried again', async () => {
+  it('is searched once, however often a batch is retried', async () => {
     let reads = 0;
     const read: SpoolFiles['read'] = (...of) => {
       reads += 1;
@@ -385,7 +385,7 @@ describe('damage in blocks of many records', () => {
     await spool.close();
   });
 
-  it('costs no checksum for each of its places', async () => {
+  it('does not cost a checksum per byte', async () => {
     const spool = await damagedSpool(1_000, nodeFiles);
     const { path } = must(spool.epochs[0]?.segments[0], 'one segment');
     const content = readFileSync(path);

@@ -49,7 +49,7 @@ const segmentsOf = (disk: TemporaryFolder): string[] =>
 const withHole = (path: string): void => truncateSync(path, statSync(path).size + 100_000);
 
 describe('the file of a segment', () => {
-  it('is as long as a full one while it is written, and takes no more of the disk than its records', async () => {
+  it('has its full length while it is written, and takes no more disk space than its records', async () => {
     const { spool } = await play(1, { segmentBytesMax: 4 * 1024 * 1024 });
     const [path = ''] = segmentsOf(folder);
     const { size, blocks } = statSync(path);
@@ -67,7 +67,7 @@ describe('the file of a segment', () => {
     for (const { path, bytes } of segments) expect(statSync(path).size).toBe(bytes);
   });
 
-  it('is found out to be cut off or made longer while it is written', async () => {
+  it('is checked for truncation and extension while it is written', async () => {
     for (const size of [0, segmentBytesMax - 1, segmentBytesMax + 1]) {
       const { spool } = await play(1);
       truncateSync(segmentsOf(folder).at(-1) ?? '', size);
@@ -78,7 +78,7 @@ describe('the file of a segment', () => {
     }
   });
 
-  it('is appended to where the file system does not make it longer', async () => {
+  it('grows with each write if the file system refuses to extend it', async () => {
     const files: SpoolFiles = {
       ...nodeFiles,
       truncate: (file, length) => {
@@ -98,7 +98,7 @@ describe('the file of a segment', () => {
 });
 
 describe('the hole that a killed writer leaves', () => {
-  it('is nothing: each record is read, and nothing is torn or damaged', async () => {
+  it('is ignored: each record is read, and nothing is torn or damaged', async () => {
     const { spool, records } = await play(12);
     const disk = copyOfDisk(folder);
     await spool.close();
@@ -107,7 +107,7 @@ describe('the hole that a killed writer leaves', () => {
     disk.remove();
   });
 
-  it('leaves an end certain, unless the disk has not taken what was written', async () => {
+  it('leaves the end certain, unless the disk has lost a write', async () => {
     const { spool } = await play(2);
     await spool.close();
     withHole(segmentsOf(folder)[0] ?? '');
@@ -122,7 +122,7 @@ describe('the hole that a killed writer leaves', () => {
     expect(await isCertain(nodeFiles)).toBe(true);
   });
 
-  it('begins behind what a torn write has left, which is reported', async () => {
+  it('begins behind the rest of a torn write, which is reported', async () => {
     const { spool, records } = await play(3);
     const disk = copyOfDisk(folder);
     await spool.close();
@@ -137,7 +137,7 @@ describe('the hole that a killed writer leaves', () => {
     disk.remove();
   });
 
-  it('is none where records follow: zeros between them are damage, and the numbers are given up', async () => {
+  it('has no records behind it: zeros between records are damage, and their numbers are given up', async () => {
     const { spool, records } = await play(3, { segmentBytesMax: 100_000 });
     const disk = copyOfDisk(folder);
     const end = must(spool.epochs[0]?.segments[0], 'one segment').bytes;

@@ -78,7 +78,7 @@ function dataEndOf(newest: string, turns: readonly (readonly SpooledRecord[])[])
   return end;
 }
 
-describe('a spool that is opened again', () => {
+describe('a reopened spool', () => {
   it('has every record whose owner was notified, in order, none twice', async () => {
     await fc.assert(
       fc.asyncProperty(history, async (played) => {
@@ -90,7 +90,7 @@ describe('a spool that is opened again', () => {
     );
   });
 
-  it('cut at any byte of its newest segment, has exactly the turns before the cut', async () => {
+  it('has exactly the turns before the cut if its newest segment is cut at any byte', async () => {
     await fc.assert(
       fc.asyncProperty(history, fc.nat(), async (played, at) => {
         const { turns, disk } = await crashAfter(played);
@@ -111,7 +111,7 @@ describe('a spool that is opened again', () => {
     );
   });
 
-  it('with any byte changed, loses at most the records of that turn, keeps their bytes and gives up their numbers', async () => {
+  it('loses at most the records of one turn to a changed byte, keeps their bytes and gives up their numbers', async () => {
     await fc.assert(
       fc.asyncProperty(
         history,
@@ -161,7 +161,7 @@ describe('a spool that is opened again', () => {
     );
   });
 
-  it('with a whole segment gone, gives up its numbers as missing', async () => {
+  it('gives up the numbers of a lost segment as missing', async () => {
     const { records, disk } = await crashAfter({ turns: [1, 1, 1, 1], segmentBytesMax: 1, fsyncMs: 20 });
     writeFileSync(segmentsOf(disk)[1] ?? '', '');
     const [found] = await readOlderEpochs(disk.path);

@@ -84,7 +84,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('with fsyncMs 0 notifies an owner only after content and name of the file are durable', async () => {
+  it('notifies an owner only after content and name of the file are durable if fsyncMs is 0', async () => {
     const files = watchedFiles();
     const spool = await openTestSpool(folder.path, { files, fsyncMs: 0 });
     await appendTurn(spool, [spooledRecord()]);
@@ -94,7 +94,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('is full when the disk may hold no more, and refuses then', async () => {
+  it('is full at its bound of bytes, and refuses then', async () => {
     const spool = await openTestSpool(folder.path, { bytesMax: frameBytesMax + 1_000 });
     expect(spool.isFull).toBe(false);
     await appendTurn(spool, [spooledRecord()]);
@@ -121,7 +121,7 @@ describe('spool', () => {
         spool.appendVoid(entry, ownerOf(resolve));
       });
 
-    it('is written in the order in which it came among the records, and read again after a restart', async () => {
+    it('is written in order among the records, and read again after a restart', async () => {
       const spool = await openTestSpool(folder.path);
       const [before, after] = [spooledRecord(), spooledRecord()];
       const outcomes = appendTurn(spool, [before]);
@@ -132,7 +132,7 @@ describe('spool', () => {
       expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([before, voidOf(before), after]);
     });
 
-    it('is taken by a spool that is full for records', async () => {
+    it('is taken even if the spool is full for records', async () => {
       const spool = await openTestSpool(folder.path, { bytesMax: frameBytesMax + 1_000 });
       const records = [spooledRecord(), spooledRecord()];
       for (const record of records) await appendTurn(spool, [record]);
@@ -143,7 +143,7 @@ describe('spool', () => {
       expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([...records, voidOf(first)]);
     });
 
-    it('is handed back, after its caller returned, where the turn or the spool takes nothing more', async () => {
+    it('fails, after its caller returned, if the turn or the spool takes no more', async () => {
       const spool = await openTestSpool(folder.path);
       const taken: string[] = [];
       while (!spool.isFull)
@@ -167,7 +167,7 @@ describe('spool', () => {
     });
   });
 
-  it('counts what earlier starts have left, and frees it when it is taken', async () => {
+  it('counts bytes of earlier starts, and frees them once they are accepted', async () => {
     const earlier = await openTestSpool(folder.path);
     await appendTurn(earlier, [spooledRecord()]);
     await earlier.close();
@@ -180,7 +180,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('is full when one turn brings more than the buffer holds, and free again in the next', async () => {
+  it('is full if one turn exceeds the buffer, and free again in the next', async () => {
     const spool = await openTestSpool(folder.path);
     const outcomes: string[] = [];
     while (!spool.isFull)
@@ -196,7 +196,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('is full while the disk hangs for longer than callers wait, where they wait for the disk', async () => {
+  it('is full while the disk hangs past the deadline of callers that wait for it', async () => {
     let release: () => void = () => undefined;
     const hanging = new Promise<void>((resolve) => {
       release = resolve;
@@ -211,7 +211,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('makes its own folder durable, and not only what is in it', async () => {
+  it('makes its own folder durable, not only the content', async () => {
     const synced: string[] = [];
     const files = {
       ...nodeFiles,
@@ -270,7 +270,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('writes what is waiting when it is closed, and takes nothing afterwards', async () => {
+  it('writes pending records when it is closed, and takes no more', async () => {
     const spool = await openTestSpool(folder.path);
     const record = spooledRecord();
     let outcome = '';
@@ -286,7 +286,7 @@ describe('spool', () => {
     expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([record]);
   });
 
-  it('writes neither a token nor anything of the request but its hash', async () => {
+  it('writes only the hash of a request, and no token', async () => {
     const spool = await openTestSpool(folder.path);
     await appendTurn(spool, [spooledRecord()]);
     await spool.close();
@@ -317,11 +317,11 @@ describe('spool', () => {
       return certain;
     }
 
-    it('in the same start of the machine', async () => {
+    it('within the same boot of the machine', async () => {
       expect(await certainAfter(() => undefined)).toBe(true);
     });
 
-    it('not after a restart of the machine, unless answers waited for the disk on this very machine', async () => {
+    it('not after a reboot, unless answers waited for the disk on the same machine', async () => {
       expect(await certainAfter(() => changeOrigin({ boot_id: 'another' }))).toBe(false);
       folder.remove();
       mkdirSync(folder.path);

@@ -81,13 +81,13 @@ describe('a block of records', () => {
     expect(lastSeqOf(writer.bytes, 0)).toBe(2 ** 40 + 5);
   });
 
-  it('is incomplete wherever the bytes end before it does', () => {
+  it('is incomplete if the bytes end before it does', () => {
     const bytes = blocksOf(texts);
     for (let end = 0; end < bytes.length; end++)
       expect(frameEnd(bytes, 0, end), `cut at ${end}`).toBe(incomplete);
   });
 
-  it('is never whole with a bit changed', () => {
+  it('is damaged by any changed bit', () => {
     const bytes = blocksOf(texts);
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -115,7 +115,7 @@ describe('a block of records', () => {
     expect(length).toBeLessThanOrEqual(frameBytesMax);
   });
 
-  it('takes no more records than it has places for their ends', () => {
+  it('takes a bounded number of records', () => {
     const writer = new BlockWriter(frameBytesMax * 2);
     const count = attestLimits.spoolBlockRecordsMax + 1;
     for (let seq = 1; seq <= count; seq++) writer.add(seq, '{}');
@@ -124,7 +124,7 @@ describe('a block of records', () => {
     expect(textsOf(bytes)).toEqual(Array.from({ length: count }, () => '{}'));
   });
 
-  it('has room for any record as long as its writer says so', () => {
+  it('has room for any record while `hasRoom`', () => {
     const largest = `"${'€'.repeat(attestLimits.spoolRecordCharsMax - 2)}"`;
     for (const small of [0, 1, attestLimits.spoolBlockRecordsMax - 1, attestLimits.spoolBlockRecordsMax]) {
       const writer = new BlockWriter(frameBytesMax * 2 + 300);
@@ -165,7 +165,7 @@ describe('a block with shared parts', () => {
     expect(writer.bytes.toString('hex', 4, 20)).toBe('3d0000c0' + '0700000000000000' + '01000000');
   });
 
-  it('says once what its records share, and holds whole records beside them', () => {
+  it('holds each shared part once, and whole records beside rows', () => {
     const writer = new BlockWriter(frameBytesMax * 2);
     writer.addParts(1, parts('a', 2, 0));
     writer.add(2, '{"id":"b"}');
@@ -179,7 +179,7 @@ describe('a block with shared parts', () => {
     });
   });
 
-  it('says again what the block before it has said, also where that was never sealed', () => {
+  it('repeats the parts of the block before it, even if that was never sealed', () => {
     const writer = new BlockWriter(frameBytesMax * 2);
     writer.addParts(1, parts('a', 0, 0));
     writer.seal();
@@ -203,7 +203,7 @@ describe('a block with shared parts', () => {
     });
   });
 
-  it('has none behind whole records', () => {
+  it('has no parts if all records are whole', () => {
     expect(partsOf(blocksOf(texts))).toBe('');
   });
 
@@ -231,13 +231,13 @@ describe('a block with shared parts', () => {
 describe('isEarlierForm', () => {
   const earlier = Buffer.from(earlierSegment);
 
-  it('knows a frame for each record, and rows with the names of their members', () => {
+  it('recognises a frame for each record, and rows with member names', () => {
     expect(isEarlierForm(earlier, 1)).toBe(true);
     expect(isEarlierForm(Buffer.from(earlierSharingSegment), 1)).toBe(true);
     for (const end of [0, 16, 19]) expect(isEarlierForm(earlier.subarray(0, end), 1), `${end}`).toBe(false);
   });
 
-  it('does not take a block for one, whatever its records say and any bit of its header is', () => {
+  it('does not match a block, whatever its records and header bits', () => {
     const writer = new BlockWriter(frameBytesMax * 2);
     const [chain, outcome] = [new SharedPart('{"chain_id":"c"}'), new SharedPart('{"gate_id":"g"}')];
     writer.add(7, JSON.stringify({ id: 'att_1', pointer: '/{"chain":0,"outcome":0}' }));
@@ -266,14 +266,14 @@ describe('findFrame', () => {
     expect(findFrame(bytes, 1, bytes.length, 6)).toBe(first);
   });
 
-  it('takes no frame for later that is not', () => {
+  it('skips frames without a later record', () => {
     const bytes = blocksOf(texts, texts);
     expect(findFrame(bytes, 0, bytes.length, 8)).toBe(0);
     expect(findFrame(bytes, 0, bytes.length, 9)).toBe(frameEnd(bytes, 0, bytes.length));
     expect(findFrame(bytes, 1, bytes.length, 12)).toBe(bytes.length);
   });
 
-  it('sees none in zeroes', () => {
+  it('finds none in zeros', () => {
     expect(frameEnd(Buffer.alloc(100), 0, 100)).toBe(damaged);
     expect(findFrame(Buffer.alloc(100), 0, 100, 0)).toBe(100);
   });
