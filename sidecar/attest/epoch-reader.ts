@@ -39,10 +39,10 @@ export interface ReadPosition {
  * - Behind the last frame of a finished epoch they are the torn end of a write that a crash or a power cut
  *   interrupted. No answer promised those records for longer than `fsyncMs`. They are skipped with a warning,
  *   and the control plane is notified with the end of the epoch. The epoch is never written to again, so the
- *   file stays unchanged and goes with its folder. If zeros follow, as a killed writer leaves them, the end is
- *   doubtful: an answered record looks the same if its length or its last bytes are damaged. The cost: after a
- *   write that was really torn, which is rare, the units of the epoch's leases stay counted until their
- *   windows end.
+ *   file stays unchanged and goes with its folder. If zeros follow, as a killed writer leaves them, the end
+ *   is doubtful: an answered record looks the same if its length or its last bytes are damaged. The cost:
+ *   after a write that was really torn, which is rare, the units of the epoch's leases stay counted until
+ *   their windows end.
  * - Anywhere else they are damage. They are copied to the quarantine folder and reported as an error. The
  * next
  *   good frame shows how many numbers are missing. The batch gives these up explicitly (VoidRun), so that the

@@ -55,7 +55,10 @@ export const attestLimits = {
   shipIntervalMs: 100,
 } as const;
 
-mustHold(attestLimits.spoolSegmentBytesMax * 4 < attestLimits.spoolBytesMax, 'a spool holds several segments');
+mustHold(
+  attestLimits.spoolSegmentBytesMax * 4 < attestLimits.spoolBytesMax,
+  'a spool holds several segments',
+);
 mustHold(
   attestLimits.spoolTurnBytesMax <= attestLimits.spoolSegmentBytesMax,
   'the records of one turn fit in one segment',

@@ -11,8 +11,8 @@ import { formBytes, frameZerosMax, isEarlierForm, parseSegmentName, segmentName 
  *
  *     spool/
  *       writer-21f0…9c.sock            the living writer listens here (hold-spool.ts)
- *       00000007-5f0c…e1/              an earlier start; deleted once the control plane has accepted all of it
- *                                      and its end
+ *       00000007-5f0c…e1/              an earlier start; deleted once the control plane has accepted it
+ *                                      with its end
  *         origin.json                  where it was written (epoch-origin.ts)
  *         0000000000000001.seg         named by the number of its first record
  *         0000000000011842.seg

@@ -105,7 +105,7 @@ describe('spool', () => {
         inParts(spooledRecord()),
         ownerOf(() => undefined),
       ),
-    ).toThrow('isFull');
+    ).toThrow('full spool');
     await spool.close();
   });
 
