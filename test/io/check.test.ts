@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
@@ -23,7 +24,10 @@ import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
 import { Section } from '../../sidecar/decide/section.ts';
 import type { Reply } from '../../sidecar/http/server.ts';
 import { httpCheck } from '../../sidecar/intake/http-check.ts';
+import { InProcessChecks } from '../../sidecar/intake/in-process/in-process-checks.ts';
 import { Intake } from '../../sidecar/intake/intake.ts';
+import { KeptBodies } from '../../sidecar/intake/kept-bodies.ts';
+import { Turns } from '../../sidecar/intake/turns.ts';
 import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { Decider } from '../../sidecar/settle/decider.ts';
@@ -825,5 +829,28 @@ describe('a check, from its body to its answer,', () => {
     world.voids[0]?.owner.onWritten();
     world.spooled[0]?.owner.onWritten();
     expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_used' });
+  });
+
+  it('in this process waits for no passport but its own', async () => {
+    const world = setUp();
+    close = world.close;
+    const { gate, intake, answers, asked, spooled } = world;
+    const verified = await world.outcomeOf(service.token());
+    const checks = new InProcessChecks({
+      ...{ intake, answers, writer, random, turns: new Turns(1), bodies: new KeptBodies() },
+    });
+    const ask = () => checks.ask(gate.gateId, { passport: 'x', request }, {});
+    world.world.outcome = verified;
+    const decisions = [ask(), ask(), ask()];
+    world.world.outcome = null;
+    while (asked.length === 0) await nextTurn();
+    world.world.outcome = verified;
+    for (let turns = 0; turns < 10; turns++) await nextTurn();
+    expect(spooled).toHaveLength(2);
+    asked[0]?.(verified);
+    expect(spooled).toHaveLength(3);
+    for (const { owner } of spooled) owner.onWritten();
+    for (const { decision } of await Promise.all(decisions)) expect(decision).toBe('PERMIT');
+    await checks.stop();
   });
 });

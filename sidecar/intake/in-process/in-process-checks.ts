@@ -22,7 +22,6 @@ import type { Intake } from '../intake.ts';
 import { Lane, type LaneSource } from '../lane.ts';
 import { canonicalCheck, type ReadCheck } from '../read-check.ts';
 import { SeveralChecks, type SeveralChecksDeps } from '../several-checks.ts';
-import type { TurnBudget } from '../turns.ts';
 import { inProcessLimits } from './limits.ts';
 import { Pending } from './pending.ts';
 import { plainRequest } from './plain-request.ts';
@@ -99,19 +98,14 @@ export class InProcessChecks implements LaneSource {
     return this.#waiting.length > 0;
   }
 
-  /** Null: it was given up, answered by its deadline, or refused. */
-  next(_moment: Moment, _budget: TurnBudget, whenVerified: () => void): Check | null {
+  /** Null: each goes its own way once its turn has come, so that none waits for the passport of another. */
+  next(moment: Moment): null {
     const waiting = this.#waiting.shift();
     if (waiting === undefined) return null;
     const { check, read } = waiting;
-    if (!check.isOpen || check.responder.isAborted) return null;
-    try {
-      this.#deps.intake.prepare(check, read, whenVerified);
-      return check;
-    } catch (error) {
-      this.#deps.intake.refuse(check, error);
-      return null;
-    }
+    // It may have been given up, or its deadline may have answered it.
+    if (check.isOpen && !check.responder.isAborted) this.#deps.intake.ask(check, read, moment);
+    return null;
   }
 
   /** Each is decided and recorded as if it came alone, in order (contract §16). */
