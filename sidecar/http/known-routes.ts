@@ -33,9 +33,8 @@ export class KnownRoutes {
   }
 
   /**
-   * Once it is full, it seldom begins anew: to remember an address takes four times as long as to read one.
-   * Of more gates than there is room for, or of ids that somebody makes up, none would be there when it is
-   * asked for.
+   * A full map is replaced seldom, because adding an address takes four times as long as parsing one. With
+   * more gates than entries, or invented ids, a plain LRU would never hit.
    */
   #hasRoom(): boolean {
     if (this.#byPath.size < httpLimits.knownRoutesMax) return true;

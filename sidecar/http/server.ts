@@ -183,8 +183,8 @@ export interface Listening {
   /** Requests that have arrived and are neither answered nor given up by their client. */
   readonly openRequests: number;
   /**
-   * Each connection is closed after its next answer. New ones are still taken, so that who sends less and
-   * less finds an open port.
+   * Each connection is closed after its next answer. New ones are still accepted, so that clients which ramp
+   * down find an open port.
    */
   startDraining(): void;
   /** startDraining, and no new connections. Open requests go on. */

@@ -10,11 +10,9 @@ export interface KeptBody {
 }
 
 /**
- * Copies of bodies that wait for their turn, bounded together. Some of those of a usual length are copied
- * into places that are used again and again: a buffer for each would be collected with the old generation of
- * V8 alone, because it has waited, and V8 collects that the sooner the more bytes its dead buffers hold.
- * Under 64 callers with batches of 32 it did so five to ten times a second. Who finds no place has a buffer
- * of its own.
+ * Copies of bodies that wait for their turn, bounded together. Bodies of a usual length go into reused
+ * buffers: a buffer that waits reaches the old generation of V8, and dead ones there make V8 collect it
+ * several times a second. Where no reused buffer is free a body has one of its own.
  */
 export class KeptBodies {
   readonly #freePlaces: Buffer[] = [];

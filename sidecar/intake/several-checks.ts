@@ -54,10 +54,8 @@ export interface SeveralChecksOptions {
  *     begin ──its turn──> list ──each, in a lane──> read ──> decided ──last answer, or the one that ends it──> ended
  *               └──it came too late, or no list can be read──> refused
  *
- * What is read lies in an object of its own, which is made when the turn has come and let go with the last
- * answer. Under load V8 moves what waits for a turn to its old generation, and what old objects refer to
- * stays, dead or not, until old ones are collected too: with all in one object, collections of the young
- * generation took ten times as long under 64 callers with batches of 32, in some processes and not in others.
+ * What is read lies in an object of its own, made when the turn has come and dropped with the last answer.
+ * What waits for a turn reaches the old generation of V8, and would keep alive all that it refers to.
  */
 export class SeveralChecks implements LaneSource {
   readonly isHeld = false;

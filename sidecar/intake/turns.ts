@@ -16,19 +16,17 @@ export interface Worker {
 }
 
 /**
- * Shares the event loop among all who bring many checks at once: streams, batches, evaluations. In each turn
- * as much is decided as a batch may decide, or as many bytes are read as one body may have, by a step of each
- * in turn. So none starves another, nor the callers of single requests, which are read between two turns.
+ * Shares the event loop among senders of many checks: streams, batches, evaluations. A turn decides a bounded
+ * number of checks, or reads as many bytes as one body may have, one step per sender, round robin. So no
+ * sender starves another, nor single requests, which are read between two turns.
  *
- * Until its turn has come a check is the bytes that it came in. What is parsed in one turn is garbage in the
- * next one; checks of many callers that were all parsed when they came would live through collection after
- * collection, which took a third of the processor time of 64 callers with batches of 32.
+ * A check stays the bytes it came in until its turn. Parsed on arrival, the checks of many senders would
+ * survive collection after collection.
  */
 export class Turns {
   /**
-   * In the order of their next step: a worker that has done one goes to the end. No Set: with a Set V8 moved
-   * twice as much of what batches leave behind to its old generation. A Set replaces its table again and
-   * again, and each old table refers to the next one.
+   * In the order of their next step. No Set: it replaces its table again and again, and each old table keeps
+   * the next one alive in the old generation.
    */
   readonly #ready: Worker[] = [];
   readonly #checksPerTurn: number;

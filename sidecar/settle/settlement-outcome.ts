@@ -61,10 +61,10 @@ export function fateOf(
 export type ReadingFate = 'read' | 'none' | 'void';
 
 /**
- * `isCertain`: it never arrived, or each attempt was answered and none is delivered again. Of a settlement
- * the latter is not assumed. Of a look-up it is where no attempt went without an answer, because a void for
- * each that finds nothing would add a row to the record of its BLOCK: one that is delivered again after its
- * answer may keep a PERMIT true of which nobody was told. Pure, as `fateOf`.
+ * `isCertain`: it never arrived, or each attempt was answered and none is delivered again. Settlements never
+ * assume the latter. Look-ups do once every attempt was answered, because a void for each empty look-up would
+ * double the records of a BLOCK. The price: a look-up that is delivered again after its answer may keep a
+ * PERMIT true that no client was told of (docs/adr/0010). Pure, as `fateOf`.
  */
 export function readingFateOf(outcome: SettlementOutcome, isCertain: boolean): ReadingFate {
   if (outcome.kind === 'replayed' || (outcome.kind === 'suspended' && !outcome.is_new)) return 'read';
