@@ -34,7 +34,7 @@ export function authenticator(known: KnownCallers): Authenticate {
   // A client sends the same header each time. Remembered is only the way from the header to its hash, and
   // only for keys that were valid once: made-up ones would push out the real ones.
   const hashes = new LRUCache<string, string>({ max: decideLimits.presentedKeysMax });
-  // Of the last one who was let in. Each request is looked at twice, when it arrives and when it is decided,
+  // The last caller let in. Each request is looked at twice, when it arrives and when it is decided,
   // and those of one moment are mostly of one caller: against the same state, in the same millisecond, the
   // same header is let in again.
   let last: LetIn | null = null;
@@ -64,7 +64,7 @@ export function authenticator(known: KnownCallers): Authenticate {
   };
 }
 
-/** Who was let in, and all that this depended on. */
+/** The last caller let in, and everything this depended on. */
 interface LetIn {
   readonly authorization: string;
   readonly required: Scope;

@@ -75,7 +75,7 @@ export interface ErrorReply extends Reply {
 /** The answer to a check. */
 export type CheckReply = AnswerReply | ErrorReply;
 
-/** Who gets it: a `Responder`, or a caller that puts it in other words. */
+/** Takes the answer: a `Responder`, or a way in that puts it in other words. */
 export interface CheckResponder {
   /** As in `Responder`. */
   reply(reply: CheckReply): void;
@@ -85,7 +85,7 @@ export interface CheckResponder {
 
 export function errorReply(error: ApiError, requestId: RequestId): ErrorReply {
   const headers: [string, string][] = [['cache-control', 'no-store']];
-  // RFC 9110 §11.6.1: who answers 401 says how to authenticate.
+  // RFC 9110 §11.6.1: a 401 says how to authenticate.
   if (error.status === 401) headers.push(['www-authenticate', 'Bearer realm="agent-trust"']);
   if (error.retryAfterS !== null) headers.push(['retry-after', `${error.retryAfterS}`]);
   const body = JSON.stringify(renderError(error, requestId));

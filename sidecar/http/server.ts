@@ -121,7 +121,7 @@ export interface StreamListener {
   onPong(): void;
   /** The network has taken what was buffered, or some of it. */
   onDrain(): void;
-  /** Called once, whoever has closed the connection. With uWebSockets.js possibly while `close` runs. */
+  /** Called once, whichever side closed the connection; with uWebSockets.js possibly during `close`. */
   onClose(): void;
 }
 

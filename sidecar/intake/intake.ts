@@ -56,7 +56,7 @@ export class Intake {
     return momentOf(this.#deps.clock);
   }
 
-  /** Who calls. Throws ApiError for a caller that is not served. */
+  /** Authenticates the caller. Throws ApiError for one that is not served. */
   admit(authorization: string, nowMs: UnixMillis): Caller {
     this.#refuseUnready();
     return this.#deps.authenticate(authorization, 'enforcement:check', nowMs);

@@ -45,7 +45,7 @@ export class Turns {
     this.#schedule();
   }
 
-  /** Its first step at once, if nobody waits and this turn may still do something; false: it may not. */
+  /** Its first step at once, if no worker waits and this turn has budget left; false: neither. */
   tryNow(worker: Worker): boolean {
     if (this.#ready.length > 0 || isSpent(this.#budget)) return false;
     if (worker.step(this.#budget)) this.#queue(worker);
@@ -77,7 +77,7 @@ export class Turns {
       if (worker.step(this.#budget)) this.#queue(worker);
     }
     this.#ready.splice(0, steps);
-    // Also where nobody waits and nothing may be done any more in this turn: the next one has a new budget.
+    // Also if no worker waits but the budget is spent: the next turn renews it.
     if (this.#ready.length > 0 || isSpent(this.#budget)) this.#schedule();
   }
 

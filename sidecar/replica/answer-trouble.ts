@@ -2,7 +2,7 @@ import type { Answer } from './http-caller.ts';
 
 /**
  * What stands in the way of the control plane, as an answer shows that is none of its own: a sentence for
- * whoever runs this sidecar. Null: it says no more than its status.
+ * the operator of this sidecar. Null: it says no more than its status.
  */
 export function answerTrouble({ status, text, location }: Answer): string | null {
   if (status >= 300 && status < 400) {

@@ -1,6 +1,6 @@
 import type { Answer, Call } from './http-caller.ts';
 
-/** To the thread: a call, or the end of one that nobody waits for any more. */
+/** To the thread: a call, or the end of one that is given up. */
 export type ToCaller =
   | { readonly kind: 'call'; readonly id: number; readonly call: Call }
   | { readonly kind: 'cancel'; readonly id: number };

@@ -31,7 +31,7 @@ main.on('message', (message: ToCaller) => {
     .finally(() => underWay.delete(id));
 });
 
-/** With what it means to whoever runs this sidecar, where that is known. */
+/** With what it means to the operator, where that is known. */
 function failureOf(error: unknown): { readonly message: string; readonly code: string | null } {
   const { code, meaning } = connectionTrouble(error, 'NODE_EXTRA_CA_CERTS');
   const message = error instanceof Error ? error.message : String(error);

@@ -22,7 +22,7 @@ export interface CatchUpDeps {
  * A control plane that does not answer in that time counts as one that is away: the age of the state decides
  * then (contract §4).
  *
- * The stop is noticed by whoever comes first, the next tick or the next request, so nothing is decided
+ * The stop is noticed by the next tick or the next request, whichever is first, so nothing is decided
  * between. A look costs nothing where the moment is known already.
  */
 export class CatchUp {
@@ -33,7 +33,7 @@ export class CatchUp {
   /** When the loop went on after a stop; null while deciding. */
   #resumedAtMs: number | null = null;
   #waiting: (() => void)[] = [];
-  /** Written once, by who follows the feed: asks the control plane at once. */
+  /** Set once, by the follower of the feed: asks the control plane at once. */
   onBehind: () => void = () => undefined;
 
   constructor(deps: CatchUpDeps) {
@@ -70,7 +70,7 @@ export class CatchUp {
     if (this.#resumedAtMs !== null) this.#look();
   }
 
-  /** Who waits goes on at once. */
+  /** All waiters go on at once. */
   stop(): void {
     clearInterval(this.#tick);
     this.#resumedAtMs = null;
@@ -100,7 +100,7 @@ export class CatchUp {
     this.#release();
   }
 
-  /** Each in its own turn of the queue of this loop: one that fails keeps nobody else from going on. */
+  /** Each in its own turn of the queue of this loop: one that fails holds up no other. */
   #release(): void {
     const waiting = this.#waiting;
     this.#waiting = [];

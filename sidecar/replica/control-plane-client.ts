@@ -99,7 +99,7 @@ export interface ControlPlaneClientOptions {
   readonly decisionTimes?: () => DecisionTimes | null;
   /** By how much the clock of this machine is off, for its pulls; null: not known. Default: not said. */
   readonly clockOffsetMs?: () => number | null;
-  /** Learns from every call. Default: nobody shares what this one finds. */
+  /** Learns from every call. Default: nothing else learns from them. */
   readonly reach?: Reach;
   readonly logger: Logger;
 }
@@ -124,7 +124,7 @@ export function controlPlaneClient(options: ControlPlaneClientOptions): ControlP
     const sentAtMs = clock.monotonic();
     try {
       const answer = await caller.attempt({ ...usual, ...request }, signal, onOver);
-      // The program may be there while its database is not: the same to whoever has to ask.
+      // The program may be there while its database is not: the same to a caller.
       if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') reach.noteAnswer();
       else reach.noteAway({ sentAtMs, canConnect: true });
       return answer;
@@ -297,7 +297,7 @@ const usual: Omit<Call, 'path'> = {
 };
 
 function errorOf(path: string, answer: Answer): ControlPlaneError {
-  // Without the query: a connection id is nobody's business.
+  // Without the query, which holds a connection id.
   const what = path.split('?')[0] ?? path;
   const error = readError(answer.text);
   return new ControlPlaneError(what, answer.status, error, error === null ? answerTrouble(answer) : null);

@@ -30,7 +30,7 @@ export class ControlPlaneError extends Error {
 
   /**
    * The control plane itself has turned the call away, and so has not begun with it. What a proxy says, or an
-   * answer that nobody understands, says nothing about the database.
+   * answer that cannot be read, says nothing about the database.
    */
   get isTurnedAway(): boolean {
     return this.code !== null && this.status >= 400 && this.status < 500;

@@ -26,7 +26,7 @@ export interface FollowDeps {
   /** Null: there is no push between these two programs, and the sidecar follows by long polls. */
   readonly bus: Bus | null;
   readonly file: SnapshotFile;
-  /** Written here. Its clock is what the replica and everybody else here go by. */
+  /** Written here. The replica and its readers go by its clock. */
   readonly time: ControlPlaneTime;
   /** Holds decisions back until what happened while this loop was stopped is known. */
   readonly catchUp: Pick<CatchUp, 'onBehind' | 'isBehind' | 'look'>;

@@ -13,7 +13,7 @@ export const replicaLimits = {
   goodbyeMsMax: secondMs,
   /** Causes that are logged in one time without the control plane: one is found behind the other. */
   causesToldMax: 8,
-  /** Bad rows that are named at once, in the log and in `/readyz`: who mends the first finds the others. */
+  /** Bad rows named at once, in the log and in `/readyz`: the others show once these are repaired. */
   badRowsShownMax: 20,
   /** A control plane that has not answered for so long after a stop counts as away. */
   catchUpMsMax: 1_500,

@@ -12,7 +12,7 @@ import { parseSealedEntry, parseSignedSnapshot, parseSigningKeys } from '../../s
  *     snapshot.json           the last snapshot as it came, signed
  *     changes-<name>.jsonl    the entries applied since, signed; <name> ties them to their snapshot
  *
- * Whoever reads verifies: what is here proves nothing by being here. The snapshot is replaced by a rename, so
+ * The reader verifies: being in this file proves nothing. The snapshot is replaced by a rename, so
  * that there is always a whole one, and its changes start in a file of their own, so that they never follow
  * another. One process at a time; calls do not overlap.
  */
@@ -32,7 +32,7 @@ export class TrustedKeysError extends Error {
   override readonly name = 'TrustedKeysError';
 }
 
-/** It holds hashes of API keys: nobody else's business. */
+/** It holds hashes of API keys. */
 const fileMode = 0o600;
 
 export function snapshotFile(directory: string): SnapshotFile {

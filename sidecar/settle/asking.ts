@@ -48,7 +48,7 @@ export interface AskingDeps {
  *        └─────────────────────────────────────────────────┘
  */
 export class Asking implements Learned {
-  /** Windows of which the ledger has less left than the request needs. Null: it has refused none. */
+  /** Windows with less left in the ledger than the request needs. Null: the ledger has refused none. */
   shortage: Shortage | null = null;
   readonly #deps: AskingDeps;
   readonly #check: Check;

@@ -95,7 +95,7 @@ interface Open {
   /** An attempt got no answer. */
   isUncertain: boolean;
   isUnderWay: boolean;
-  /** An attempt has ended, and not with a connection that nobody accepted. */
+  /** An attempt has ended, other than by a refused connection. */
   hasArrived: boolean;
   /** It is one of `#permits`. */
   isCounted: boolean;
@@ -322,7 +322,7 @@ class BatchedSettlements implements Settlements {
     this.#notify(open, answer);
   }
 
-  /** Those with time left are sent again, before the others; where the control plane is away nobody waits. */
+  /** Those with time left are sent again, before the others; none waits while the control plane is away. */
   #failed(batch: readonly Open[], error: unknown): void {
     const hasArrived = !isRefusedConnection(error);
     const hasBegun = hasArrived && !isTurnedAway(error);
@@ -350,7 +350,7 @@ class BatchedSettlements implements Settlements {
     for (const open of this.#open) {
       if (open.untilMs <= nowMs) this.#notify(open, { kind: atTheEnd(open) });
     }
-    // At once: whoever asks again comes in time for the next call.
+    // At once, so that a retry comes in time for the next call.
     if (this.#callsInFlight > 0) this.#shedHopeless();
     if (this.#queue.size > 0) this.#wake();
   }
@@ -398,7 +398,7 @@ const mayHappen = ({ settlement, hasArrived }: Open): boolean => hasArrived && s
 const isTurnedAway = (error: unknown): boolean =>
   error instanceof ControlPlaneError && (error.isTurnedAway || error.code === 'overloaded');
 
-/** There was nobody to begin. */
+/** No program accepted the connection. */
 const isRefusedConnection = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 

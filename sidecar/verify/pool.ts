@@ -8,7 +8,7 @@ import { packTask, type VerifyJob } from './verify-task.ts';
  * Threads that check signatures, so that the event loop does not.
  *
  * Contract: `verify` answers one bit per job (see `checkTask`) or rejects, and then says nothing about any
- * job: whoever asked must treat them all as not verified. A thread that dies takes its tasks with it and is
+ * job: the caller must treat them all as not verified. A thread that dies takes its tasks with it and is
  * replaced. The pool does not watch the time and has no bound of its own: its caller hands out at most
  * `capacity` tasks at once and calls `restart` when one is late.
  */

@@ -4,8 +4,8 @@ import { assert } from '../../shared/errors/assert.ts';
 import { verifyLimits } from './limits.ts';
 
 /**
- * The end of the signature, which ends every token: 64 bits and more that nobody chooses. As a key it takes a
- * third of the time of the whole signature, because a slice of fewer than 13 characters is copied and not
+ * The end of the signature, which ends every token: 64 bits or more that no client chooses. As a key it takes
+ * a third of the time of the whole signature, because a slice of fewer than 13 characters is copied and not
  * looked at through the token (bench row `micro`: verifiedCache).
  */
 const keyChars = 12;

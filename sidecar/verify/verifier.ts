@@ -85,7 +85,7 @@ export interface VerifierDeps {
   readonly deadlineMs?: number;
 }
 
-/** A token whose signature nobody knows yet, and everybody who asked for it meanwhile. */
+/** A token whose signature is not checked yet, and the checks that wait for it. */
 interface Miss {
   readonly opened: OpenedToken;
   /** `tokenKey` of it. */
@@ -212,7 +212,7 @@ class QueueingVerifier implements PassportVerifier {
     }
   }
 
-  /** Whoever has waited too long is told so instead of being verified: nobody listens any more. */
+  /** Sheds tokens that have waited too long: their checks are answered already. */
   #nextBatch(): Miss[] {
     const oldestMs = this.#deps.clock.monotonic() - this.#deadlineMs;
     const late = this.#queue.findIndex((miss) => miss.queuedAtMs > oldestMs);

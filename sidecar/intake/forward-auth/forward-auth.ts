@@ -13,7 +13,7 @@ import { ContextReader, headersRead } from './read-context.ts';
 import { shownPassport } from './show-passport.ts';
 
 export interface ForwardAuthSettings {
-  /** Who may ask without a key: peers on a loopback address, or nobody. */
+  /** Peers trusted without a key: those on a loopback address, or none. */
   readonly trust: 'loopback' | 'none';
   /** Headers, in lower case, that the proxy sets itself: context is read from these alone. */
   readonly headers: readonly string[];

@@ -6,7 +6,7 @@ import { deadlineOf } from '../../../clients/node/src/transport.ts';
  * comes later is dropped.
  */
 export class Pending<Value> {
-  /** Nobody waits any more: nothing is taken for it. */
+  /** Settled or given up: nothing more is taken for it. */
   isAborted = false;
   readonly #resolve: (value: Value) => void;
   readonly #reject: (reason: unknown) => void;

@@ -217,7 +217,7 @@ export class Stream implements StreamListener, LaneSource {
 
   /**
    * A frame that finds no room is answered at once, because nothing of it can be kept, and at the price of a
-   * look at its first bytes: whoever sends them in thousands must not hold up everybody else.
+   * look at its first bytes: a client that sends thousands must not hold up the others.
    */
   #refuse(bytes: Buffer): void {
     const usual = usualIdJsonOf(bytes);

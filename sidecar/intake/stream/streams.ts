@@ -108,7 +108,7 @@ export class Streams {
   }
 }
 
-/** RFC 6455 §4.4: whoever refuses a handshake says which version it speaks. */
+/** RFC 6455 §4.4: the refusal of a handshake names the version that is spoken. */
 function withVersion(error: unknown, requestId: RequestId): Reply {
   if (!(error instanceof ApiError)) throw error;
   const reply = errorReply(error, requestId);
