@@ -291,8 +291,10 @@ describe('shipper', () => {
   });
 
   it('keeps batches below the size of a body', async () => {
-    const pii = Array.from({ length: 32 }, () => ({ pointer: `/${'x'.repeat(500)}`, type: 'email' }));
-    const records = Array.from({ length: 300 }, () => spooledRecord({ pii }));
+    // No record shares what was found with another.
+    const piiOf = (of: number) =>
+      Array.from({ length: 32 }, () => ({ pointer: `/${of}/${'x'.repeat(500)}`, type: 'email' }));
+    const records = Array.from({ length: 300 }, (_, of) => spooledRecord({ pii: piiOf(of) }));
     await earlierStart([records.slice(0, 150), records.slice(150)], 10_000_000);
     const spool = await openTestSpool(folder.path);
     const shipper = ship(spool);

@@ -14,7 +14,7 @@ import {
   type TemporaryFolder,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
+import { inParts, spooledRecord } from '../support/spooled-record.ts';
 
 /**
  * How many records each event-loop turn brings, and how large a segment may get: from one record each to all
@@ -55,7 +55,7 @@ async function crashAfter(played: {
 /** How many bytes a turn takes: its records are one block, because they are few. */
 function blockBytesOf(turn: readonly SpooledRecord[]): number {
   const writer = new BlockWriter(frameBytesMax);
-  for (const [index, record] of turn.entries()) writer.add(index + 1, JSON.stringify(record));
+  for (const [index, record] of turn.entries()) writer.addParts(index + 1, inParts(record));
   return writer.seal();
 }
 
