@@ -97,10 +97,20 @@ export class Intake {
   }
 
   /**
-   * A check was read. Throws ApiError for what cannot be decided, before any cryptography. Its passport is
-   * settled when this returns, or `whenVerified` is called later, once.
+   * A check was read. What cannot be decided is refused before any cryptography; null then. The passport of
+   * the check is settled when this returns, or `whenVerified` is called later, once. Never throws.
    */
-  prepare(
+  prepare(check: Check, read: ReadCheck, whenVerified: (check: Check) => void): Check | null {
+    try {
+      this.#prepare(check, read, whenVerified);
+      return check;
+    } catch (error) {
+      this.refuse(check, error);
+      return null;
+    }
+  }
+
+  #prepare(
     check: Check,
     { call, canonical, passport, accept }: ReadCheck,
     whenVerified: (check: Check) => void,
@@ -141,13 +151,8 @@ export class Intake {
 
   /** `prepare` and `decide`, for a check that waits for no turn. Never throws. */
   ask(check: Check, read: ReadCheck, moment: Moment): void {
-    try {
-      this.prepare(check, read, this.#decideVerified);
-    } catch (error) {
-      this.refuse(check, error);
-      return;
-    }
-    if (check.token !== null) this.decide(check, moment);
+    const prepared = this.prepare(check, read, this.#decideVerified);
+    if (prepared !== null && check.token !== null) this.decide(check, moment);
   }
 
   /** The check is answered with an error. */

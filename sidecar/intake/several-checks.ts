@@ -15,7 +15,7 @@ import type { ReadCheck } from './read-check.ts';
 import type { TurnBudget, Turns } from './turns.ts';
 
 export interface SeveralChecksDeps {
-  readonly intake: Pick<Intake, 'open' | 'prepare' | 'decide' | 'refuse' | 'moment'>;
+  readonly intake: Pick<Intake, 'open' | 'prepare' | 'decide' | 'moment'>;
   readonly answers: Pick<Answers, 'failure'>;
   readonly turns: Turns;
   /** Where a body is kept that has to wait for its turn. */
@@ -112,21 +112,9 @@ export class SeveralChecks implements LaneSource {
     try {
       const { head, read } = item();
       const check = intake.open(head, one, this.#arrivedAtMs, moment);
-      return this.#prepare(check, read, whenVerified);
+      return intake.prepare(check, read, whenVerified);
     } catch (error) {
       one.reply(answers.failure(error, this.#options.requestId));
-      return null;
-    }
-  }
-
-  /** Null: it was refused. */
-  #prepare(check: Check, read: ReadCheck, whenVerified: () => void): Check | null {
-    const { intake } = this.#deps;
-    try {
-      intake.prepare(check, read, whenVerified);
-      return check;
-    } catch (error) {
-      intake.refuse(check, error);
       return null;
     }
   }

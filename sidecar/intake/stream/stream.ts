@@ -11,7 +11,7 @@ import { DecisionReply } from '../../decide/replies.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
 import { Lane, type LaneSource } from '../lane.ts';
-import { asciiOf, type ReadCheck } from '../read-check.ts';
+import { asciiOf } from '../read-check.ts';
 import type { TurnBudget, Turns } from '../turns.ts';
 import { streamLimits } from './limits.ts';
 import { type NamedFrame, nameFrame, readFrame } from './read-frame.ts';
@@ -26,7 +26,7 @@ const closings = {
 
 /** What the streams of a sidecar share. */
 export interface StreamDeps {
-  readonly intake: Pick<Intake, 'admit' | 'open' | 'prepare' | 'decide' | 'refuse' | 'moment'>;
+  readonly intake: Pick<Intake, 'admit' | 'open' | 'prepare' | 'decide' | 'moment'>;
   readonly answers: Pick<Answers, 'failure' | 'countShed'>;
   readonly turns: Turns;
   readonly writer: RequestWriter;
@@ -279,22 +279,10 @@ export class Stream implements StreamListener, LaneSource {
       const head = { requestId, caller, authorization, gateId };
       const check = intake.open(head, frame, unread.arrivedAtMs, moment);
       this.#unansweredIds.set(named.id, true);
-      return this.#prepare(check, read, whenVerified);
+      return intake.prepare(check, read, whenVerified);
     } catch (error) {
       this.#count(-unread.bytes);
       this.#reply(idJson, this.#deps.answers.failure(error, requestId));
-      return null;
-    }
-  }
-
-  /** Null: it was refused. */
-  #prepare(check: Check, read: ReadCheck, whenVerified: () => void): Check | null {
-    const { intake } = this.#deps;
-    try {
-      intake.prepare(check, read, whenVerified);
-      return check;
-    } catch (error) {
-      intake.refuse(check, error);
       return null;
     }
   }

@@ -39,6 +39,7 @@ function ports() {
             check.token = { kind: 'overloaded' };
             whenVerified(check);
           });
+        return check;
       },
       decide: ({ responder, asked: request }) => {
         const n = request?.['n'];
@@ -46,7 +47,6 @@ function ports() {
         const error = new ApiError('invalid_request');
         answers.push(() => responder.reply({ status: 200, requestId, body: String(n), error }));
       },
-      refuse: ({ responder }, error) => responder.reply(errorReply(error as ApiError, requestId)),
       moment: () => ({ monotonicMs: aheadMs as MonotonicMillis, nowMs: 0 as UnixMillis }),
     },
     answers: { failure: (error) => errorReply(error as ApiError, requestId) },

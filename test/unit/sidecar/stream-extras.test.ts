@@ -23,9 +23,8 @@ function openStream(unansweredBytes: number) {
       intake: {
         admit: () => ({}) as Caller,
         open: () => ({ token: null, isOpen: true }) as Check,
-        prepare: () => undefined,
+        prepare: (check) => check,
         decide: () => undefined,
-        refuse: () => undefined,
         moment: () => momentOf(systemClock),
       },
       answers: { failure, countShed: () => undefined },

@@ -32,9 +32,9 @@ it.each([
         prepare: (check, { call }) => {
           check.token = { kind: 'verified', passport: {} as VerifiedPassport };
           check.asked = call.request;
+          return check;
         },
         decide: ({ asked }) => decided.push(asked?.['of']),
-        refuse: never,
         moment: () => momentOf(systemClock),
       },
       answers: { failure: never, countShed: never },
