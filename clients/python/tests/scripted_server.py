@@ -16,7 +16,7 @@ class ScriptedServer:
         self.arrived: list[tuple[str, bytes]] = []
         self.connections = 0
         self._answer = answer
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -29,6 +29,13 @@ class ScriptedServer:
         self._listener.close()
         for each in self._sockets:
             each.close()
+
+    def questions(self) -> int:
+        """The number of whole requests, once there is one. The caller may have given up before."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.arrived, 30):
+                raise AssertionError("no request arrived within 30 s")
+            return len(self.arrived)
 
     def _accept(self) -> None:
         while True:
@@ -50,8 +57,9 @@ class ScriptedServer:
                 if not found or len(body) < (int(length[1]) if length else 0):
                     continue
                 data = b""
-                with self._lock:
+                with self._changed:
                     self.arrived.append((head.decode("latin-1"), body))
+                    self._changed.notify_all()
                     number = len(self.arrived)
                 self._answer(connection, number)
         except OSError:
