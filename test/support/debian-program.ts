@@ -34,6 +34,7 @@ export const debianPrograms = {
     otherwise: ', or set CHROMIUM_PATH to a Chromium or Chrome to use',
   },
   promtool: { commands: ['promtool'], package: 'prometheus', otherwise: '' },
+  kubectl: { commands: ['kubectl'], package: 'kubernetes-client', otherwise: '' },
   nginx: { commands: ['nginx'], package: 'nginx', otherwise: '' },
   caddy: { commands: ['caddy'], package: 'caddy', otherwise: '' },
   haproxy: { commands: ['haproxy'], package: 'haproxy', otherwise: '' },

@@ -22,7 +22,7 @@ export interface Page {
 
 /** How a line begins that is pasted into a shell, in a block that does not say its language. */
 const command =
-  /^(?:[A-Z_]+=|(?:export|curl|npx|npm|node|agent-trust|docker|pip|python3|claude|cat|sed|git|psql|systemctl|sudo|apt) )/;
+  /^(?:[A-Z_]+=|(?:export|curl|npx|npm|node|agent-trust|docker|pip|python3|claude|cat|sed|git|psql|systemctl|sudo|apt|kubectl) )/;
 
 /** The fenced blocks of shells, and the indented ones that begin with a command. */
 export function readPage(path: string): Page {
