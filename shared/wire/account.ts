@@ -31,8 +31,8 @@ export const AccountCreation = closed({
 const accountReadOnly = { account_id: Type.String(), created_at: Timestamp };
 
 /**
- * `PUT /accounts/:id`: only what is present changes; `limits` are replaced as a whole. Those of a plan other
- * than enterprise may be sent as they are answered.
+ * `PUT /accounts/:id`: only members that are present change; `limits` are replaced as a whole. Limits of a
+ * plan other than enterprise may be sent back unchanged.
  */
 export const AccountUpdate = closed({
   name: Type.Optional(Name),
@@ -56,7 +56,7 @@ const accountFields = {
 };
 
 export const AccountAnswer = Type.Object(accountFields);
-/** With the first key of the account, shown this once. */
+/** With the first key of the account, shown only once. */
 export const NewAccountAnswer = Type.Object({ ...accountFields, api_key: NewApiKeyAnswer });
 
 export interface NewAccount {
@@ -74,9 +74,8 @@ export function parseAccountCreation(body: Static<typeof AccountCreation>): NewA
 }
 
 /**
- * The account as it is to be. An account that leaves the enterprise plan loses its own limits; the limits
- * that `GET` answers of it may be sent with any plan (contract §4), and only the enterprise plan then takes
- * them for its own.
+ * The account after the update. An account that leaves the enterprise plan loses its own limits. The limits
+ * that `GET` answers may be sent with any plan (contract §4); only the enterprise plan stores them.
  */
 export function parseAccountUpdate(body: Static<typeof AccountUpdate>, current: Account): AccountState {
   const shown = renderAccount(current);
@@ -105,9 +104,7 @@ function parseLimits(plan: Plan, body: Static<typeof Limits> | null): PlanLimits
   return requestsPerMinute === null && requestsPerDay === null ? null : { requestsPerMinute, requestsPerDay };
 }
 
-/**
- * `limits` are what binds the account now: its own, or the numbers of its plan; null where nothing limits it.
- */
+/** `limits` are those in force: the account's own, or its plan's; null if it has none. */
 export const renderAccount = (account: Account): Static<typeof AccountAnswer> => ({
   account_id: account.accountId,
   name: account.name,

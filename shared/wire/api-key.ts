@@ -17,7 +17,7 @@ export const ApiKeyCreation = closed({
 });
 
 /**
- * `POST /api-keys/:id/roll`, and of a webhook's secret: how long the old one goes on working beside the new
+ * `POST /api-keys/:id/roll`, and the same for a webhook's secret: how long the old one works beside the new
  * one, in seconds. Default 0.
  */
 export const ApiKeyRoll = closed({
@@ -36,7 +36,7 @@ export const ApiKeyAnswer = Type.Object({
   last_used_at: nullable(Timestamp),
 });
 
-/** With `key`, which is shown this once: a replay of the answer (contract §12) lacks it. */
+/** With `key`, which is shown only once: a replay of the answer (contract §12) lacks it. */
 export const NewApiKeyAnswer = Type.Evaluate(
   Type.Intersect([ApiKeyAnswer, Type.Object({ key: Type.Optional(Type.String()) })]),
 );
@@ -51,7 +51,7 @@ export interface NewApiKey {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly expiresAtMs: UnixMillis | null;
-  /** Null: the mode of the key that creates it. */
+  /** Null: the mode of the creating key. */
   readonly mode: Mode | null;
 }
 
@@ -95,8 +95,7 @@ export const renderApiKey = (key: ApiKey): Static<typeof ApiKeyAnswer> => ({
 });
 
 /**
- * A key as the sidecars of its account know it: enough to recognise a caller, nothing that would let them be
- * one.
+ * A key as the sidecars of its account know it: enough to recognise a caller, not enough to impersonate one.
  */
 export const renderApiKeyForSidecars = (key: ApiKey): ApiKeyBody => ({
   key_id: key.keyId,

@@ -18,7 +18,7 @@ export const ApprovalResolution = closed({
 
 export const ApprovalAnswer = Type.Object({
   approval_id: Type.String(),
-  /** As it is at this moment: what is over is `expired`. */
+  /** The status now: a pending approval past its time is `expired`. */
   status: Status,
   passport_id: Type.String(),
   agent_id: Type.String(),

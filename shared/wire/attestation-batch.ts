@@ -12,19 +12,19 @@ import { isUnixMillis } from '../model/time.ts';
 import { requestOf } from './spooled-record.ts';
 import type { ChainPart, OutcomePart, RecordRow, RequestPart, SpooledRecord, VoidRun } from './sync.ts';
 
-/** Which sidecar sent a record, and the account of the key that it sent it with. */
+/** The sidecar that sent a record, and the account of its API key. */
 export interface RecordSource {
   readonly sidecarId: SidecarId;
   readonly accountId: AccountId;
 }
 
-/** A record as it came from a sidecar: well formed, and not yet authorised. */
+/** A record from a sidecar: well formed, not yet authorised. */
 export interface ShippedRecord {
   readonly kind: 'record';
   readonly record: AttestationRecord;
   readonly tokenHash: string | null;
   readonly callerMode: Mode;
-  /** Leases that the decision took from; null: a PERMIT that does not say. */
+  /** Leases that the decision took from; null: a PERMIT without this member. */
   readonly took: readonly number[] | null;
 }
 
@@ -44,14 +44,14 @@ export interface ShippedVoid {
   readonly count: number;
 }
 
-/** What is wrong with an element of a batch. The message names the field, never its value. */
+/** Why an element of a batch is malformed. The message names the field, never its value. */
 export interface Malformed {
   readonly kind: 'malformed';
   readonly message: string;
 }
 
 /**
- * The envelope of a batch; its elements are parsed one by one, so that a bad one can be named by its number.
+ * The envelope of a batch. Its elements are parsed one by one, so that an error names the bad one by number.
  */
 export interface ShippedBatch {
   readonly sidecarId: SidecarId;
@@ -112,9 +112,8 @@ function parseEnd(end: unknown): ShippedBatch['end'] {
 }
 
 /**
- * Reads one element of a batch. Total: whatever the value, the answer is a value. Checks shape, closed lists
- * and what the fields say about each other; not whether the sidecar may say it. `shared`: what was read of
- * the SharedParts before it.
+ * Reads one element of a batch. Total: never throws. Checks shape, closed lists and the consistency of the
+ * fields; authorisation is not checked. `shared`: the SharedParts before the element, as read.
  */
 export function parseBatchItem(
   value: unknown,
@@ -147,7 +146,7 @@ function parseRow(
   );
 }
 
-/** The first of them that is wrong is what is wrong with the record. */
+/** The first bad part names the fault of the record. */
 function recordOf(
   request: ReadRequest | Malformed,
   chain: ReadChain | Malformed,
@@ -168,11 +167,14 @@ function recordOf(
   };
 }
 
-/** A value of a batch that has no number of its own: SharedParts. What has an id is a record, however bad. */
+/**
+ * SharedParts, the only elements of a batch without a number of their own. A value with an id is a record,
+ * however bad.
+ */
 export const isSharedParts = (value: unknown): value is object =>
   isObject(value) && 'chains' in value && !('id' in value);
 
-/** When the first record of a batch was decided, in whatever form it came; null: it has none. */
+/** When the first record of a batch was decided, in either form; null: the batch has none. */
 export function firstTimeMs(items: readonly unknown[]): number | null {
   for (const item of items) {
     const timeMs = Array.isArray(item) ? item[3] : isObject(item) ? item['timestamp_ms'] : null;
@@ -181,7 +183,7 @@ export function firstTimeMs(items: readonly unknown[]): number | null {
   return null;
 }
 
-/** What is wrong with one of them is the fault of each record that names it. */
+/** A fault of a part is a fault of each record that names it. */
 export interface ReadParts {
   readonly chains: readonly (ReadChain | Malformed)[];
   readonly outcomes: readonly (ReadOutcome | Malformed)[];
@@ -234,7 +236,7 @@ function parseSettlementVoid(value: Readonly<Record<string, unknown>>): ShippedS
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A RequestPart whose fields were each looked at. */
+/** A RequestPart with validated fields. */
 interface ReadRequest
   extends Pick<AttestationRecord, 'id' | 'requestHash' | 'amountMicroUsd' | 'timestampMs'> {
   readonly took: readonly number[] | undefined;
@@ -295,8 +297,8 @@ const isChainId = (value: unknown): value is ChainId =>
 const hashPattern = /^sha256:[0-9a-f]{64}$/;
 const tokenHashPattern = /^[0-9a-f]{64}$/;
 
-// A missing field is undefined, which none may be but `took`. Written out: a thousand records come with a
-// batch, and a list of readers took twice as long.
+// A missing field is undefined, which only `took` may be. Written out: a batch has a thousand records, and a
+// list of readers took twice as long.
 
 function readRequest(value: { readonly [Name in keyof RequestPart]?: unknown }): ReadRequest | Malformed {
   const { id, request_hash, amount_micro_usd, timestamp_ms, took } = value;
@@ -347,10 +349,7 @@ const isListOfLeases = (value: unknown): value is readonly number[] =>
 
 const checkBits: ReadonlyMap<unknown, CheckSet> = new Map(Object.entries(check));
 
-/**
- * Names of checks, each at most once and in the order in which they run (contract §5); null: it is no such
- * list.
- */
+/** Names of checks, each at most once and in their order (contract §5); null: anything else. */
 function readChecks(value: unknown): readonly CheckName[] | null {
   if (!Array.isArray(value)) return null;
   let set: CheckSet = 0;
@@ -363,10 +362,10 @@ function readChecks(value: unknown): readonly CheckName[] | null {
   return listChecks(set);
 }
 
-/** RFC 6901, without U+0000, which PostgreSQL cannot hold. */
+/** RFC 6901, without U+0000, which PostgreSQL cannot store. */
 const pointerPattern = /^(?:\/[^\0]*)?$/;
 
-/** `unscanned` says that a request was too long to look at as a whole (contract §7). */
+/** `unscanned`: the request was too long to be scanned whole (contract §7). */
 const isFindingType = oneOf([...piiTypes, 'unscanned']);
 
 function isListOfFindings(value: unknown): value is readonly PiiFinding[] {
@@ -383,7 +382,7 @@ function isListOfFindings(value: unknown): value is readonly PiiFinding[] {
   );
 }
 
-/** Reasons that say that no passport verified: such a record belongs to no passport's chain (contract §9). */
+/** Reasons for which no passport verified: such a record belongs to no passport's chain (contract §9). */
 const refusals: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'passport_malformed',
   'passport_signature_invalid',
@@ -441,10 +440,7 @@ const unknownField = (): Malformed => malformed('unknown field');
 const notValid = (name: keyof SpooledRecord | 'chain' | 'outcome'): Malformed =>
   malformed(`${name} is not valid`);
 
-/**
- * More than a sidecar can count to in one start; the numbers of a whole batch of such voids still add up
- * exactly.
- */
+/** Beyond any count of one start of a sidecar. The counts of a whole batch of voids still add up exactly. */
 const countMax = 1e12;
 
 const isCount = (value: unknown): value is number =>

@@ -14,14 +14,14 @@ const resolutions = ['approved', 'denied', 'expired', 'voided'] as const satisfi
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
 /**
- * A record as answers and exports carry it: what is signed (contract §9), with its hash and signature. Every
- * member is present, null where it has no value; records written before `refers_to` and `source_account`
- * existed lack those two, which their hashes do not cover.
+ * A record as answers and exports carry it: the signed body (contract §9), its hash and its signature. Every
+ * member is present, null if it has no value. Records older than `refers_to` and `source_account` lack those
+ * two, and their hashes do not cover them.
  */
 export const AttestationAnswer = closed({
   /** Integer micro-USD: no floating-point number is in a signed body. */
   amount_micro_usd: nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  /** The id of the passport, gate or account whose chain this is. */
+  /** The passport, gate or account that owns the chain. */
   chain_id: Type.String(),
   constraints_evaluated: Type.Array(Type.Enum(checkNames), { maxItems: checkNames.length }),
   decision: Type.Enum(outcomes),
@@ -45,7 +45,7 @@ export const AttestationAnswer = closed({
   signing_key_id: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
   /** The sidecar that decided, or `control-plane`. */
   source: Type.String(),
-  /** The account of that sidecar, or of the call that the control plane answered. */
+  /** The account of that sidecar, or of the caller of the control plane. */
   source_account: Type.Optional(Type.String()),
   test: Type.Boolean(),
   timestamp: Timestamp,
@@ -91,10 +91,7 @@ interface Origin {
   readonly source_account: string | null;
 }
 
-/**
- * A record of a build that named no account has no `refers_to` and no `source_account`: it was hashed without
- * them.
- */
+/** Omits `refers_to` and `source_account` for a record of an older build, which was hashed without them. */
 export function asWritten<Body extends Origin>(
   body: Body,
 ): Omit<Body, keyof Origin> & { refers_to?: string | null; source_account?: string } {
@@ -113,7 +110,7 @@ const shape = Compile(AttestationAnswer);
 
 /**
  * Reads exactly what `renderAttestation` writes: `renderAttestation(parseAttestation(x))` equals x. Null for
- * anything else, a missing or additional member and a time in another spelling included. Verifies neither
+ * anything else, including a missing or additional member and another spelling of a time. Verifies neither
  * hash nor signature.
  */
 export function parseAttestation(value: unknown): Attestation | null {
@@ -157,8 +154,7 @@ export function parseAttestation(value: unknown): Attestation | null {
 }
 
 /**
- * Both members, or neither as in records of a build before them; null where only one is there or not what it
- * should be.
+ * Both members, or neither as in records of an older build; null if only one is present or one is malformed.
  */
 function parseOrigin(value: AttestationAnswer): Pick<Attestation, 'refersTo' | 'sourceAccount'> | null {
   const { refers_to, source_account } = value;
@@ -174,7 +170,7 @@ const loneSurrogate = /\p{Surrogate}/u;
 export const isChainId = (text: string): text is ChainId =>
   isId('pass', text) || isId('gate', text) || isId('acct', text);
 
-/** A time in the one spelling that `renderTime` gives it; null for any other. */
+/** A time as `renderTime` spells it; null for any other spelling. */
 export function parseExactTime(text: string): UnixMillis | null {
   const timeMs = parseTime(text);
   return timeMs !== null && renderTime(timeMs) === text ? timeMs : null;

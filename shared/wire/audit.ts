@@ -10,7 +10,7 @@ import { closed, FreeForm, nullable, Timestamp } from './fields.ts';
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
-/** Who made a change. `type` is `api_key` or `access_token` today; take others as they come. */
+/** Who made a change. `type` is `api_key` or `access_token` today; accept others. */
 export const ActorAnswer = closed({
   client_id: nullable(Type.String()),
   id: Type.String(),
@@ -34,11 +34,11 @@ export const renderOptionalActor = (actor: Actor | null): Static<typeof ActorAns
 
 const actorShape = Compile(ActorAnswer);
 
-/** Reads what `renderOptionalActor` writes of an actor. Null for anything else. */
+/** Reads what `renderOptionalActor` writes for an actor. Null for anything else. */
 export const readActor = (value: unknown): Actor | null =>
   actorShape.Check(value) ? parseActor(value) : null;
 
-/** An entry as answers and exports carry it. Every member is always present, null where it has no value. */
+/** An entry as answers and exports carry it. Every member is present, null if it has no value. */
 export const AuditEntryAnswer = closed({
   account_id: Type.String(),
   actor: ActorAnswer,
@@ -59,16 +59,16 @@ export const AuditEntryAnswer = closed({
 });
 export type AuditEntryAnswer = Static<typeof AuditEntryAnswer>;
 
-/** `GET /audit`. `next_cursor` leads to the next page; null on the last one. */
+/** `GET /audit`. `next_cursor` is the cursor of the next page; null on the last page. */
 export const AuditPageAnswer = Type.Object({
   entries: Type.Array(AuditEntryAnswer),
   next_cursor: nullable(Type.String()),
 });
 
-/** An entry with its place in its chain: all that is hashed. */
+/** An entry with its place in its chain: the hashed part. */
 export type PlacedAuditFacts = Omit<AuditEntry, 'hash' | 'signature'>;
 
-/** What a signature is over: the public form without `hash` and `signature`. */
+/** The signed part: the public form without `hash` and `signature`. */
 export const auditBody = (entry: PlacedAuditFacts): Omit<AuditEntryAnswer, 'hash' | 'signature'> => ({
   account_id: entry.accountId,
   actor: renderActor(entry.actor),
@@ -94,9 +94,9 @@ export const renderAuditEntry = (entry: AuditEntry): AuditEntryAnswer => ({
 const shape = Compile(AuditEntryAnswer);
 
 /**
- * Reads exactly what `renderAuditEntry` writes. Null for anything else, a missing or additional member and a
- * time in another spelling included. Verifies neither hash nor signature. What `before` and `after` hold is
- * not looked at, but for having an RFC 8785 form.
+ * Reads exactly what `renderAuditEntry` writes. Null for anything else, including a missing or additional
+ * member and another spelling of a time. Verifies neither hash nor signature. `before` and `after` may hold
+ * anything that has an RFC 8785 form.
  */
 export function parseAuditEntry(value: unknown): AuditEntry | null {
   if (!shape.Check(value) || !isCanonical(value)) return null;

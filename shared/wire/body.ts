@@ -3,8 +3,8 @@ import { isJsonObject } from '../crypto/json-object.ts';
 import { type ShapeReader, shapeReader } from './shape.ts';
 
 /**
- * Reads what a caller sends, as `shapeReader` does, and takes null for an optional field to mean absent
- * (contract §3). Where null is a value of its own, in free-form objects and in a merge patch, it stays.
+ * Like `shapeReader`, but reads null in an optional field as absent (contract §3). Null stays where it is a
+ * value: in free-form objects and merge patches.
  */
 export function bodyReader<Schema extends TSchema>(schema: Schema, at = ''): ShapeReader<Schema> {
   const read = shapeReader(schema, at);
@@ -38,8 +38,8 @@ const takesNull = (schema: TSchema): boolean =>
   Type.IsNull(schema) || Type.IsUnknown(schema) || (Type.IsUnion(schema) && schema.anyOf.some(takesNull));
 
 /**
- * Of an object, or of an object or null. Null: the members have no names of their own, or are those of
- * several shapes.
+ * The fields of an object schema, nullable or not. Null: its members are unnamed, or belong to several
+ * shapes.
  */
 function fieldsOf(schema: TSchema): TProperties | null {
   if (Type.IsObject(schema)) return schema.properties;

@@ -3,12 +3,12 @@ import type { Catalog, CatalogContent } from '../model/catalog.ts';
 import { renderCatalogContent } from './catalog.ts';
 
 /**
- * `sha256:` + hex over the RFC 8785 form of all that is signed (contract §10): gate and version too, so that
- * no price can move.
+ * `sha256:` + hex over the RFC 8785 form of the signed content (contract §10). It includes gate and version,
+ * so that no price can be moved to another gate or version.
  */
 const catalogHash = (content: CatalogContent): string => contentHash(renderCatalogContent(content));
 
-/** The prefix keeps a catalog's signature from passing for one of another kind. */
+/** The prefix keeps a catalog's signature from passing for another kind of signature. */
 const catalogMessage = (hash: string): string => `agent-trust.catalog.v1:${hash}`;
 
 /** `sign` answers base64url Ed25519 over the ASCII message. */

@@ -36,12 +36,12 @@ const Category = nullable(
 const RiskLevel = nullable(plainText({ minLength: 1, maxLength: limits.catalogLabelCharsMax }));
 const PriceCents = Type.Integer({ minimum: 0, maximum: limits.priceCentsMax });
 const BasisPoints = Type.Integer({ minimum: 0, maximum: 10_000 });
-/** With a known model decisions and discovery read these three; whatever else is there is kept and signed. */
+/** With a known model, decisions and discovery read these three; other members are stored and signed. */
 const KnownPricing = Type.Object(
   { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Type.Optional(nullable(Currency)) },
   { additionalProperties: true },
 );
-/** Its members mean the same, but discovery does not know the model (contract §10). */
+/** The same members with a model that discovery does not know (contract §10). */
 const FreePricing = Type.Object(
   {
     model: Type.Literal('free'),
@@ -50,7 +50,7 @@ const FreePricing = Type.Object(
   },
   { additionalProperties: true },
 );
-/** Free-form: without a known model all of it is kept and signed, and counts as no price (contract §10). */
+/** Free-form: without a known model it is stored and signed, and counts as no price (contract §10). */
 const PricingInput = Type.Union([KnownPricing, FreePricing, FreeForm]);
 const Sla = closed({
   uptime_basis_points: BasisPoints,
@@ -72,8 +72,8 @@ const EntryInput = closed({
 
 /**
  * `POST /gates/:id/catalog`, and `catalog` of a new gate. An empty list offers nothing, and every request at
- * the gate is blocked. What it holds besides is kept and signed; an entry, whose `requires_approval` decides
- * about requests, holds nothing unknown.
+ * the gate is blocked. Unknown members of the catalog are stored and signed. Entries may have none, because
+ * `requires_approval` decides about requests and a misspelling of it must not pass.
  */
 export const CatalogPublication = Type.Object(
   { permissions: Type.Array(EntryInput, { maxItems: limits.catalogEntriesMax }) },
@@ -81,10 +81,10 @@ export const CatalogPublication = Type.Object(
 );
 
 const pricingFields = { model: Type.Enum(pricingModels), price_cents: PriceCents, currency: Currency };
-/** Discovery answers these three and nothing else of a price. */
+/** Discovery answers these three members of a price only. */
 export const PricingAnswer = Type.Object(pricingFields);
 
-/** Every member is always present, null where it has no value: this is what is signed. */
+/** The signed form: every member is present, null if it has no value. */
 const EntryAnswer = closed({
   key: PermissionText,
   display_name: DisplayName,
@@ -108,15 +108,14 @@ const catalogFields = {
   signing_key_id: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
 };
 
-/** With whatever else its publisher put there. */
+/** Includes the publisher's unknown members. */
 export const CatalogAnswer = Type.Object(catalogFields, { additionalProperties: true });
 export type CatalogAnswer = Static<typeof CatalogAnswer>;
 export type CatalogEntryAnswer = Static<typeof EntryAnswer>;
 
 /**
- * Reads what a publisher sent. Throws `invalid_request` naming the field for a key that is no single
- * permission or is there twice, for a price of a known model that cannot be read, and for a member that only
- * the service sets.
+ * Reads a publication. Throws `invalid_request` naming the field for a key that is not a single permission or
+ * occurs twice, an unreadable price of a known model, and a member that only the service sets.
  */
 export function parseCatalogPublication(
   publication: Static<typeof CatalogPublication>,
@@ -180,13 +179,13 @@ const isPricingModel = (value: unknown): value is PricingModel =>
   pricingModels.some((each) => each === value);
 
 /**
- * A model that is known is meant: where its price cannot be read, that is an error and never "unpriced".
- * Throws `invalid_request` naming the field.
+ * An unreadable price of a known model is an error, never "unpriced". Throws `invalid_request` naming the
+ * field.
  */
 function parsePricing(given: FreeForm | null, at: string): Pricing | null {
   if (given === null) return null;
   if (!isPricingModel(given['model'])) return { model: null, more: given };
-  // Compiled anew for the words of an error alone: where the price stands differs each time.
+  // Compiled again for error messages only: they name the place of the price.
   const known = knownPricingShape.Check(given) ? given : shapeReader(KnownPricing, at)(given);
   const { model, price_cents: priceCents, currency, ...more } = known;
   return { model, priceCents, currency: currency ?? currencyDefault, more };
@@ -210,7 +209,7 @@ export const renderCatalogEntry = (entry: CatalogEntry): CatalogEntryAnswer => (
 const renderPricing = (pricing: Pricing): FreeForm =>
   pricing.model === null ? { ...pricing.more } : { ...pricing.more, ...renderKnownPricing(pricing) };
 
-/** The three members that mean something; null where they say nothing that is known. */
+/** The three members with a meaning; null without a known model. */
 export const renderPrice = (pricing: Pricing | null): Static<typeof PricingAnswer> | null =>
   pricing === null || pricing.model === null ? null : renderKnownPricing(pricing);
 
@@ -220,7 +219,7 @@ const renderKnownPricing = ({ model, priceCents, currency }: Exclude<Pricing, { 
   currency,
 });
 
-/** What is hashed and signed (contract §10). */
+/** The hashed and signed content (contract §10). */
 export const renderCatalogContent = (content: CatalogContent) => ({
   ...content.more,
   gate_id: content.gateId,
@@ -252,8 +251,8 @@ function toEntry(written: CatalogEntryAnswer): CatalogEntry | null {
 }
 
 /**
- * The terms of a catalog as sidecars and the gate's row hold them: every permission with its price per call
- * or null, and those that need an approval.
+ * The terms of a catalog as stored by sidecars and in the gate's row: every permission with its price per
+ * call or null, and the permissions that need an approval.
  */
 interface WrittenTerms {
   readonly prices: Readonly<Record<string, number | null>>;
@@ -269,8 +268,8 @@ export function renderCatalogTerms(terms: CatalogTerms): WrittenTerms {
 }
 
 /**
- * Reads what `renderCatalogTerms` writes. Throws for anything else: a price that is passed over would let
- * requests through for nothing, and an approval that is passed over would let them through unasked.
+ * Reads what `renderCatalogTerms` writes. Throws for anything else: an ignored price would permit requests
+ * for free, and an ignored approval would permit them without one.
  */
 export function parseCatalogTerms({ prices, approvals }: WrittenTerms): CatalogTerms {
   const terms: CatalogTerms = new Map(

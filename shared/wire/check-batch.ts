@@ -35,8 +35,8 @@ export function parseCheckBatch(body: unknown): readonly unknown[] {
 }
 
 /**
- * What the members of a body's `list` are refused with, by their index, because JSON.parse has not read them
- * without a loss (`assertLossless`). Throws `invalid_request` for a loss outside of them, and for two lists.
+ * The errors of those members of a body's `list` that JSON.parse could not read without loss
+ * (`assertLossless`), by index. Throws `invalid_request` for a loss outside of the list, and for two lists.
  */
 export function lossesByIndex(
   { text, value }: { readonly text: string; readonly value: unknown },

@@ -25,8 +25,8 @@ const Amount = orAbsent(Type.Number({ minimum: 0, maximum: amountUsdMax }));
 
 /**
  * The members of a request that `parseRequestFacts` and `parseGateChoice` read, for the published document;
- * any other may be there too. Describes and does not validate: the parser is stricter (synonyms must agree,
- * hosts must parse) and has better messages.
+ * others are allowed. It describes and does not validate: the parser is stricter (synonyms must agree, hosts
+ * must parse) and has better messages.
  */
 export const RequestMembers = Type.Object(
   {
@@ -63,7 +63,7 @@ export const GateTestBody = closed({
 });
 
 /**
- * A request as its caller wrote it: free-form but for the names that `parseRequestFacts` reads. Parsed by
+ * A request as its caller wrote it: free-form except for the names that `parseRequestFacts` reads. Parsed by
  * wire/json.ts.
  */
 export type RequestObject = Static<typeof FreeForm>;
@@ -77,7 +77,7 @@ export const parseCheckBody = (body: unknown): CheckCall => (isCheckCall(body) ?
 
 const readCheckBody = shapeReader(CheckCall);
 
-/** The same as the schema says, which lists every member of the request to find that it may be anything. */
+/** Equivalent to the schema, which would list every member of the free-form request. */
 export function isCheckCall(body: unknown): body is CheckCall {
   if (!isJsonObject(body)) return false;
   const { passport, request } = body;
@@ -91,7 +91,8 @@ export function isCheckCall(body: unknown): body is CheckCall {
 const readGateTest = bodyReader(closed({ ...GateTestBody.properties, context: Type.Optional(FreeForm) }));
 
 /**
- * The same decision as a check of context and action as a request. An action in both places must be equal.
+ * The same decision as a check of the context with the action in it. If both carry an action, the two must be
+ * equal.
  */
 export function parseGateTestBody(body: unknown): CheckCall {
   const { passport_token: passport, requested_action: action, context = {} } = readGateTest(body);
@@ -107,8 +108,8 @@ export function parseGateTestBody(body: unknown): CheckCall {
 }
 
 /**
- * The gate that `/enforce` is asked to decide for; null when the request names none. Throws 400 for a
- * non-string and 404 for an impossible gate id: a named gate that is not found must never turn into no gate.
+ * The gate of an `/enforce` request; null if it names none. Throws 400 for a non-string and 404 for an
+ * impossible gate id: a named gate that is not found must never become no gate.
  */
 export function parseGateChoice(request: RequestObject): GateId | null {
   const gateId = request['gate_id'];
@@ -120,9 +121,8 @@ export function parseGateChoice(request: RequestObject): GateId | null {
 }
 
 /**
- * Throws 400 where a request that is sent to one gate names another (contract §5): its caller maps requests
- * to gates wrongly, and a decision of either gate would be about the wrong one. `at` is where the request is
- * in the body.
+ * Throws 400 if a request sent to one gate names another (contract §5): the caller's mapping of requests to
+ * gates is wrong, so neither gate's decision would be right. `at` is the path of the request in the body.
  */
 export function refuseOtherGate(request: RequestObject, gateId: string, at = 'request'): void {
   const named = request['gate_id'];
@@ -131,12 +131,11 @@ export function refuseOtherGate(request: RequestObject, gateId: string, at = 're
 }
 
 /**
- * Reads the context of contract §5 out of a request; everything else in it counts for the hash only. A name
- * that is present must hold a value of its kind, or null, which means absent (contract §3); two names for one
- * thing must agree. Throws `invalid_request` naming the field otherwise. `at` is where the request is in the
- * body. It asks no store and scans nothing: an `approval` that is presented is `unasked`, or a `mismatch`
- * where no approval could have its id, and `pii` is null.
- * `canonical`: the RFC 8785 form of the request, where its caller knows it.
+ * Reads the context of contract §5 from a request; other members count for the hash only. A value must be of
+ * its kind, or null for absent (contract §3), and synonyms must agree; else `invalid_request` naming the
+ * field. `at` is the path of the request in the body. Reads no store and scans nothing: a presented
+ * `approval` is `unasked`, or a `mismatch` if no approval could have its id, and `pii` is null. `canonical`:
+ * the RFC 8785 form of the request, if the caller has it.
  */
 export function parseRequestFacts(
   request: RequestObject,
@@ -159,10 +158,7 @@ export function parseRequestFacts(
   };
 }
 
-/**
- * A name under which a value may be, and how it is read there; what `read` answers null for is refused with
- * `demand`.
- */
+/** A member name with its reader. A value for which `read` answers null is refused with `demand`. */
 interface Reading<Value> {
   readonly name: string;
   readonly read: (value: unknown) => Value | null;
@@ -187,7 +183,7 @@ const amountNames: readonly Reading<MicroUsd>[] = ['amount', 'amount_usd', 'esti
   }),
 );
 
-/** Kept as is: an unknown currency or approval is a BLOCK, not malformed (contract §5 and §8). */
+/** Not validated: an unknown currency or approval is a BLOCK, not malformed (contract §5 and §8). */
 const readText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const currencyNames: readonly Reading<string>[] = [
   { name: 'currency', read: readText, demand: 'must be a string' },
@@ -225,7 +221,7 @@ const idempotencyKeyNames: readonly Reading<string>[] = [
   },
 ];
 
-/** What the names say. `presented`: as an approval. */
+/** The context that was read. `presented`: the approval_id. */
 interface Context {
   readonly presented: string | null;
   readonly permissionKey: PermissionKey | null;
@@ -235,7 +231,7 @@ interface Context {
   readonly idempotencyKey: string | null;
 }
 
-/** Name by name: the plain version of `walkContext`, which says what is wrong. */
+/** Name by name: the slow version of `walkContext`, which names the fault. */
 export const readContext = (request: RequestObject, at: string): Context => ({
   presented: readSynonyms(request, at, approvalIdNames),
   permissionKey: readSynonyms(request, at, permissionNames),
@@ -245,7 +241,7 @@ export const readContext = (request: RequestObject, at: string): Context => ({
   idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
 });
 
-/** By its name, how a member is read and what it says. */
+/** By member name: its reader, and the field of the context that it fills. */
 const readings: ReadonlyMap<
   string,
   { readonly read: Reading<string | number>['read']; readonly of: keyof Context }
@@ -263,8 +259,8 @@ const readings: ReadonlyMap<
 );
 
 /**
- * Member by member: a request has few of the names, and to find that a name is absent takes longer than to
- * find a member that is there (bench row `micro`: parseRequestFacts). Null where anything is wrong.
+ * Member by member: a request has few of the names, and a look-up of an absent name is slower than one of a
+ * present name (bench row `micro`: parseRequestFacts). Null for any fault.
  */
 function walkContext(request: RequestObject): Context | null {
   const context: Record<keyof Context, string | number | null> = {
@@ -287,7 +283,7 @@ function walkContext(request: RequestObject): Context | null {
     if (value === null || (before !== null && before !== value)) return null;
     context[of] = value;
   }
-  // Each member holds what a reading of its own names has returned.
+  // Each member holds a value from its own reader.
   return context as unknown as Context;
 }
 
@@ -313,10 +309,7 @@ function readSynonyms<Value extends string | number>(
 const differs = (at: string, name: string, other: string): ApiError =>
   invalidRequest(`${at}.${name}`, `${at}.${name} and ${other} mean the same and have different values.`);
 
-/**
- * `proof` and `approval_id` are left out: a request keeps its hash when it is sent again with them (contract
- * §9).
- */
+/** Without `proof` and `approval_id`: a retry that adds them keeps its hash (contract §9). */
 function hashRequest(request: RequestObject, canonical: string | null): string {
   if (request['proof'] === undefined && request['approval_id'] === undefined)
     return canonical === null ? contentHash(request) : textHash(canonical);

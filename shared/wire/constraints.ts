@@ -78,8 +78,8 @@ export const GateConstraints = closed({
 export type GateConstraints = Static<typeof GateConstraints>;
 
 /**
- * Refuses a name that no constraint has, in a merge patch and at both of its levels. After the merge it would
- * be too late: a null under a misspelt name removes nothing, and its sender would believe that it did.
+ * Refuses unknown names at both levels of a merge patch. The merge would hide them: a null under a misspelt
+ * name removes nothing, and its sender would believe it did.
  */
 export function refuseUnknownConstraints(patch: FreeForm): void {
   for (const [name, value] of Object.entries(patch)) {
@@ -98,7 +98,7 @@ export function refuseUnknownConstraints(patch: FreeForm): void {
 const unknownConstraint = (path: string): ApiError =>
   invalidRequest(`constraints.${path}`, `constraints.${path} is not a constraint.`);
 
-/** What a passport may carry for itself. It is one passport in any case, so that `per` says nothing here. */
+/** The constraints that a passport may carry. Without `per`: they always count one passport. */
 export const PassportConstraints = closed({
   rate_limits: Type.Optional(closed(rates)),
   spend_limits: Type.Optional(closed(spends)),
@@ -123,10 +123,10 @@ export const noConstraints: Constraints = Object.freeze({
 });
 
 /**
- * Reads the constraints of a gate (after template and merge patch), of a template or of a passport, whole:
- * absent is not configured. Throws `invalid_request` naming the field for an unknown key, a wrong value, and,
- * but for a template, a `proof_of_possession` that is required: it is not enforced yet (contract §4 and §17),
- * and a constraint that is ignored is worse than none.
+ * Reads all constraints of a gate (after template and merge patch), a template or a passport: absent is not
+ * configured. Throws `invalid_request` naming the field for an unknown key or a wrong value and, except in a
+ * template, for a required `proof_of_possession`: it is not enforced yet (contract §4 and §17), and an
+ * ignored constraint is worse than none.
  */
 export function parseConstraints(
   value: unknown,
@@ -243,8 +243,8 @@ function renderTrustedIssuers(trusted: TrustedIssuerList | 'any'): string[] {
 }
 
 /**
- * The public shape, normalised: domains canonical, nothing twice, and defaults left out, so that what is read
- * back is what somebody chose. `parseConstraints` of the result gives the same constraints again.
+ * The public shape, normalised: domains canonical, no duplicates, and no defaults, so that a reader sees only
+ * what was chosen. `parseConstraints` of the result gives the same constraints again.
  */
 export function renderConstraints(constraints: Constraints): GateConstraints {
   const { rateLimits, spendLimits, allowedDomains, piiControls, approvals, trustedIssuers } = constraints;
@@ -279,7 +279,7 @@ const renderSpendLimits = (spend: SpendLimits): NonNullable<GateConstraints['spe
 
 const renderPiiControls = (pii: PiiControls): NonNullable<GateConstraints['pii_controls']> => ({
   mode: pii.mode,
-  // The default itself, and not the same types named one by one.
+  // By identity: a list that names all types is not the default.
   ...(pii.types === piiTypes ? {} : { types: [...pii.types] }),
 });
 

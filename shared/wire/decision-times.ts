@@ -1,13 +1,13 @@
-/** How long decisions of one sidecar took in a minute: from the whole body of a request to its decision. */
+/** Decision times of one sidecar in one minute, from the last byte of a request to its decision. */
 export interface DecisionTimes {
   readonly decisions: number;
-  /** Half of them took at most so long, in milliseconds: a bound of the sidecar's histogram. Null: none. */
+  /** The median in milliseconds, as a bound of the sidecar's histogram. Null: no decisions. */
   readonly p50Ms: number | null;
-  /** As `p50Ms`, of 99 in 100. */
+  /** The 99th percentile, likewise. */
   readonly p99Ms: number | null;
 }
 
-/** A header of the pulls of a sidecar, so that it says nothing new to a control plane of before. */
+/** Header of a sidecar's pulls. A header, because older control planes ignore it. */
 export const decisionTimesHeader = 'x-agent-trust-decision-times';
 
 export const renderDecisionTimes = ({ decisions, p50Ms, p99Ms }: DecisionTimes): string =>
@@ -15,7 +15,7 @@ export const renderDecisionTimes = ({ decisions, p50Ms, p99Ms }: DecisionTimes):
 
 const pattern = /^(\d{1,12}) (-|\d{1,5}(?:\.\d{1,4})?) (-|\d{1,5}(?:\.\d{1,4})?)$/;
 
-/** Null: the sidecar does not say. */
+/** Null: not stated. */
 export function parseDecisionTimes(text: string | readonly string[] | undefined): DecisionTimes | null {
   const [, decisions, p50, p99] = typeof text === 'string' ? (pattern.exec(text) ?? []) : [];
   if (decisions === undefined || p50 === undefined || p99 === undefined) return null;

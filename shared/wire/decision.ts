@@ -27,16 +27,16 @@ const missedLimit = {
 
 const Retry = Type.Object({ retryable: Type.Boolean(), after_ms: nullable(Type.Integer()) });
 
-/** Where personal data was found and of which kind, never what it is (contract §7). */
+/** Place and type of personal data, never its value (contract §7). */
 export const PiiFindingAnswer = Type.Object({ pointer: Type.String(), type: Type.String() });
 
 /** Shared with the decision, as the checks are. */
 const Findings = Type.Immutable(Type.Array(PiiFindingAnswer));
 
-/** Of a gate with PII controls, where something was found. */
+/** At a gate with PII controls, if it found something. */
 const found = { pii: Type.Optional(Findings) };
 
-/** In mode `redact`, where something was found: the request without it. */
+/** In mode `redact`, if something was found: the request without it. */
 const redactedCopy = {
   request_redacted: Type.Optional(FreeForm),
   redactions: Type.Optional(Findings),
@@ -52,7 +52,7 @@ export const PermitAnswer = Type.Object({
 });
 type PermitAnswer = Static<typeof PermitAnswer>;
 
-/** It is attested when it is resolved, and names what to present then (contract §8). */
+/** Attested when it is resolved. Names the approval to present then (contract §8). */
 export const SuspendAnswer = Type.Object({
   decision: Type.Literal('SUSPEND'),
   reason: Type.Literal('approval_required'),
@@ -81,10 +81,7 @@ export const DecisionAnswer = Type.Union([PermitAnswer, SuspendAnswer, BlockAnsw
 });
 export type DecisionAnswer = Static<typeof DecisionAnswer>;
 
-/**
- * The answer of a gate test: the same decision in other words. It opens no approval, so that it has none to
- * name.
- */
+/** The answer of a gate test: the same decision in another shape. It opens no approval, so it names none. */
 export const GateTestAnswer = Type.Object({
   decision: Type.Enum(['allow', 'block', 'suspend']),
   agent_id: nullable(Type.String()),
@@ -102,21 +99,21 @@ export const GateTestAnswer = Type.Object({
 });
 export type GateTestAnswer = Static<typeof GateTestAnswer>;
 
-/** The request without what was found, and what that was; as shared/pii makes it. */
+/** The redacted request and the findings, from shared/pii. */
 interface Redacted {
   readonly request: Readonly<Record<string, unknown>>;
   readonly redactions: readonly PiiFinding[];
 }
 
-/** What an answer says besides its decision, once everything that the decision asked for is done. */
+/** The rest of an answer, known once all effects of the decision are done. */
 export interface Answered {
-  /** Null for a SUSPEND only: that one is attested when it is resolved. */
+  /** Null for a SUSPEND only, which is attested when it is resolved. */
   readonly attestationId: AttestationId | null;
-  /** Of a SUSPEND and of nothing else: the approval that was opened, or waits already. */
+  /** Of a SUSPEND only: its approval, new or already pending. */
   readonly approval: { readonly approvalId: ApprovalId; readonly expiresAtMs: UnixMillis } | null;
   /** Where the decision `isRedacted`, else null. */
   readonly redacted: Redacted | null;
-  /** The moment of the decision: from it on the time to wait counts. */
+  /** The moment of the decision, from which `retry.after_ms` counts. */
   readonly nowMs: UnixMillis;
 }
 
@@ -171,13 +168,13 @@ export function decisionJson(decision: Decision, answered: Answered): string {
   return plain === null ? JSON.stringify(renderDecision(decision, answered)) : `{${plain}`;
 }
 
-/** The same behind its first brace, for an answer that has another member before them. */
+/** The same without its first brace, for an answer with another member in front. */
 export const decisionMembers = (decision: Decision, answered: Answered): string =>
   plainMembers(decision, answered) ?? JSON.stringify(renderDecision(decision, answered)).slice(1);
 
 /**
- * A PERMIT in which nothing was found is nothing but constants, its checks and its id, and needs no
- * serializer. Null for any other decision.
+ * A PERMIT without findings consists of constants, its checks and its id, and needs no serializer. Null for
+ * any other decision.
  */
 function plainMembers(decision: Decision, { attestationId }: Answered): string | null {
   if (decision.outcome !== 'PERMIT' || decision.pii.length > 0) return null;
@@ -186,9 +183,8 @@ function plainMembers(decision: Decision, { attestationId }: Answered): string |
 }
 
 /**
- * The answer to a request whose key was used for the same request before: the first PERMIT once more
- * (contract §5). `redacted` is made anew, which gives the same from the same request; null where the mode of
- * the gate is not `redact`, or `first` found nothing.
+ * The replay of the first PERMIT under an idempotency key (contract §5). `redacted` is computed again, with
+ * the same result for the same request; null if the gate's mode is not `redact`, or `first` found nothing.
  */
 export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null): PermitAnswer => ({
   decision: 'PERMIT',
@@ -208,7 +204,7 @@ export function renderGateTest(test: {
   readonly decision: Decision;
   readonly attestationId: AttestationId | null;
   readonly gateId: GateId;
-  /** Null where the token did not verify: nothing in it is trusted, the name of its agent neither. */
+  /** Null if the token did not verify: nothing in it is trusted, not even the agent's name. */
   readonly agentId: string | null;
   /** As in `Answered`. */
   readonly redacted: Redacted | null;
@@ -231,7 +227,7 @@ export function renderGateTest(test: {
   };
 }
 
-/** What a BLOCK says besides its reason. */
+/** The members of a BLOCK besides its reason. */
 function explain(
   { reason, limitMiss }: Decision,
   nowMs: UnixMillis,
@@ -242,7 +238,7 @@ function explain(
   const render = limitMiss.unit === 'micro_usd' ? renderMoney : renderCount;
   return {
     detail,
-    // A limit lasts as long as its window, whatever its reason says of itself; a window may end while its
+    // A limit lasts as long as its window, whatever the reason's own delay. The window may end while the
     // request is answered.
     retry:
       resetAtMs === null
@@ -255,7 +251,7 @@ function explain(
   };
 }
 
-/** Until its window ends, or until units come back that are only lent. */
+/** Until the window ends, or until lent units come back. */
 const waitMs = (miss: LimitMiss, untilEndMs: number): number =>
   isForAMoment(miss) ? Math.min(untilEndMs, limits.lentUnitsMsMax) : untilEndMs;
 

@@ -12,7 +12,7 @@ export const discoverySorts = ['price_asc', 'price_desc', 'uptime_desc', 'respon
 
 const Natural = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-/** `GET /discover`. Contract §10 says which rows a filter passes that have no value for it. */
+/** `GET /discover`. Contract §10 says how a filter treats rows without a value for it. */
 export const DiscoveryQuery = Type.Object({
   capability: Type.String({ minLength: 1, maxLength: permissionCharsMax }),
   max_price_cents: Type.Optional(Natural),
@@ -54,8 +54,7 @@ export const DiscoveryResult = Type.Object({
 export type DiscoveryResult = Static<typeof DiscoveryResult>;
 
 /**
- * `query`: what was asked, with the defaults filled in. `next_cursor` leads to the next page; null on the
- * last one.
+ * `query`: the query with its defaults. `next_cursor` is the cursor of the next page; null on the last page.
  */
 export const DiscoveryAnswer = Type.Object({
   results: Type.Array(DiscoveryResult),
@@ -64,13 +63,13 @@ export const DiscoveryAnswer = Type.Object({
   query: FreeForm,
 });
 
-/** One permission of one gate, as it is offered now. */
+/** One permission of one gate in its current catalog. */
 export interface Offer {
   readonly gateId: GateId;
   readonly gateName: string;
   readonly trustLevel: TrustTier;
   readonly entry: CatalogEntry;
-  /** Of the catalog in which the entry stands. */
+  /** The catalog of the entry. */
   readonly catalog: Pick<Catalog, 'version' | 'contentHash' | 'signature' | 'signingKeyId'>;
 }
 
@@ -85,7 +84,7 @@ export const renderOffer = ({ gateId, gateName, trustLevel, entry, catalog }: Of
   signing_key_id: catalog.signingKeyId,
 });
 
-/** What a discovery result repeats of the catalog's entry. */
+/** The members of the catalog entry that a result repeats. */
 function renderOffered(entry: CatalogEntry) {
   const { display_name, description, category, risk_level, sla, platform_fee } = renderCatalogEntry(entry);
   return {

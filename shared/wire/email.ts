@@ -7,26 +7,26 @@ export const emailCharsMax = 254;
 
 /** RFC 5322 `atext` and dots, and RFC 6531 for other scripts. No quoted strings: `"a"@x` is `a@x`. */
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~.-]{1,64}$/u;
-/** What a reader does not see, or sees in another place. */
+/** Characters that are invisible or displayed in another place. */
 const invisible = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{C}\p{Z}]/u;
-/** The dot that an i has by itself: drawn in the same place. A capital one with a dot becomes this. */
+/** A second dot on an i or j, drawn over the first. Lower-casing a capital dotted I makes one. */
 const secondDot = /\p{Soft_Dotted}\p{M}*\u0307/u;
 const ipv4 = /^\d+\.\d+\.\d+\.\d+$/;
-/** As `parseHost` takes them, an address literal, a port and a trailing dot are of no email address. */
+/** Excludes address literals, ports and trailing dots, which `parseHost` accepts. */
 const mailDomain = /^[^:[\]]*[^:[\].]$/;
 
-/** What is wrong with a text as an address. */
+/** Why a text is no address. */
 type EmailFault = 'no address' | 'not canonical';
 
 /**
- * The one form in which an address is kept and compared: lower case, its domain as A-labels (IDNA). A text in
- * any other disguise is a fault rather than mapped: NFKC would make `kirk@` of a Kelvin sign's `kirk@`, and
- * IDNA drops what nobody sees, so two people who read two addresses would share one user.
+ * The form in which addresses are stored and compared: lower case, the domain as A-labels (IDNA). Other
+ * look-alikes are refused, not mapped: NFKC turns a Kelvin sign into a k, and IDNA drops invisible
+ * characters, so people with two different addresses would share one user.
  */
 export function canonicalEmail(text: string): { readonly email: string } | { readonly fault: EmailFault } {
   if (text.length > emailCharsMax) return { fault: 'no address' };
   if (invisible.test(text) || text.normalize('NFKC') !== text) return { fault: 'not canonical' };
-  // Some letters have their mark in one character as small ones alone: J and a caron, but ǰ.
+  // Lower case first: some letters compose with their mark in lower case only, such as ǰ.
   const lower = text.toLowerCase().normalize('NFKC');
   if (secondDot.test(lower)) return { fault: 'not canonical' };
   const at = lower.indexOf('@');

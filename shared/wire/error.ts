@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { catalogue } from '../errors/catalogue.ts';
 
-/** The body of every error, on every address (contract §12). Rendered by `renderError`. */
+/** The body of every error of every endpoint (contract §12). Rendered by `renderError`. */
 export const ErrorAnswer = Type.Object({
   error: Type.Object({
     code: Type.Enum(Object.keys(catalogue)),

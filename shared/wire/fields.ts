@@ -4,14 +4,14 @@ import { limits } from '../model/limits.ts';
 import { plainTextPattern } from '../model/plain-text.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 
-/** An object of which every field is known. What a caller sends is always one of these. */
+/** An object without unknown fields. All bodies of callers are closed. */
 export const closed = <Properties extends TProperties>(properties: Properties) =>
   Type.Object(properties, { additionalProperties: false });
 
 export const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
 
-/** What people or models read (contract §3): see plain-text.ts. */
+/** Text for people or models (contract §3): see plain-text.ts. */
 export const plainText = (options: { readonly minLength?: number; readonly maxLength: number }) =>
   Type.String({ ...options, pattern: plainTextPattern.source });
 export const Name = plainText({ minLength: 1, maxLength: limits.nameCharsMax });
@@ -25,8 +25,8 @@ export type FreeForm = Static<typeof FreeForm>;
 const utf8 = new TextEncoder();
 
 /**
- * Free-form objects are kept and sent back as they are, so their size is bounded: `limits.freeFormBytesMax`
- * of JSON.
+ * Free-form objects are stored and answered unchanged, so their size is bounded: `limits.freeFormBytesMax` of
+ * JSON.
  */
 export function boundFreeForm(param: string, value: FreeForm): FreeForm {
   if (utf8.encode(JSON.stringify(value)).length > limits.freeFormBytesMax) {

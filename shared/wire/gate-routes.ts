@@ -8,7 +8,7 @@ import { isRequestablePermission, permissionCharsMax } from '../model/permission
 import { closed } from './fields.ts';
 import { shapeReader } from './shape.ts';
 
-/** One of `routes` of a gate (contract §15). What its texts must look like, the parser says better. */
+/** One of `routes` of a gate (contract §15). The parser checks the texts and has better messages. */
 export const GateRoute = closed({
   methods: Type.Optional(
     Type.Array(Type.String({ maxLength: limits.methodCharsMax }), {
@@ -26,8 +26,8 @@ export const GateRoutes = Type.Array(GateRoute, { maxItems: limits.gateRoutesMax
 const readRoutes = shapeReader(GateRoutes, 'routes');
 
 /**
- * Reads the routes of a gate. Throws `invalid_request` naming the member at fault, as `routes.3.path`. A path
- * that no request can have is refused too: its route would never be taken, and the next one would.
+ * Reads the routes of a gate. Throws `invalid_request` naming the member at fault, such as `routes.3.path`. A
+ * path that no request can have is refused too: its requests would fall through to the next route.
  */
 export const parseGateRoutes = (value: unknown): readonly Route[] =>
   readRoutes(value).map((route, index) => parseRoute(route, `routes.${index}`));

@@ -30,15 +30,15 @@ export const GateUsageAnswer = Type.Object({
   limits: Type.Array(LimitUsageAnswer),
 });
 
-/** Units of one limit in the window of now. */
+/** Units of one limit in its current window. */
 export interface LimitUsage {
   readonly limit: WindowLimit;
   readonly window: QuotaWindow;
-  /** Null: it is counted for each passport, and none was named. */
+  /** Null: the limit counts per passport, and the query named none. */
   readonly units: { readonly givenOut: number; readonly leased: number } | null;
 }
 
-/** In USD or requests, as the answer to a limit that was missed (contract §5). */
+/** In USD or requests, as in a BLOCK (contract §5). */
 export function renderLimitUsage({ limit, window, units }: LimitUsage): Static<typeof LimitUsageAnswer> {
   const isMoney = limit.kind === 'gate_spend' || limit.kind === 'passport_spend';
   const render = (count: number): number => (isMoney ? renderUsd(count as MicroUsd) : count);
@@ -50,7 +50,7 @@ export function renderLimitUsage({ limit, window, units }: LimitUsage): Static<t
     limit: render(limit.limit),
     used: units === null ? null : render(units.givenOut - units.leased),
     leased: units === null ? null : render(units.leased),
-    // A limit that was lowered may be below what was given out before.
+    // A lowered limit may be below the units given out before.
     remaining: units === null ? null : render(Math.max(limit.limit - units.givenOut, 0)),
     starts_at: renderTime(window.startsAtMs),
     ends_at: renderTime(window.endsAtMs),

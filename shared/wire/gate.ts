@@ -26,13 +26,13 @@ import { mergePatch } from './merge-patch.ts';
 import { readOnly } from './read-only.ts';
 import type { GateBody } from './sync-schema.ts';
 
-/** `POST /gates`: both published bodies. `trust_level` and `trust_profile` are one thing under two names. */
+/** `POST /gates`: both published bodies. `trust_level` and `trust_profile` are synonyms. */
 export const GateCreation = closed({
   name: Name,
   description: Type.Optional(Description),
   trust_level: Type.Optional(Tier),
   trust_profile: Type.Optional(Tier),
-  /** A merge patch over those of the template, so that null takes one of them away. */
+  /** A merge patch over those of the template: null removes one. */
   constraints: Type.Optional(FreeForm),
   routes: Type.Optional(nullable(GateRoutes)),
   template_id: Type.Optional(Type.String()),
@@ -66,8 +66,8 @@ const Stats = Type.Object({
 });
 
 /**
- * `PUT /gates/:id`, a JSON merge patch (RFC 7396): null takes away what may be absent, and is refused for
- * what may not.
+ * `PUT /gates/:id`, a JSON merge patch (RFC 7396): null removes an optional member and is refused for a
+ * required one.
  */
 export const GatePatch = closed({
   name: Type.Optional(nullable(Name)),
@@ -75,17 +75,17 @@ export const GatePatch = closed({
   trust_level: Type.Optional(nullable(Tier)),
   trust_profile: Type.Optional(nullable(Tier)),
   constraints: Type.Optional(nullable(FreeForm)),
-  /** Replaced as a whole; null takes all of them away. */
+  /** Replaced as a whole; null removes all. */
   routes: Type.Optional(nullable(GateRoutes)),
   ...readOnly({ ...gateReadOnly, stats: Stats }),
 });
 
-/** Of a gate what the list leaves out. `routes`: only where it has some. */
+/** The members of a gate that the list omits. `routes` only if it has some. */
 const policyFields = { constraints: GateConstraints, routes: Type.Optional(GateRoutes) };
 
 export const GateAnswer = Type.Object({ ...gateFields, ...policyFields });
 
-/** `catalog`: the one that came with the gate, as it was published. */
+/** `catalog`: the catalog published with the gate. */
 export const GateCreationAnswer = Type.Object({
   ...gateFields,
   ...policyFields,
@@ -112,23 +112,22 @@ export const GateDeletion = Type.Object({
   deleted_at: Timestamp,
 });
 
-/** What the owner of a gate decides about it. */
+/** The part of a gate that its owner sets. */
 export type GatePolicy = Pick<Gate, 'name' | 'description' | 'trustLevel' | 'constraints' | 'routes'>;
 
 export interface CountedGate extends Gate {
   readonly stats: GateStats;
 }
 
-/** What a new gate is to be, and what it offers from the start; null: nothing is published. */
+/** A new gate and its first catalog; null: none is published. */
 export interface NewGate {
   readonly policy: GatePolicy;
   readonly offer: CatalogOffer | null;
 }
 
 /**
- * Reads a new gate. `template` is the one that the body names; what it says counts where the body is silent,
- * and nothing of it is referred to later. Throws `invalid_request` naming the field, also for what the
- * template brought.
+ * Reads a new gate. `template` is the one that the body names: it fills in what the body omits and is not
+ * referenced later. Throws `invalid_request` naming the field, also for a member from the template.
  */
 export function parseGateCreation(body: Static<typeof GateCreation>, template: Template | null): NewGate {
   const trustLevel = readTrustLevel(body) ?? template?.trustLevel ?? null;
@@ -159,10 +158,7 @@ function mergeOverTemplate(template: Template | null, own: FreeForm): Constraint
   }
 }
 
-/**
- * The policy as it is to be. What is merged is the public shape, and the result must be as good as a new
- * gate's.
- */
+/** The policy after the patch. The public shape is merged, and the result must be valid for a new gate. */
 export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePolicy): GatePolicy {
   refuseRemoval(patch);
   refuseUnknownConstraints(patch.constraints ?? {});

@@ -46,7 +46,7 @@ export const IssuerAnswer = Type.Object({
   status: Type.Enum(issuerStatuses),
 });
 
-/** What the account says about a new issuer. */
+/** The members of a new issuer that its account sets. */
 export interface NewIssuer {
   readonly name: string;
   readonly domain: string | null;
@@ -61,7 +61,7 @@ export interface IssuerChange {
   readonly status: IssuerStatus | null;
 }
 
-/** An issuer with what is known of its passports at the moment of reading. */
+/** An issuer with the counts of its passports, as read now. */
 export interface CountedIssuer extends Issuer {
   readonly passportCount: number;
   readonly activePassports: number;

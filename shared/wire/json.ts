@@ -3,8 +3,8 @@ import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
 
 /**
- * Parses the text of a body. Throws `invalid_json` for what is not JSON, and `invalid_request` for JSON that
- * the rest of the service must never meet (`assertSafeJson`) or that is not what it says (`assertLossless`).
+ * Parses the text of a body. Throws `invalid_json` for text that is not JSON, and `invalid_request` for
+ * unsafe JSON (`assertSafeJson`) and for JSON that a parser reads with a loss (`assertLossless`).
  */
 export function parseJsonText(text: string): unknown {
   const value = readJsonText(text);
@@ -13,21 +13,21 @@ export function parseJsonText(text: string): unknown {
   return value;
 }
 
-/** The first part of `parseJsonText`: what it answers is not safe yet. */
+/** The first part of `parseJsonText`: its result is not safe yet. */
 export function readJsonText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Without its cause: the message of a SyntaxError quotes the text, which may hold a passport.
+    // Without the cause: the message of a SyntaxError quotes the text, which may hold a passport.
     throw new ApiError('invalid_json');
   }
 }
 
 /**
  * Throws `invalid_request`, naming the place, unless a parsed JSON value is nested at most
- * `limits.jsonDepthMax` deep and free of what changes its meaning further in (contract §5): a lone surrogate,
- * which has no UTF-8 and no RFC 8785 form; a `__proto__` member, which turns into a prototype where somebody
- * copies the object; a number beyond the doubles, which JSON.parse reads as Infinity.
+ * `limits.jsonDepthMax` deep and free of values that change later (contract §5): a lone surrogate, which has
+ * no UTF-8 and no RFC 8785 form; a `__proto__` member, which becomes a prototype when the object is copied; a
+ * number beyond the doubles, which JSON.parse reads as Infinity.
  */
 export function assertSafeJson(value: unknown): void {
   const fault = findFault(value, 0);
@@ -36,18 +36,18 @@ export function assertSafeJson(value: unknown): void {
 }
 
 /**
- * Throws `invalid_request`, naming the place, where `value`, which JSON.parse has made of the text, says less
- * than the text (contract §5): bodies are I-JSON (RFC 7493), because other readers keep what is lost here,
- * and a hash does not show it.
+ * Throws `invalid_request`, naming the place, if `value`, the result of JSON.parse, lacks something of the
+ * text (contract §5). Bodies are I-JSON (RFC 7493): another parser may keep what is lost here, and a hash
+ * would not show the difference.
  */
 export function assertLossless(text: string, value: unknown): void {
   if (isLossless(text, value)) return;
   const { value: loss } = jsonLosses(text).next();
-  // One of the two would have to be wrong: start from refusing.
+  // The scanner and the comparison disagree: refuse.
   throw loss === undefined ? invalidRequest('body', sentences.name) : lossRefusal(loss);
 }
 
-/** The error of a loss, about the place behind the first `skipped` steps of its path. */
+/** The error of a loss. Its path is named without the first `skipped` steps. */
 export const lossRefusal = ({ kind, path }: JsonLoss, skipped = 0): ApiError =>
   refusal(path.slice(skipped), sentences[kind]);
 
@@ -62,22 +62,22 @@ function refusal(path: readonly (string | number)[], sentence: string): ApiError
   return invalidRequest(shown === '' ? 'body' : shown, sentence);
 }
 
-/** A caller's own member names are in the error; a few of them show the place. */
+/** The error quotes member names of the caller; this many characters show the place. */
 const paramCharsMax = 100;
 
 /**
- * A name that may be personal data itself (an address, a number, an account) is in no error: its object is
- * named instead. What looks like the name of a field is none: letters, with a few digits at the end.
+ * A name that looks like a field's: letters, with a few digits at the end. Others may be personal data (an
+ * address, a number, an account), so an error names their object instead.
  */
 const plainName = /^[a-z_][a-z_-]{0,62}\d{0,3}$/i;
 
 interface Fault {
-  /** Innermost first: filled in on the way out, so that a sound value costs no list. */
+  /** Innermost first: filled in on the way out, so that a valid value costs no list. */
   readonly path: (string | number)[];
   readonly sentence: string;
 }
 
-/** `depth`: objects and arrays around the value. Recursion ends at the bound that it guards. */
+/** `depth`: objects and arrays around the value. Recursion ends at the bound that it checks. */
 function findFault(value: unknown, depth: number): Fault | null {
   switch (typeof value) {
     case 'string':
@@ -104,7 +104,7 @@ function findFaultInArray(items: readonly unknown[], depth: number): Fault | nul
 }
 
 function findFaultInObject(members: object, depth: number): Fault | null {
-  // Parsed JSON has no inherited members: `for in` sees its own ones and makes no list of them.
+  // Parsed JSON has no inherited members, so `for in` lists its own without an array.
   for (const name in members) {
     if (name === '__proto__') return fault('The member name __proto__ is not allowed.');
     if (!name.isWellFormed())

@@ -32,32 +32,31 @@ const counterFields = {
 };
 
 /**
- * Which counter. What a limit of a gate counts `per: passport` names both; a passport's own limit names no
- * gate. `findCounterFault` checks what the fields say about each other.
+ * Which counter. A gate's limit with `per: passport` names both ids; a passport's own limit names no gate.
+ * `findCounterFault` checks the consistency of the fields.
  */
 const LeaseCounter = closed(counterFields);
 export type LeaseCounter = Wire<typeof LeaseCounter>;
 
 export const windowOfLease = { ...counterFields, window: Type.Enum(windowNames), starts_at_ms: Millis };
-/** Units that the holder has not used and will not use. */
+/** Unused units that the holder gives up. */
 export const LeaseReturn = closed({ ...windowOfLease, units: Units });
 export type LeaseReturn = Wire<typeof LeaseReturn>;
 
 /**
- * The control plane knows the limit itself: a sidecar that is behind cannot lease past it. The current window
- * is meant.
+ * For the current window. The control plane knows the limit itself, so a stale sidecar cannot lease past it.
  */
 const LeaseRequest = closed({
   ...counterFields,
   window: Type.Enum(windowNames),
   /**
-   * With less than this nothing is granted, because it would not help any request. The smallest need of those
-   * who wait; 0 where nobody waits.
+   * Nothing is granted below this, because it would help no request: the smallest need among the waiters, 0
+   * without waiters.
    */
   units_min: Units,
-  /** What all who wait need together. */
+  /** The sum of the waiters' needs. */
   units_needed: Units,
-  /** What will be wanted soon besides. Granted only as far as the window has plenty. */
+  /** Units for requests to come. Granted only while the window has plenty. */
   units_ahead: Units,
 });
 export type LeaseRequest = Wire<typeof LeaseRequest>;
@@ -66,12 +65,11 @@ export type LeaseRequest = Wire<typeof LeaseRequest>;
  * `POST /v1/sync/leases`: how a sidecar draws on the quota ledger (contract §6; ARCHITECTURE.md, "Quotas").
  * Not a public interface.
  *
- * One call carries all the needs and all the returns that a sidecar has gathered. A holder (one process of a
- * sidecar) numbers its calls from 1 and has one under way: the same number sent again is answered with what
- * it was answered before, so that a call whose outcome is unknown is simply sent again. Answers: 200
- * `LeaseAnswer`; 409 `holder_unknown` where the control plane does not know what this holder was given (its
- * database was restored): the holder then drops all its leases, uses nothing of them any more and begins anew
- * under another name.
+ * One call carries all needs and returns that a sidecar has gathered. A holder (one process of a sidecar)
+ * numbers its calls from 1 and has one in flight. A repeated number gets the first answer again, so a call
+ * with an unknown outcome is simply retried. Answers: 200 `LeaseAnswer`; 409 `holder_unknown` if the control
+ * plane does not know the holder's leases (its database was restored): the holder then drops all its leases,
+ * and begins again under another name.
  */
 const LeaseCall = closed({
   sidecar_id: IdOf('side'),
@@ -79,9 +77,9 @@ const LeaseCall = closed({
   /** Random per start of the process and again after `holder_unknown`. */
   holder: Holder,
   /**
-   * Of the spool in which the records of what this holder takes are found: once that epoch is shipped to its
-   * end, what none of them took goes back (`EpochEnd`). Absent: what the holder leaves behind stays counted
-   * until its windows end.
+   * The epoch of the spool that holds this holder's records: once it is shipped to its end, leased units that
+   * no record took go back (`EpochEnd`). Absent: the holder's unused units stay counted until their windows
+   * end.
    */
   epoch: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
   /** From 1, without holes. */
@@ -95,7 +93,7 @@ export type LeaseCall = Wire<typeof LeaseCall>;
 
 const readCall = shapeReader(LeaseCall);
 
-/** Reads a call as it arrives at the control plane. Throws `invalid_request` naming the field. */
+/** Reads a call at the control plane. Throws `invalid_request` naming the field. */
 export function parseLeaseCall(body: unknown): LeaseCall {
   const call: LeaseCall = readCall(body);
   call.returns.forEach((each, place) => {
@@ -117,10 +115,7 @@ export function parseLeaseCall(body: unknown): LeaseCall {
   return call;
 }
 
-/**
- * Why these units of one window cannot be meant; null: they can. For everything that names units which a
- * holder has.
- */
+/** Why units of a holder do not name a possible window; null: they do. */
 export function findReturnFault(given: Omit<LeaseReturn, 'units'>): string | null {
   const { startsAtMs } = windowAt(given.window, given.starts_at_ms);
   return startsAtMs === given.starts_at_ms
@@ -145,7 +140,7 @@ function refuseDoubles(param: string, names: readonly string[]): void {
   if (new Set(names).size < names.length) throw invalidRequest(param, `${param} has the same window twice.`);
 }
 
-/** Only for counters as `parseLeaseCall` lets them through: each kind has the ids that it needs. */
+/** Only for counters that passed `parseLeaseCall`: each kind has the ids it needs. */
 export function counterOfLease({ kind, gate_id: gateId, passport_id: passportId }: LeaseCounter): Counter {
   switch (kind) {
     case 'gate_rate':
@@ -159,29 +154,29 @@ export function counterOfLease({ kind, gate_id: gateId, passport_id: passportId 
 
 const LeaseGrantBody = Type.Object({
   /**
-   * The number by which records name this lease (`SpooledRecord.took`): one for each holder and calendar
-   * window. Absent where nothing was ever granted.
+   * The number by which records name this lease (`SpooledRecord.took`), one per holder and calendar window.
+   * Absent if nothing was ever granted.
    */
   lease_id: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
   /**
-   * 0 where less than `units_min` is left, or where there is no such limit (any more). Below `units_needed`:
-   * no more is left.
+   * 0 if less than `units_min` is left, or the limit does not exist (any more). Below `units_needed`: no more
+   * is left.
    */
   granted: Units,
-  /** The limit in force at the control plane; null: there is none. */
+  /** The limit in force at the control plane; null: none. */
   limit: nullable(Units),
-  /** All units given out in the window, those granted here included. */
+  /** All units given out in the window, including this grant. */
   leased: Units,
   /**
-   * Where less than `units_needed` was granted: the part of `leased` that other holders were lent and no
-   * record used.
+   * If less than `units_needed` was granted: the part of `leased` that is lent to other holders and used by
+   * no record.
    */
   lent: Type.Optional(Units),
   starts_at_ms: Millis,
   ends_at_ms: Millis,
   /**
-   * By the grantor's clock, when it answered: a repeat of the call is answered with the new value. The holder
-   * counts it down on its monotonic clock from the moment it sent the attempt that was answered.
+   * By the grantor's clock at the time of the answer: a retry gets a new value. The holder counts it down on
+   * its monotonic clock from the moment it sent the answered attempt.
    */
   left_ms: Units,
 });
@@ -193,19 +188,19 @@ const LeaseAnswer = Type.Object({
 });
 export type LeaseAnswer = Wire<typeof LeaseAnswer>;
 
-/**
- * What a call was answered; null: nothing that means anything to the holder, which then sends the same call
- * again.
- */
+/** The answer to a call. */
 export type LeaseOutcome =
   | { readonly kind: 'granted'; readonly answer: LeaseAnswer }
-  /** Leases of this holder count for nothing any more. */
+  /** The leases of this holder are void. */
   | { readonly kind: 'holder_unknown' }
-  /** As for every call of a sidecar: a newer process has taken its place, or it has to connect anew. */
+  /** As for every call of a sidecar: a newer process has taken its place, or it has to reconnect. */
   | { readonly kind: 'superseded' }
   | { readonly kind: 'reconnect' };
 
-/** Fields that are not named here are passed over: the control plane may be one minor version ahead. */
+/**
+ * Null: no usable answer; the holder retries the same call. Unknown fields are ignored: the control plane may
+ * be one minor version ahead.
+ */
 export function parseLeaseOutcome(status: number, text: string): LeaseOutcome | null {
   const body = parseJson(text);
   const answer = status === 200 ? readAnswer(body) : null;

@@ -1,7 +1,7 @@
 /**
  * JSON merge patch (RFC 7396): objects are merged field by field, null removes a field, everything else
- * replaces what was there. Pure; neither argument is changed. Both are parsed JSON, in which no `__proto__`
- * occurs (wire/json.ts).
+ * replaces what was there. Pure; neither argument is changed. Both are parsed JSON without `__proto__`
+ * (wire/json.ts).
  */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;

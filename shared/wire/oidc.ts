@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { closed, nullable } from './fields.ts';
 import { SessionAnswer } from './session.ts';
 
-/** Longer than any path of the console; what is read of it has a bound of its own. */
+/** Longer than any path of the console. The part that is used has its own bound. */
 const returnToCharsMax = 2048;
 /** Codes in use have at most a kilobyte. */
 const codeCharsMax = 4096;
@@ -21,7 +21,7 @@ export const OidcLoginBeginning = closed({
 
 export const OidcLoginBegun = Type.Object({ authorization_url: Type.String() });
 
-/** `POST /session/oidc`: what the provider gave to the browser. */
+/** `POST /session/oidc`: the provider's answer to the browser. */
 export const OidcLogin = closed({
   code: Type.String({ minLength: 1, maxLength: codeCharsMax }),
   state: Type.String({ minLength: 1, maxLength: 256 }),

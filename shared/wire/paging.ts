@@ -16,30 +16,30 @@ export const pagingQuery = {
 
 export const PagingQuery = Type.Object(pagingQuery);
 
-/** Which part of a list is asked for. */
+/** The requested part of a list. */
 export interface PageRequest {
   readonly limit: number;
   readonly offset: number;
   readonly cursor?: string | undefined;
 }
 
-/** The same, with its cursor read. Lists are in descending order of an id, which an item keeps for ever. */
+/** The same with its cursor parsed. Lists are in descending order of an id that never changes. */
 export interface PagePlace {
   readonly limit: number;
   readonly offset: number;
   /** Items with lower ids follow. Null: from the start. */
   readonly behind: string | null;
-  /** Counted by the first page of a walk: the others need not count all items again. Null: to be counted. */
+  /** The count of the walk's first page, which later pages reuse. Null: to be counted. */
   readonly total: number | null;
-  /** What the list is of, and how it is filtered. A cursor belongs to one such query. */
+  /** The list and its filters. A cursor belongs to one such query. */
   readonly query: string;
 }
 
-/** That part, newest first, and how many there are in all. */
+/** A page, newest first, and the count of all items. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly total: number;
-  /** The id of the last item; null where none follow it. */
+  /** The id of the last item; null on the last page. */
   readonly lastId: string | null;
 }
 
@@ -53,8 +53,8 @@ export const PageAnswer = <Item extends TSchema>(item: Item) =>
   });
 
 /**
- * Reads the cursor of a query. `list` and `filters` name what is listed: all that narrows it, but for the
- * owner. Throws `invalid_request` for a cursor of another list, owner or filter.
+ * Reads the cursor of a query. `list` and `filters` identify the query, together with the owner. Throws
+ * `invalid_request` for a cursor of another list, owner or filter.
  */
 export function placePage(
   { limit, offset, cursor }: PageRequest,
@@ -90,8 +90,8 @@ interface Walked {
 }
 
 /**
- * Opaque: base64url of JSON, with a check that ties it to its query. It is no secret and no permission: it
- * names an item that was answered, and every page is filtered by what its caller may see.
+ * Opaque: base64url of JSON, with a checksum that ties it to its query. It is neither secret nor a
+ * permission: it names an item already answered, and every page is filtered by what its caller may see.
  */
 const renderCursor = ({ behind, total }: Walked, query: string): string => {
   const check = sha256Hex(`agent-trust.list-cursor.v1:${JSON.stringify([behind, total, query])}`).slice(
@@ -101,7 +101,7 @@ const renderCursor = ({ behind, total }: Walked, query: string): string => {
   return encodeBase64url(Buffer.from(JSON.stringify([behind, total, check])));
 };
 
-/** A caller who can compute the check may forge a cursor, so only well-formed ids reach the database. */
+/** A caller can compute the checksum and forge a cursor, so only well-formed ids reach the database. */
 const idPattern = /^[a-z0-9_-]{1,64}$/;
 
 function readCursor(cursor: string): Walked | null {

@@ -13,10 +13,10 @@ export const PasskeyAnswer = Type.Object({
 
 export const PasskeyListAnswer = PageAnswer(PasskeyAnswer);
 
-/** What the browser is given: WebAuthn Level 3 defines its members. */
+/** Options for the browser; WebAuthn Level 3 defines the members. */
 export const PasskeyOptions = Type.Object({ options: FreeForm });
 
-/** `POST /users/me/passkeys`: what the browser answered, as `toJSON()` of WebAuthn Level 3 writes it. */
+/** `POST /users/me/passkeys`: the browser's answer, as `toJSON()` of WebAuthn Level 3 writes it. */
 export const PasskeyCreation = closed({ name: Name, response: FreeForm });
 
 /** `PATCH /users/me/passkeys/:id` */

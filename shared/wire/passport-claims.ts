@@ -31,10 +31,10 @@ export const renderPassportClaims = (claims: PassportClaims) => ({
 });
 
 /**
- * Reads the payload of a token whose signature verified. Null, which is `passport_malformed`, when a claim is
- * missing or of the wrong type, and when its constraints hold something that this build does not know or
- * enforce. Claims that we do not know are passed over, as RFC 7519 §4 asks: a newer control plane may add
- * some, and none of them may restrict, because restrictions are in `constraints`.
+ * Reads the payload of a token whose signature verified. Null, for `passport_malformed`, if a claim is
+ * missing or of the wrong type, or if its constraints hold something that this build does not know or
+ * enforce. Unknown claims are ignored, as RFC 7519 §4 asks: a newer control plane may add some, and none may
+ * restrict, because restrictions are in `constraints`.
  */
 export function parsePassportClaims(payload: Readonly<Record<string, unknown>>): PassportClaims | null {
   const {
@@ -97,7 +97,7 @@ function readConstraints(value: unknown): Constraints | null {
   }
 }
 
-/** RFC 7800: the key with which the agent can prove that the passport is its own. */
+/** RFC 7800: the key with which the agent proves possession of the passport. */
 function renderAgentKey(publicKey: string) {
   const bytes = must(parsePublicKey(publicKey), 'a passport holds a usable agent key');
   return { kty: 'OKP', crv: 'Ed25519', x: encodeBase64url(bytes) };

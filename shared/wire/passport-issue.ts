@@ -59,41 +59,41 @@ export const UnattendedIssue = closed({
 
 /** `POST /passports`: three published bodies, told apart by their fields (contract §3). */
 export const PassportIssue = Type.Union([ReferenceIssue, MachineIssue, UnattendedIssue]);
-/** `POST /api/passports`, outside `/v1`: what does not describe a subject is unattended issuance. */
+/** `POST /api/passports`, outside `/v1`: a body without a subject is unattended issuance. */
 export const UnattendedPassportIssue = Type.Union([UnattendedIssue, MachineIssue]);
 
 const readReference = bodyReader(ReferenceIssue);
 const readMachine = bodyReader(MachineIssue);
 const readUnattended = bodyReader(UnattendedIssue);
 
-/** What is asked for, in one shape whichever variant asked. */
+/** A request to issue, the same for every variant. */
 export interface WantedPassport {
   /** Null: the account's own default issuer. */
   readonly issuerId: IssuerId | null;
-  /** Null: made up by the service. */
+  /** Null: the service generates it. */
   readonly agentId: string | null;
   /** Null: the agent_id. */
   readonly agentName: string | null;
-  /** Besides `agent_id`, which every subject holds in the end. */
+  /** Without `agent_id`, which every subject gets. */
   readonly subject: FreeForm;
   readonly permissions: readonly PermissionKey[];
   readonly constraints: Constraints;
   readonly trustTier: TrustTier;
-  /** `ed25519:…`; null: the service makes the pair. */
+  /** `ed25519:…`; null: the service generates the pair. */
   readonly publicKey: string | null;
-  /** When it was asked for: from here on its lifetime counts. */
+  /** The time of the request, from which the lifetime counts. */
   readonly issuedAtMs: UnixMillis;
   /** A whole second; null: never. */
   readonly expiresAtMs: UnixMillis | null;
   readonly metadata: FreeForm;
 }
 
-/** Where a request to issue arrived: under `/v1`, or under `/api`. */
+/** The path prefix of the request: `/v1` or `/api`. */
 export type IssuePath = 'v1' | 'api';
 
 /**
- * Reads a request to issue. Throws `invalid_request` naming the field, or `issuer_not_found` for what cannot
- * be an issuer's id.
+ * Reads a request to issue. Throws `invalid_request` naming the field, or `issuer_not_found` for an
+ * impossible issuer id.
  */
 export function parsePassportIssue(
   body: unknown,
@@ -115,8 +115,8 @@ const hasField = (body: unknown, name: string): boolean =>
   typeof body === 'object' && body !== null && Object.hasOwn(body, name);
 
 /**
- * A schema counts code points and a token's reader UTF-16 units: what is issued must be readable, so the
- * longer count binds.
+ * A schema counts code points, a token's reader UTF-16 units. The larger count binds, so that every issued
+ * token is readable.
  */
 function refuseLong(param: string, text: string | null, charsMax: number): void {
   if (text !== null && text.length > charsMax) {
@@ -166,7 +166,7 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
   metadata: {},
 });
 
-/** What cannot be an id is an issuer that is not there. */
+/** An impossible id is an unknown issuer. */
 function parseIssuerId(text: string): IssuerId {
   if (!isId('iss', text)) throw new ApiError('issuer_not_found', { param: 'issuer_id' });
   return text;
@@ -242,6 +242,7 @@ function expiryOfMachine(text: string | null | undefined, nowMs: UnixMillis): Un
 }
 
 /**
- * Tokens carry whole seconds (RFC 7519 NumericDate); what is kept must be what the token says (contract §3).
+ * Tokens carry whole seconds (RFC 7519 NumericDate), and the stored time must equal the token's (contract
+ * §3).
  */
 const wholeSecond = (timeMs: number): UnixMillis => toMillis(toSeconds(timeMs as UnixMillis));

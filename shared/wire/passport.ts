@@ -21,11 +21,11 @@ export const PassportRevocation = closed({
   reason: Type.Optional(plainText({ minLength: 1, maxLength: limits.reasonCharsMax })),
 });
 export const RevocationQuery = Type.Object({
-  /** Waits that long for every connected sidecar to know of the revocation. */
+  /** How long to wait until every connected sidecar knows of the revocation. */
   wait_ms: Type.Integer({ minimum: 0, maximum: limits.propagationWaitMsMax, default: 0 }),
 });
 
-/** The union of both published shapes (contract §3), as far as every answer about a passport has it. */
+/** The members of both published shapes (contract §3) that every answer about a passport has. */
 const passportFields = {
   passport_id: Type.String(),
   id: Type.String(),
@@ -45,8 +45,8 @@ const passportFields = {
 };
 
 /**
- * Both secrets are in no other answer, ever. `private_key` is absent where the agent brought its own key, and
- * in a replay (contract §12).
+ * No other answer has the two secrets. `private_key` is absent if the agent brought its own key, and in a
+ * replay (contract §12).
  */
 export const IssuedPassportAnswer = Type.Object({
   ...passportFields,
@@ -86,8 +86,8 @@ export const RevocationAnswer = Type.Object({
   revoked_by: nullable(ActorAnswer),
   reason: Type.String(),
   /**
-   * How far the sidecars that serve the account's passports have got: how many are connected, how many of
-   * them have acknowledged, and which fell silent in the last minutes.
+   * Progress of the sidecars that serve the account's passports: how many are connected, how many of those
+   * have acknowledged, and which fell silent in the last minutes.
    */
   propagation: Type.Object({
     revision: Type.Integer(),
@@ -169,8 +169,8 @@ export const renderPassportListItem = (
 });
 
 /**
- * What is wrong with a passport, the gravest first: a revocation stays, an expiry is past, a suspension may
- * be lifted.
+ * The most severe fault of a passport: a revocation is final, then expiry, then a suspension, which may be
+ * lifted.
  */
 export function renderVerification(
   passport: Passport,

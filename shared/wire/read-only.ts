@@ -3,16 +3,16 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 
 /**
- * What `GET` answers and nobody sets, as an update takes it back, so that what was read can be sent again
- * with a change (contract §4). With `refuseChanges` for what must still be so; what moves by itself, such as
- * a count, is held against its form alone.
+ * Read-only members as an update accepts them, so that the answer of `GET` can be sent back with a change
+ * (contract §4). `refuseChanges` compares members that must not have changed; of members that move by
+ * themselves, such as counts, only the form is checked.
  */
 export const readOnly = <Fields extends TProperties>(fields: Fields) =>
   Type.Partial(Type.Object(fields)).properties;
 
 /**
- * Throws `invalid_request`, naming the first of these fields that is sent and is not what `GET` answers now.
- * The order of members in an object says nothing.
+ * Throws `invalid_request`, naming the first of these fields that differs from the answer of `GET` now. The
+ * order of members does not matter.
  */
 export function refuseChanges(
   body: Readonly<Record<string, unknown>>,

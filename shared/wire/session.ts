@@ -5,7 +5,7 @@ import { closed, nullable, Timestamp } from './fields.ts';
 import { PageAnswer } from './paging.ts';
 import { Password, UserAnswer } from './user.ts';
 
-/** `POST /session`. `account_id` chooses where one address belongs to users of several accounts. */
+/** `POST /session`. `account_id` chooses if the address belongs to users of several accounts. */
 export const Login = closed({
   email: Type.String({ minLength: 1, maxLength: 254 }),
   password: Password,
@@ -14,7 +14,7 @@ export const Login = closed({
   account_id: Type.Optional(Type.String({ maxLength: 64 })),
 });
 
-/** The account as the people in it see it. */
+/** The account as its users see it. */
 export const SessionAccountAnswer = Type.Object({
   account_id: Type.String(),
   name: Type.String(),

@@ -23,7 +23,7 @@ import type { SpooledRecord } from './sync.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
 
 /**
- * `POST /v1/sync/settlements`: requests of a sidecar that have to ask before they are answered, all of an
+ * `POST /v1/sync/settlements`: a sidecar's requests that must be settled before they are answered, all of one
  * event-loop turn in one call. Not a public interface. Three kinds:
  *
  *   permit    a PERMIT with an idempotency key, an approval, or both: claims the key, consumes the approval
@@ -33,16 +33,16 @@ import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
  *             same request already.
  *   look_up   what is known of a presented approval, of a key, and of a pending approval of the same request.
  *
- * Permits and look-ups of a call commit in one transaction, its suspends in the next, each for itself: one
- * that is refused harms no other. A permit is known by the id of its record, a suspend by its approval_id:
- * sent again, it is answered as the first time. The sidecar ends each of them: where it did not come true, or
- * nobody knows, the sidecar voids it with the next entry of its spool (SettlementVoid) before it answers its
- * client, because a call may be delivered once more.
+ * Permits and look-ups of a call commit in one transaction, its suspends in the next. Each stands alone: a
+ * refused one does not affect the others. A permit is identified by its record's id, a suspend by its
+ * approval_id; a retry gets the first answer. If a settlement did not commit, or its outcome is unknown, the
+ * sidecar writes a SettlementVoid to its spool before it answers its client, because the call may be
+ * delivered again.
  */
 const CallEnvelope = closed({
   sidecar_id: IdOf('side'),
   connection_id: Type.String({ maxLength: 128 }),
-  /** As in LeaseCall: whose units `held` are. */
+  /** The holder of the units in `held`, as in LeaseCall. */
   holder: Holder,
   settlements: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.settlementsPerCallMax }),
 });
@@ -52,9 +52,9 @@ type CallWith<Each> = Omit<Wire<typeof CallEnvelope>, 'settlements'> & {
 export type SettlementCall = CallWith<Settlement>;
 export type Settlement = PermitSettlement | SuspendSettlement | LookUpSettlement;
 
-/** A call as it arrived, well formed and not yet authorised. */
+/** A call at the control plane, well formed and not yet authorised. */
 export type ArrivedCall = CallWith<ArrivedSettlement>;
-/** A malformed one harms none of the others in its call. */
+/** A malformed one does not affect the others in its call. */
 export type ArrivedSettlement = ArrivedPermit | SuspendSettlement | LookUpSettlement | Malformed;
 
 const CheckNames = Type.Array(Type.Enum(checkNames), { maxItems: checkNames.length, uniqueItems: true });
@@ -70,27 +70,27 @@ const Findings = Type.Array(
 const Money = Type.Unsafe<MicroUsd>(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }));
 const TokenHash = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
-/** What a key or an approval is bound to. */
+/** The request that a key or an approval is bound to. */
 const settledRequest = {
   /**
-   * How long the answer is still wanted, in milliseconds from the sending of the call: what waited longer is
-   * not begun (`late`).
+   * How long the answer is of use, in milliseconds from the sending of the call. After that it is not started
+   * (`late`).
    */
   wanted_ms: Type.Integer({ minimum: 0, maximum: limits.decisionDeadlineMs }),
   passport_id: IdOf('pass'),
   token_hash: TokenHash,
-  /** Null: `/enforce` without a gate. No approval is bound to it, an idempotency key may be. */
+  /** Null: `/enforce` without a gate, to which an idempotency key may be bound but no approval. */
   gate_id: nullable(IdOf('gate')),
-  /** Version of the gate's policy: what an approval is bound to. 0 without a gate. */
+  /** Version of the gate's policy, to which an approval is bound. 0 without a gate. */
   gate_version: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   request_hash: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
   idempotency_key: nullable(
     Type.String({ maxLength: limits.idempotencyKeyCharsMax, pattern: '^[^\\u0000]+$' }),
   ),
   /**
-   * Made by the sidecar for this settlement alone: what it finds of other requests (`replayed`, `suspended`
-   * that is not new) stays true from then on, unless the sidecar voids this id, because it answered its own
-   * client with something else.
+   * Made by the sidecar for this settlement alone. A finding about another request (`replayed`, or
+   * `suspended` that is not new) keeps that request true until the sidecar voids this id, which it does if it
+   * gave its client another answer.
    */
   reader_id: IdOf('att'),
 };
@@ -100,12 +100,12 @@ export type SettledRequest = Wire<typeof SettledRequest>;
 const PermitSettlement = closed({
   ...settledRequest,
   kind: Type.Literal('permit'),
-  /** Of the decision PERMIT. It says which leases of the sidecar the charge was taken from. */
+  /** Of the decision PERMIT. It names the leases that the charge was taken from. */
   record: Type.Unsafe<SpooledRecord>(Type.Unknown()),
   approval_id: nullable(IdOf('appr')),
 });
 export type PermitSettlement = Wire<typeof PermitSettlement>;
-/** A permit brings its record as ingest reads it. */
+/** A permit with its record, as ingest reads it. */
 export type ArrivedPermit = Omit<PermitSettlement, 'record'> & { readonly shipped: ShippedRecord };
 
 const SuspendSettlement = closed({
@@ -124,17 +124,17 @@ const SuspendSettlement = closed({
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),
   /**
-   * Money that the sidecar took from its leases for this, `amount_micro_usd` of each window: it passes into
-   * the approval, which frees it at its end.
+   * Money that the sidecar took from its leases, `amount_micro_usd` of each window. It passes to the
+   * approval, which frees it at its end.
    */
   held: Type.Array(LeaseReturn, { maxItems: limits.approvalHoldsMax }),
 });
 export type SuspendSettlement = Wire<typeof SuspendSettlement>;
 
-/** A window of the ledger, by its counter and its start. */
+/** A window of the ledger, named by counter and start. */
 const WindowInNeed = closed({
   ...windowOfLease,
-  /** With this much given out, or less, it has enough for the request. */
+  /** The window has enough for the request if at most this much is given out. */
   leased_max: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
 });
 export type WindowInNeed = Wire<typeof WindowInNeed>;
@@ -143,7 +143,7 @@ const LookUpSettlement = closed({
   ...settledRequest,
   kind: Type.Literal('look_up'),
   approval_id: nullable(IdOf('appr')),
-  /** The windows that had too little left for the request. */
+  /** The windows with too little left for the request. */
   short: Type.Array(WindowInNeed, { maxItems: limits.settlementHeldMax }),
 });
 export type LookUpSettlement = Wire<typeof LookUpSettlement>;
@@ -155,10 +155,9 @@ const readSuspend = shapeReader(SuspendSettlement);
 const readLookUp = shapeReader(LookUpSettlement);
 
 /**
- * Reads a call as strictly as ingest reads a record: an unknown field, a wrong shape, and members that
- * contradict each other are `malformed`. Whether the sidecar may say it is not looked at. Throws
- * `invalid_request`, naming the field, for what surrounds the settlements. `accountId`: of the key that the
- * call came with.
+ * Reads a call as strictly as ingest reads a record: unknown fields, wrong shapes and contradictions are
+ * `malformed`. Authorisation is not checked. Throws `invalid_request`, naming the field, for faults of the
+ * envelope. `accountId`: of the caller's key.
  */
 export function parseSettlementCall(body: unknown, accountId: AccountId): ArrivedCall {
   const { settlements, ...envelope } = readEnvelope(body);
@@ -205,10 +204,7 @@ function withItsRecord(permit: PermitSettlement, source: RecordSource): ArrivedP
   return { ...rest, shipped };
 }
 
-/**
- * The windows are those that this request draws on: what is answered about the windows of others says what
- * they use.
- */
+/** Only windows that this request draws on: an answer about others' windows would reveal their usage. */
 function withItsWindows(lookUp: LookUpSettlement): LookUpSettlement {
   for (const each of lookUp.short) {
     const fault = findReturnFault(each);
@@ -219,7 +215,7 @@ function withItsWindows(lookUp: LookUpSettlement): LookUpSettlement {
   return lookUp;
 }
 
-/** It is a window of the passport, or of the gate, for all passports or for this one. */
+/** A window of the passport, or of the gate for all passports or this one. */
 function isDrawnOn(
   { gate_id, passport_id, token_hash }: Omit<WindowInNeed, 'leased_max'>,
   by: Pick<SettledRequest, 'gate_id' | 'passport_id' | 'token_hash'>,
@@ -229,12 +225,12 @@ function isDrawnOn(
   return isOfPassport || (gate_id !== null && passport_id === null && token_hash === null);
 }
 
-/** The windows are those of this passport at this gate, each once and with the whole amount. */
+/** The windows of this passport at this gate, each once and with the whole amount. */
 function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   const windows = new Set<string>();
   for (const each of suspend.held) {
     const { kind, window, units } = each;
-    // An approval keeps what it is given here, and its end must be able to free it.
+    // The approval stores these windows, and its end must be able to free them.
     const fault = findReturnFault(each);
     if (fault !== null) throw invalidRequest('held', `held ${fault}.`);
     const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
@@ -249,7 +245,7 @@ function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   return suspend;
 }
 
-/** The first PERMIT under an idempotency key, as it was answered. */
+/** The first PERMIT under an idempotency key, as answered. */
 const FirstPermitBody = Type.Object({
   attestation_id: IdOf('att'),
   constraints_evaluated: CheckNames,
@@ -270,13 +266,13 @@ export const firstPermitBody = (first: FirstPermit): FirstPermitBody => ({
 });
 
 /**
- * The settlement comes to nothing now and however often its call is delivered again, and so does its reading,
- * unless it has read something: what was reserved for it can be given back at once. Absent: not so.
+ * True: neither the settlement nor its reading takes effect, however often the call is delivered again (a
+ * reading that found something does). Its reserved units can be given back at once. Absent: false.
  */
 const closedForGood = { is_closed: Type.Optional(Type.Boolean()) };
 
 const SettlementAnswer = Type.Union([
-  /** permit: it is true, by this call or by an earlier one with the same record. */
+  /** permit: committed, by this call or by an earlier one with the same record. */
   Type.Object({ kind: Type.Literal('committed') }),
   /**
    * All kinds: the key belongs to this earlier PERMIT of the same request. Nothing of this settlement was
@@ -287,12 +283,12 @@ const SettlementAnswer = Type.Union([
   Type.Object({ kind: Type.Literal('conflict'), ...closedForGood }),
   /**
    * look_up: nothing is known. `may_change`: a `short` window has enough again, or a holder has units of one
-   * that it neither used on record nor gave back yet.
+   * that it has neither used on record nor returned yet.
    */
   Type.Object({ kind: Type.Literal('none'), may_change: Type.Boolean() }),
   /**
-   * look_up: what is behind the presented approval. permit: why it could not be consumed; nothing was taken.
-   * `expires_at_ms` where there is such an approval.
+   * look_up: the state of the presented approval. permit: why it could not be consumed; nothing was taken.
+   * `expires_at_ms` if the approval exists.
    */
   Type.Object({
     kind: Type.Literal('approval'),
@@ -301,9 +297,9 @@ const SettlementAnswer = Type.Union([
     ...closedForGood,
   }),
   /**
-   * suspend: it waits under this id. `is_new` false: an earlier one, of the same request; the money of this
-   * settlement was not taken. look_up that names no approval: the same request waits already, so that it
-   * needs no money of its own (contract §8); `is_new` is false then.
+   * suspend: the approval that waits. `is_new` false: an earlier approval of the same request; the money of
+   * this settlement was not taken. look_up without an approval: the same request waits already, so this one
+   * needs no money (contract §8); `is_new` is false.
    */
   Type.Object({
     kind: Type.Literal('suspended'),
@@ -317,13 +313,13 @@ const SettlementAnswer = Type.Union([
     reason: Type.Enum(overrulingReasons),
     ...closedForGood,
   }),
-  /** It waited longer than `wanted_ms`, and was not begun. */
+  /** It waited longer than `wanted_ms` and was not started. */
   Type.Object({ kind: Type.Literal('late') }),
-  /** It was voided before it came. */
+  /** Voided before it arrived. */
   Type.Object({ kind: Type.Literal('voided') }),
   /**
-   * The settlement is not this sidecar's to make, or not any more, for example because the gate has changed.
-   * Nothing was taken. `is_passing`: a passing state; the request may be settled when decided again.
+   * This sidecar may not make the settlement, or not any more, for example because the gate has changed.
+   * Nothing was taken. `is_passing`: the cause is temporary; the request may be settled when decided again.
    */
   Type.Object({
     kind: Type.Literal('refused'),
@@ -342,9 +338,6 @@ export type SettlementCallAnswer = Wire<typeof SettlementCallAnswer>;
 
 const readAnswer = readerOf(SettlementCallAnswer);
 
-/**
- * Null for everything that is no answer, also for text that is not JSON. Fields that are not known here are
- * ignored.
- */
+/** Null for anything but an answer, also for text that is not JSON. Unknown fields are ignored. */
 export const parseSettlementAnswer = (text: string): SettlementCallAnswer | null =>
   readAnswer(parseJson(text));

@@ -4,10 +4,10 @@ import { type ApiError, invalidRequest } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
 import { demandsByPattern } from '../model/plain-text.ts';
 
-/** A value of the shape of a schema; readonly throughout, because nobody changes what arrived. */
+/** A value of the shape of a schema, deeply readonly: received values are never changed. */
 export type Wire<Schema extends TSchema> = Frozen<Static<Schema>>;
 
-/** Unknown values, and texts and numbers with their brands, are as they are. */
+/** Unknown values, and branded texts and numbers, are kept. */
 type Frozen<Value> = unknown extends Value
   ? Value
   : Value extends string | number
@@ -15,16 +15,14 @@ type Frozen<Value> = unknown extends Value
     : { readonly [Name in keyof Value]: Frozen<Value[Name]> };
 
 /**
- * Reads a value that arrived from outside. Throws `invalid_request`, naming the field at fault, unless it has
- * the shape.
+ * Reads a value from outside. Throws `invalid_request`, naming the field at fault, unless it has the shape.
  */
 export type ShapeReader<Schema extends TSchema> = (value: unknown) => Static<Schema>;
 
 /**
- * Compiles a schema once. Nothing is converted, defaulted or dropped: what comes out is what came in. An
- * object schema that is closed (`additionalProperties: false`) refuses unknown fields by their name, so that
- * a typo never passes silently. `at` is put before the name of the field, for a value that is itself a part
- * of something.
+ * Compiles a schema once. The reader returns the value itself: nothing is converted, defaulted or dropped. A
+ * closed object schema (`additionalProperties: false`) refuses unknown fields by name, so that no typo
+ * passes. `at` prefixes the field's name, for a value inside of another.
  */
 export function shapeReader<Schema extends TSchema>(schema: Schema, at = ''): ShapeReader<Schema> {
   const validator = Compile(schema);
@@ -36,12 +34,11 @@ export function shapeReader<Schema extends TSchema>(schema: Schema, at = ''): Sh
 
 type Misfit = ReturnType<ReturnType<typeof Compile>['Errors']>[number];
 
-/** Longer names of unknown fields are cut: an error message is no mirror for what a caller sends. */
+/** Longer names of unknown fields are cut: an error must not echo arbitrary input. */
 const fieldNameCharsMax = 100;
 
 function describeMisfit(misfits: readonly Misfit[], at: string): ApiError {
-  // An unknown field comes first: a misspelt one often also shows as a missing one, and the typo is the
-  // better hint.
+  // Unknown fields first: a misspelt field is often missing too, and the typo is the better hint.
   const misfit =
     misfits.find((each) => each.keyword === 'additionalProperties') ??
     must(misfits[0], 'a value that does not fit has an error');

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { nullable, Timestamp } from './fields.ts';
 import { PageAnswer } from './paging.ts';
 
-/** How long decisions took in the last minute of which the sidecar spoke. */
+/** Decision times of the last minute that the sidecar reported. */
 export const DecisionTimesAnswer = Type.Object({
   decisions: Type.Integer(),
   p50_ms: nullable(Type.Number()),

@@ -3,18 +3,18 @@ import { checksJson } from './checks-json.ts';
 import type { ChainPart, OutcomePart, RecordRow, RequestPart, SharedParts, SpooledRecord } from './sync.ts';
 
 /**
- * The JSON text of a record, the same that JSON.stringify gives of the members in this order, in a third of
- * its time: the members are known, and all texts but the pointers consist of characters that JSON does not
- * escape (ids, hashes, keys and words of closed lists).
+ * The JSON text of a record, identical to JSON.stringify of the members in this order, in a third of the
+ * time: the members are known, and no text but the pointers needs escapes (ids, hashes, keys and words of
+ * closed lists).
  */
 export const renderSpooledRecord = (record: SpooledRecord): string =>
   `{${membersOfRequest(record)},${membersOfChain(record)},${membersOfOutcome(record)}}`;
 
-/** The JSON text of a RecordRow. Its parts stand at these places of the SharedParts before it. */
+/** The JSON text of a RecordRow. `chain` and `outcome` are its indices in the SharedParts before it. */
 export const renderRecordRow = (head: string, chain: number, outcome: number): string =>
   `[${head},${chain},${outcome}]`;
 
-/** All of a RecordRow but the places of its parts. */
+/** A RecordRow without its last two members, the indices. */
 export const renderRowHead = (
   id: string,
   requestHash: string,
@@ -24,7 +24,7 @@ export const renderRowHead = (
 ): string =>
   `"${id}","${requestHash}",${amountMicroUsd},${timestampMs},${took === undefined ? 'null' : `[${joined(took)}]`}`;
 
-/** As `join()`, which takes longer for the few leases of a request (bench row `micro`: renderRowHead). */
+/** Faster than `join()` for the few leases of a request (bench row `micro`: renderRowHead). */
 function joined(numbers: readonly number[]): string {
   let text = '';
   for (let i = 0; i < numbers.length; i++) text += i === 0 ? numbers[i] : `,${numbers[i]}`;
@@ -51,10 +51,10 @@ const membersOfOutcome = (part: OutcomePart): string =>
 
 const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
-/** What differs with each request, of a row. Total: what the row does not have is undefined. */
+/** The RequestPart of a row. Total: missing members are undefined. */
 export function requestOf(row: RecordRow): RequestPart {
   const [id, request_hash, amount_micro_usd, timestamp_ms, took] = row;
-  // Without a spread, after which each record would have a hidden class of its own.
+  // No spread: it would give each record its own hidden class.
   return took === null
     ? { id, request_hash, amount_micro_usd, timestamp_ms }
     : { id, request_hash, amount_micro_usd, timestamp_ms, took };

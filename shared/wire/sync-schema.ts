@@ -15,10 +15,9 @@ import type { Wire } from './shape.ts';
 import type { FeedId, ShipAnswer } from './sync.ts';
 
 /**
- * What the control plane and its sidecars exchange about feeds and connections, each as schema and type; the
- * history of versions is in sync.ts. Fields that are not named here are ignored, because the other program
- * may be one minor version ahead; a kind of change that is not named here is refused, because nobody can know
- * what it takes away.
+ * Messages between the control plane and its sidecars about feeds and connections, each as schema and type.
+ * sync.ts has the history of versions. Unknown fields are ignored, because the other program may be one minor
+ * version ahead. An unknown kind of change is refused, because it may revoke something.
  */
 
 const idPattern = (prefix: IdPrefix): string => `${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}`;
@@ -39,7 +38,7 @@ const GateBody = Type.Object({
   account_id: IdOf('acct'),
   mode: Type.Enum(modes),
   version: Type.Integer({ minimum: 1 }),
-  /** What approvals are bound to (contract §8). From version 3. */
+  /** The version that approvals are bound to (contract §8). From version 3. */
   policy_version: Type.Integer({ minimum: 1 }),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
@@ -47,10 +46,10 @@ const GateBody = Type.Object({
   routes: Type.Optional(nullable(Type.Array(Type.Unknown()))),
   /**
    * Every permission of the newest catalog, with its price per call in micro-USD or null. Absent or null: no
-   * catalog is published.
+   * catalog.
    */
   catalog: Type.Optional(nullable(Type.Record(Type.String(), nullable(MicroUsdCount)))),
-  /** Those of its permissions that need an approval. Absent: none. From version 2. */
+  /** The permissions that need an approval. Absent: none. From version 2. */
   catalog_approvals: Type.Optional(Type.Array(Type.String())),
 });
 export type GateBody = Wire<typeof GateBody>;
@@ -60,18 +59,18 @@ const ApiKeyBody = Type.Object({
   /** Lower-case hex SHA-256. */
   key_hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   mode: Type.Enum(modes),
-  // A scope of a later version is not known here and grants nothing here.
+  // A scope of a later version is unknown here and grants nothing.
   scopes: Type.Array(Type.Unsafe<Scope>(Type.String())),
   expires_at_ms: nullable(Millis),
 });
 export type ApiKeyBody = Wire<typeof ApiKeyBody>;
 
-/** The last character has four bits that belong to no byte. */
+/** The last character has four padding bits. */
 const Digest = Type.Unsafe<IdDigest>(Type.String({ pattern: `^[\\w-]{${idDigestChars - 1}}[AQgw]$` }));
 /**
  * The first UTC day, counted from 1970-01-01, that begins with the passport expired; null: it never expires.
- * `limits.standingKeptMs` into that day the entry may be forgotten, because the passport is expired anyway. A
- * whole day, because the moment itself would tell passports apart.
+ * `limits.standingKeptMs` into that day the entry may be dropped, because the passport is expired anyway. A
+ * whole day, because the exact moment would identify passports.
  */
 const ExpiredByDay = nullable(Type.Integer({ minimum: 0, maximum: Math.ceil(latestUnixMs / dayMs) }));
 
@@ -83,15 +82,15 @@ const PassportStandingBody = Type.Object({
 export type PassportStandingBody = Wire<typeof PassportStandingBody>;
 
 /**
- * All passports of one standing and day in one text: a million of them are read without a million strings.
+ * All passports of one standing and day in one text, so that a million are read without a million strings.
  */
 const PassportStandingGroup = Type.Object({
   standing: Type.Enum(['suspended', 'revoked']),
   expired_by_day: ExpiredByDay,
   /**
-   * base64url of their digests of 16 bytes, one after another, in the order of their bytes: the order of
-   * issue would reveal something. Without a pattern, which would take longer than reading it: the reader
-   * refuses what is not whole digests.
+   * base64url of their 16-byte digests, concatenated and sorted by their bytes, because the order of issue
+   * would reveal something. No pattern, which would take longer than the reader: that one refuses partial
+   * digests.
    */
   passports: Type.String(),
 });
@@ -108,8 +107,8 @@ const SigningKeyBody = Type.Object({
 
 /**
  * One change in its feed. Revisions of a feed run 1, 2, 3 … without holes, in commit order. Each entry names
- * the one before it, so that it fits only onto the history on which it was written: a restored database gives
- * out the same numbers once more, for other changes.
+ * its predecessor, so it fits only the history it was written on: a restored database reuses numbers for
+ * other changes.
  */
 const entryOf = <K extends string, Body extends TSchema>(kind: K, body: Body) =>
   Type.Object({
@@ -128,8 +127,8 @@ const entryOf = <K extends string, Body extends TSchema>(kind: K, body: Body) =>
   });
 
 /**
- * By kind: gates and API keys in the feed of an account, the others in the global one. Each `put` carries the
- * whole new state, so that applying one twice changes nothing.
+ * Gates and API keys are in the feed of an account, other kinds in the global feed. Each `put` carries the
+ * whole new state, so it is idempotent.
  */
 const ChangeEntry = Type.Union([
   entryOf('gate.put', GateBody),
@@ -143,7 +142,7 @@ const ChangeEntry = Type.Union([
 ]);
 export type ChangeEntry = Wire<typeof ChangeEntry>;
 type ContentOf<Entry> = Entry extends ChangeEntry ? Pick<Entry, 'kind' | 'body'> : never;
-/** What an entry says, before it has its place in a feed. */
+/** An entry without its place in a feed. */
 export type Change = ContentOf<ChangeEntry>;
 export type ChangeKind = Change['kind'];
 
@@ -155,7 +154,7 @@ const Heartbeat = Type.Object({
   kind: Type.Literal('heartbeat'),
   feed_id: Feed,
   head: Revision,
-  /** Who says so, and when by its own clock: a repeat or an older one of the same replica is ignored. */
+  /** The sender and its clock: a repeated or older heartbeat of the same replica is ignored. */
   replica: ShortText,
   at_ms: Millis,
   signing_key_id: ShortText,
@@ -179,40 +178,33 @@ const Snapshot = Type.Object({
   account_status: Type.Enum(accountStatuses),
   gates: Type.Array(GateBody),
   api_keys: Type.Array(ApiKeyBody),
-  /**
-   * Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. Everything that is not in
-   * here is active.
-   */
+  /** Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. All others are active. */
   passport_standings: Type.Array(PassportStandingGroup),
-  /** Suspended ones only, of all accounts. */
+  /** The suspended issuers of all accounts. */
   suspended_issuers: Type.Array(Digest),
   suspended_accounts: Type.Array(Digest),
   /**
-   * Of all purposes, current, coming and retired; those of purpose `sync` verify what comes after this
-   * snapshot.
+   * All purposes; current, coming and retired. Keys of purpose `sync` verify the entries after this snapshot.
    */
   signing_keys: Type.Array(SigningKeyBody),
   taken_at_ms: Millis,
 });
 export type Snapshot = Wire<typeof Snapshot>;
 
-/** A snapshot as it travels and as it lies on disk: signed as text, so that nothing needs canonicalising. */
+/** A snapshot in transit and on disk: signed as text, so nothing needs canonicalising. */
 const SignedSnapshot = Type.Object({
   /** JSON of a Snapshot. */
   snapshot: Type.String(),
   /**
-   * By the current sync key and by each retired one that is not compromised: a sidecar that was away for long
-   * trusts only an old one. base64url Ed25519 over `agent-trust.snapshot.v1:` + `sha256:` + hex SHA-256 of
-   * the UTF-8 of `snapshot`.
+   * By the current sync key and each retired one that is not compromised, because a sidecar that was away for
+   * long trusts only an old one. base64url Ed25519 over `agent-trust.snapshot.v1:` + `sha256:` + hex SHA-256
+   * of the UTF-8 of `snapshot`.
    */
   signatures: Type.Array(Type.Object({ signing_key_id: ShortText, signature: ShortText }), { minItems: 1 }),
 });
 export type SignedSnapshot = Wire<typeof SignedSnapshot>;
 
-/**
- * `POST /v1/sync/connect`: says who is there. The newest connection of a sidecar id is the only one that may
- * ship.
- */
+/** `POST /v1/sync/connect`: registers a sidecar. Only the newest connection of a sidecar id may ship. */
 export const ConnectRequest = Type.Object({
   sync_version: Type.Integer(),
   sidecar_id: IdOf('side'),
@@ -224,7 +216,7 @@ export type ConnectRequest = Wire<typeof ConnectRequest>;
 const ConnectAnswer = Type.Object({
   account_id: IdOf('acct'),
   connection_id: ShortText,
-  /** Whose clock `now_ms` is: the name under which this replica of the control plane signs its heartbeats. */
+  /** The owner of `now_ms`: the name with which this replica of the control plane signs its heartbeats. */
   replica: ShortText,
   /** The control plane's clock, read while answering. */
   now_ms: Millis,
@@ -232,8 +224,8 @@ const ConnectAnswer = Type.Object({
 export type ConnectAnswer = Wire<typeof ConnectAnswer>;
 
 /**
- * Query of `GET /v1/sync/changes`: the next entries of both feeds, each in order and without holes. What
- * comes `after` is what the sidecar has applied: every pull acknowledges. Waits up to `wait_ms` for news.
+ * Query of `GET /v1/sync/changes`: the next entries of both feeds, in order and without holes. `after` is the
+ * position that the sidecar has applied, so every pull acknowledges. Waits up to `wait_ms` for news.
  */
 export const ChangesQuery = Type.Object({
   sidecar_id: IdOf('side'),
@@ -246,8 +238,8 @@ export const ChangesQuery = Type.Object({
 });
 
 /**
- * An entry of which its place and its signature can be read, and the rest not yet: one that says something
- * bad, or something new, must not hide that an answer has come.
+ * An entry with its place and signature parsed and its body not yet: a bad or unknown body must not make the
+ * whole answer unreadable.
  */
 const SealedEntry = Type.Object({
   feed_id: Feed,
@@ -264,20 +256,20 @@ const ChangesAnswer = Type.Object({
   entries: Type.Array(ChangeEntry, { maxItems: limits.changesPerPullMax }),
   account_head: Revision,
   global_head: Revision,
-  /** How old the heads are: read from PostgreSQL so long before this answer was written. */
+  /** Age of the heads: how long before this answer they were read from PostgreSQL. */
   heads_age_ms: Type.Number({ minimum: 0 }),
   /**
-   * How long the request was held, waiting for news: its sender knows by that how late after its question the
-   * heads were read.
+   * How long the request was held for news. It tells the sender how late after its request the heads were
+   * read.
    */
   held_ms: Type.Number({ minimum: 0 }),
-  /** Whose clock `now_ms` is, as in ConnectAnswer. */
+  /** The owner of `now_ms`, as in ConnectAnswer. */
   replica: ShortText,
   /** The control plane's clock, read while answering. */
   now_ms: Millis,
   /**
    * The sidecar's position is too old, or not in the history of this database: load a snapshot. `entries` is
-   * empty then.
+   * then empty.
    */
   snapshot_needed: Type.Boolean(),
 });
@@ -290,10 +282,9 @@ const SealedChangesAnswer = Type.Object({
 export type SealedChangesAnswer = Wire<typeof SealedChangesAnswer>;
 
 /**
- * `POST /v1/sync/ack`: this is in force at this sidecar; a position that the database does not know counts as
- * nothing. Answers 200 `{}`. Here and at `changes`, a connection that a newer one has taken over from is
- * answered 412 `precondition_failed`, and one that the database does not know (any more) 409
- * `connection_unknown`: connect anew.
+ * `POST /v1/sync/ack`: the position in force at this sidecar; an unknown position is ignored. Answers 200
+ * `{}`. Here and at `changes`, a superseded connection gets 412 `precondition_failed`, and an unknown one 409
+ * `connection_unknown`: reconnect.
  */
 export const AckRequest = Type.Object({
   sidecar_id: IdOf('side'),
@@ -306,12 +297,12 @@ export const AckRequest = Type.Object({
 export type AckRequest = Wire<typeof AckRequest>;
 
 /**
- * `POST /v1/sync/goodbye`: this process stops in order. It is not missing until it connects again. Answers
- * 200 `{}` whatever is known of the connection.
+ * `POST /v1/sync/goodbye`: this process stops in order and does not count as missing. Answers 200 `{}`, even
+ * for an unknown connection.
  */
 export const GoodbyeRequest = Type.Object({ sidecar_id: IdOf('side'), connection_id: ShortText });
 
-/** What feeds and connections consist of, for the test that keeps `syncVersion` in step. */
+/** The schemas of feeds and connections, for the test that keeps `syncVersion` in step. */
 export const syncShapes = {
   Entry: ChangeEntry,
   Beat: Heartbeat,
@@ -324,7 +315,7 @@ export const syncShapes = {
   ChangesQuery,
 } as const;
 
-/** Reads text; null for everything that does not have the shape, also for text that is not JSON. */
+/** Reads text; null for any other shape, also for text that is not JSON. */
 const parserOf = <Schema extends TSchema>(schema: Schema): ((text: string) => Wire<Schema> | null) => {
   const read = readerOf(schema);
   return (text) => read(parseJson(text));
@@ -351,7 +342,7 @@ const bodies = {
   'signing_key.put': Compile(SigningKeyBody),
 } satisfies Record<ChangeKind, unknown>;
 
-/** What the entry says. Throws an error that names what in it cannot be read. */
+/** The change in an entry. Throws an error that names the unreadable member. */
 export function openEntry(entry: SealedEntry): ChangeEntry {
   const { kind, body } = entry;
   if (!Object.hasOwn(bodies, kind))
@@ -361,10 +352,10 @@ export function openEntry(entry: SealedEntry): ChangeEntry {
   throw new Error(`${kind} ${wrongWith(validator, body)}`);
 }
 
-/** A row of a snapshot that cannot be used. The others can. */
+/** An unusable row of a snapshot. It does not affect the others. */
 export interface BadRow {
   readonly of: 'gate' | 'api_key' | 'signing_key';
-  /** Null: that cannot be read either. */
+  /** Null: the id is unreadable too. */
   readonly id: string | null;
   readonly reason: string;
 }
@@ -378,9 +369,9 @@ const LooseSnapshot = Type.Object({
 const looseSnapshot = Compile(LooseSnapshot);
 
 /**
- * Reads a snapshot of which gates and keys may be bad: what is missing there permits nothing. A bad list of
- * revoked or suspended ones is a bad snapshot, because what is missing there would permit. Throws an error
- * that names what cannot be read.
+ * Reads a snapshot. Bad gates and keys are set aside, because a missing one permits nothing. A bad list of
+ * revoked or suspended ids makes the snapshot bad, because a missing one would permit. Throws an error that
+ * names the unreadable member.
  */
 export function readSnapshot(text: string): {
   readonly snapshot: Snapshot;
@@ -424,7 +415,7 @@ function wrongWith(
   return `has a member ${first.instancePath === '' ? '/' : first.instancePath} that ${first.message}`;
 }
 
-/** What a batch was answered; null: nothing that means anything to the shipper. */
+/** The answer to a batch; null: none that the shipper can use. */
 export const parseShipAnswer = (status: number, text: string): ShipAnswer | null => {
   const body = parseJson(text);
   const taken = status === 200 ? takenAnswer(body) : null;
@@ -463,7 +454,7 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Undefined has none of the shapes.
+    // No schema accepts undefined.
     return undefined;
   }
 }

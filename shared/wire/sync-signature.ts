@@ -5,8 +5,8 @@ import type { FeedId } from './sync.ts';
 import type { Change, ChangeEntry, Heartbeat, SealedEntry, SignedSnapshot } from './sync-schema.ts';
 
 /**
- * Who signs: the service's current sync key. Messages pass through Redis and lie on disks that are not ours
- * alone; the signature is what makes them trustworthy, wherever they come from.
+ * The service's current sync key. Messages pass through a Redis and lie on disks that others can write to;
+ * the signature alone makes them trustworthy.
  */
 interface SyncSigner {
   readonly kid: string;
@@ -65,7 +65,7 @@ export const signSnapshot = (keys: readonly SyncSigner[], snapshot: string): Sig
   signatures: snapshotSignatures(keys, textHash(snapshot)),
 });
 
-/** Of the snapshot whose text has this hash, as `textHash` makes it. */
+/** Signatures of the snapshot with this `textHash`. */
 export function snapshotSignatures(keys: readonly SyncSigner[], hash: string): SignedSnapshot['signatures'] {
   const message = snapshotMessage(hash);
   return keys.map((key) => ({ signing_key_id: key.kid, signature: key.sign(message) }));

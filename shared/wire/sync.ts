@@ -7,23 +7,23 @@ import { dayMs, type UnixMillis } from '../model/time.ts';
  *
  * version history
  *   1  2026-11  snapshot, changes, heartbeat, attestation batches, gates with the prices of their catalogs
- *   2  2026-11 leases and settlements, records that name the leases they took from, the end of an epoch;
- *      gates with the permissions that need an approval. A sidecar of version 1 would let them through
- *               unasked, and is turned away
- *   3  2026-11 gates with the version of their policy, to which approvals are bound; the answer
- *      pending_exceeded of settlements
- *   4  2026-11 digests instead of ids in the global feed, and days instead of moments: a sidecar must not
- *      learn whom other accounts revoke. One of version 3
- *               finds nobody in it, and is turned away; settlements in batches, and their voids in the spool
+ *   2  2026-11  leases and settlements, records that name the leases they took from, the end of an epoch;
+ *               gates with the permissions that need an approval, which a sidecar of version 1 would permit
+ *               without one: it is turned away
+ *   3  2026-11  gates with the version of their policy, to which approvals are bound; the answer
+ *               pending_exceeded of settlements
+ *   4  2026-11  digests instead of ids in the global feed, and days instead of moments: a sidecar must not
+ *               learn whom other accounts revoke. One of version 3 finds no id in it and is turned away;
+ *               settlements in batches, and their voids in the spool
  *   5  2026-11  gates with their routes
- *   6  2026-11  records that leave out what a batch says once for many of them (SharedParts)
+ *   6  2026-11  records without the members that many of a batch share (SharedParts)
  *   7  2026-11  such records without the names of their members (RecordRow)
  */
 export const syncVersion = 7;
 
 const sidecarAgent = /^agent-trust-sidecar\/([0-9A-Za-z.+-]{1,64})$/;
 
-/** The `User-Agent` of a sidecar. A header, so that it says nothing new to a control plane of before. */
+/** The `User-Agent` of a sidecar. A header, because older control planes ignore it. */
 export const renderSidecarAgent = (version: string): string => `agent-trust-sidecar/${version}`;
 
 /** The version of the sidecar; null if not stated. */
@@ -40,7 +40,7 @@ export type FeedId = typeof globalFeed | AccountId;
 /** Bus channel of a feed: entries and heartbeats. */
 export const feedChannel = (feedId: FeedId): string => `agent-trust:feed:${feedId}`;
 
-/** `PassportStandingBody.expired_by_day` of a passport. */
+/** The `expired_by_day` of a passport. */
 export const expiredByDay = (expiresAtMs: UnixMillis | null): number | null =>
   expiresAtMs === null ? null : Math.ceil(expiresAtMs / dayMs);
 
@@ -52,31 +52,31 @@ export interface FeedPosition {
   readonly mark: string;
 }
 
-/** In both feeds of a sidecar. */
+/** The positions in both feeds of a sidecar. */
 export interface Position {
   readonly account: FeedPosition;
   readonly global: FeedPosition;
 }
 
 /**
- * Bus channel on which a control-plane replica notifies the others that a sidecar has acknowledged. It
- * carries no content: waiting revocations query the database.
+ * Bus channel on which a control-plane replica notifies the others that a sidecar has acknowledged. Without
+ * content: waiting revocations query the database.
  */
 export const ackChannel = 'agent-trust:ack';
 
 /**
- * A decision as a sidecar spools and ships it; what it means is in model/attestation.ts. `test` and
- * `resolution` are missing because a sidecar answers neither gate tests nor approvals; the source is the
- * sidecar itself. Nobody else's chain can be written into: `chain_id` is the passport where one verified,
+ * A decision as a sidecar spools and ships it; model/attestation.ts has the meaning of its members. It lacks
+ * `test` and `resolution`, because a sidecar answers neither gate tests nor approvals, and `source`, which is
+ * the sidecar. It cannot write to the chain of another account: `chain_id` is the passport if one verified,
  * else the gate, else the account (contract §9). A token whose signing key is unknown or compromised did not
- * verify: `passport_id` is null then.
+ * verify: `passport_id` is null.
  */
 export interface SpooledRecord {
   readonly id: string;
   readonly chain_id: string;
   readonly passport_id: string | null;
   readonly gate_id: string | null;
-  /** PERMIT or BLOCK; a PERMIT has no reason, everything else has one. */
+  /** PERMIT or BLOCK; only a BLOCK has a reason. */
   readonly decision: string;
   readonly reason: string | null;
   readonly request_hash: string;
@@ -86,20 +86,19 @@ export interface SpooledRecord {
   readonly pii: readonly { readonly pointer: string; readonly type: string }[];
   readonly timestamp_ms: number;
   /**
-   * Hex SHA-256 of the passport's token, null where no passport verified. It shows that this sidecar has seen
-   * the token, which is a bearer credential and is therefore neither spooled nor shipped; the control plane
-   * kept the same hash when it issued it.
+   * Hex SHA-256 of the passport's token, null if no passport verified. It proves that this sidecar has seen
+   * the token, a bearer credential that is neither spooled nor shipped. The control plane stored the same
+   * hash at issue.
    */
   readonly token_hash: string | null;
   /**
-   * Mode of the API key that asked (the gate's, where no key asked): who may read a record that names no
-   * gate.
+   * Mode of the caller's API key, or of the gate if no key was presented. It decides who may read a record
+   * without a gate.
    */
   readonly caller_mode: string;
   /**
    * `lease_id` of each lease that a PERMIT took from: one unit of a lease of requests, `amount_micro_usd` of
-   * a lease of money. Absent in a PERMIT: not known, so that nothing of its epoch's leases is ever given
-   * back.
+   * a lease of money. Absent in a PERMIT: unknown, so units of its epoch's leases are never given back.
    */
   readonly took?: readonly number[];
 }
@@ -117,8 +116,8 @@ export type OutcomePart = Pick<
 export type RequestPart = Omit<SpooledRecord, keyof ChainPart | keyof OutcomePart>;
 
 /**
- * Stands in a batch before RecordRows, and says for them what they leave out; it holds up to the next of
- * its kind. It has no number of its own.
+ * Precedes RecordRows in a batch and holds the members they omit, up to the next SharedParts. It has no
+ * sequence number.
  */
 export interface SharedParts {
   readonly chains: readonly ChainPart[];
@@ -126,8 +125,8 @@ export interface SharedParts {
 }
 
 /**
- * A SpooledRecord as its RequestPart, without the names of its members, and the places of its other parts in
- * the SharedParts before it. `took` null: absent.
+ * A SpooledRecord as the values of its RequestPart and the indices of its other parts in the SharedParts
+ * before it. `took` null: absent.
  */
 export type RecordRow = readonly [
   id: RequestPart['id'],
@@ -142,41 +141,39 @@ export type RecordRow = readonly [
 ];
 
 /**
- * The next word of a sidecar about a settlement whose client it answered without knowing the outcome. It
- * travels through the spool, so that no crash loses it. What was not committed never will be. What was
- * committed is undone as soon as no other request reads it (SettledRequest.reader_id): a record with
- * `resolution` voided follows in its chain, its key is free, its approval as before, and its units are free.
+ * Voids a settlement whose client was answered before its outcome was known. It travels through the spool, so
+ * that no crash loses it. A settlement that has not committed never will. A committed one is undone once no
+ * other request reads it (SettledRequest.reader_id): a record with `resolution` voided follows in its chain,
+ * its key and units are free, and its approval is as before.
  */
 export interface SettlementVoid {
   /** The id of the permit's record, the approval_id of the suspend, or the `reader_id` of any settlement. */
   readonly voids: AttestationId | ApprovalId;
-  /** Of the settlement that is voided, where it may have read something. */
+  /** Of the voided settlement, if it may have read something. */
   readonly reader_id?: AttestationId;
   /**
-   * As in SpooledRecord: the leases that the charge was taken from, in any case. Absent: not known; its units
-   * stay counted.
+   * The leases that the charge was taken from, as in SpooledRecord. Absent: unknown; its units stay counted.
    */
   readonly took?: readonly number[];
-  /** What each lease of money was charged. */
+  /** The amount charged to each lease of money. */
   readonly amount_micro_usd: number | null;
   readonly timestamp_ms: UnixMillis;
 }
 
 /**
- * Stands in a batch for records that cannot be delivered, so that the numbers of an epoch stay without holes
- * and the loss is known at both ends: `refused` by the control plane and kept in a file at the sidecar,
- * `damaged` in the spool and set aside there, or `missing` there although the control plane never took them
- * (its database was restored).
+ * Replaces undeliverable records in a batch, so that the numbers of an epoch have no holes and both ends know
+ * the loss: `refused` by the control plane and kept in a file at the sidecar, `damaged` in the spool and set
+ * aside, or `missing` from the spool although the control plane lacks them (its database was restored).
  */
 export interface VoidRun {
   readonly void: 'refused' | 'damaged' | 'missing';
-  /** How many sequence numbers it stands for, from 1. */
+  /** The sequence numbers it replaces, at least 1. */
   readonly count: number;
 }
 
 export type BatchItem = SpooledRecord | RecordRow | SharedParts | SettlementVoid | VoidRun;
 
-/** `POST /v1/sync/attestations`. Taken as a whole or not at all; what comes back is at `ShipAnswer`. */
+/** `POST /v1/sync/attestations`. Accepted as a whole or not at all; see `ShipAnswer`. */
 export interface AttestationBatch {
   readonly sidecar_id: SidecarId;
   readonly connection_id: string;
@@ -185,33 +182,31 @@ export interface AttestationBatch {
   /** Sequence number of the first record; the others follow without holes. From 1 in each epoch. */
   readonly first_seq: number;
   readonly records: readonly BatchItem[];
-  /** No record of this epoch follows, now or later. Only here `records` may be empty. */
+  /** No record of this epoch follows, ever. Only with `end` may `records` be empty. */
   readonly end?: EpochEnd;
 }
 
 /** The sidecar's statement about the end of an epoch. */
 export interface EpochEnd {
   /**
-   * Every PERMIT that was answered in this epoch is in its records: the machine has not stopped since, or
-   * each record was on disk before its answer. Then what its holders were leased and no record took goes back
-   * to the ledger.
+   * Every PERMIT answered in this epoch has its record: the machine has not stopped since, or each record was
+   * on disk before its answer. Units leased to its holders that no record took then go back to the ledger.
    */
   readonly nothing_lost: boolean;
-  /** Behind the last whole record: the remains of a write that a crash cut off. */
+  /** Bytes after the last whole record, left by a write that a crash cut off. */
   readonly torn_bytes: number;
 }
 
-/** Why one record of a batch is not taken. The message names the field, never its value. */
+/** Why a record of a batch is refused. The message names the field, never its value. */
 export interface RefusedRecord {
   readonly seq: number;
   readonly message: string;
 }
 
 /**
- * What a batch is answered. Five answers mean something to the shipper; every other status, and no answer at
- * all, is the world's fault and is tried again: `ControlPlaneClient.shipAttestations(body: Uint8Array)`
- * throws then. `body` is the UTF-8 JSON of an AttestationBatch, which the shipper puts together from spooled
- * bytes without parsing them.
+ * The answer to a batch. The shipper acts on five answers; it retries after any other status and after no
+ * answer, for which `ControlPlaneClient.shipAttestations(body: Uint8Array)` throws. `body` is the UTF-8 JSON
+ * of an AttestationBatch, which the shipper assembles from spooled bytes without parsing them.
  *
  *   200 { next_seq }                                             taken: all before it is durable, come now or
  *                                                                earlier
@@ -222,7 +217,7 @@ export interface RefusedRecord {
  *                                                                lacks this connection
  *   400 { error: { code: 'record_refused', ..., refused } }      refused: these records, so nothing was taken
  *
- * The four codes exist on internal endpoints only and are therefore no rows of the public catalogue.
+ * The four codes exist on internal endpoints only, so the public catalogue of errors omits them.
  */
 export type ShipAnswer =
   | { readonly kind: 'taken'; readonly nextSeq: number }

@@ -22,12 +22,12 @@ export const TemplateAnswer = Type.Object({
   created_at: Timestamp,
 });
 
-/** What an account says about a new template. */
+/** The members of a new template that its account sets. */
 export type NewTemplate = Pick<Template, 'name' | 'description' | 'trustLevel' | 'constraints'>;
 
 /**
- * Throws `invalid_request` naming the field. A constraint that is not enforced yet may be kept here: it binds
- * nobody until a gate is made of it, and that is refused.
+ * Throws `invalid_request` naming the field. A constraint that is not enforced yet is allowed here: it binds
+ * no request until a gate is made of the template, which is refused.
  */
 export const parseTemplateCreation = (body: Static<typeof TemplateCreation>): NewTemplate => ({
   name: body.name,

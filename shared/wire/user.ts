@@ -4,7 +4,7 @@ import { roles, type User, userStatuses, userStatusOf } from '../model/user.ts';
 import { emailCharsMax } from './email.ts';
 import { closed, Name, nullable, plainText, Timestamp } from './fields.ts';
 
-/** Longer than any passphrase; what is hashed has a bound. */
+/** Longer than any passphrase. Bounds the work of hashing. */
 const passwordCharsMax = 256;
 /** NIST SP 800-63B-4 asks for 15 without and 8 with a second factor; length is the only rule here. */
 const passwordCharsMin = 12;
@@ -28,7 +28,7 @@ export const UserAnswer = Type.Object({
 /** `POST /users` */
 export const UserInvitation = closed({ email: Email, name: Type.Optional(Name), role: Role });
 
-/** With `invitation_url`, which is shown this once: a replay of the answer (contract §12) lacks it. */
+/** With `invitation_url`, which is shown only once: a replay of the answer (contract §12) lacks it. */
 export const InvitedUserAnswer = Type.Object({
   user: UserAnswer,
   invitation_url: Type.Optional(Type.String()),
@@ -48,7 +48,7 @@ export const UserDeletion = Type.Object({
   deleted_at: Timestamp,
 });
 
-/** `POST /invitations/accept`. The link of the first owner names nobody: there `email` is needed. */
+/** `POST /invitations/accept`. The first owner's link carries no address, so `email` is required there. */
 export const InvitationAcceptance = closed({
   token: Type.String({ minLength: 1, maxLength: 128 }),
   name: Name,
@@ -59,16 +59,16 @@ export const InvitationAcceptance = closed({
 /** `POST /users/me/password` */
 export const PasswordChange = closed({ current_password: Password, new_password: NewPassword });
 
-/** `POST /users/me/totp`: what an authenticator app needs, shown this once. */
+/** `POST /users/me/totp`: for an authenticator app, shown only once. */
 export const TotpBegunAnswer = Type.Object({ secret: Type.String(), uri: Type.String() });
 
 /** `POST /users/me/totp/confirm` */
 export const TotpConfirmation = closed({ code: Type.String({ maxLength: 16 }) });
 
-/** Of what asks whoever is logged in for their password once more. */
+/** For actions that ask the logged-in user for their password again. */
 export const OwnPassword = closed({ password: Password });
 
-/** Shown this once: each lets its user in one time without the app. */
+/** Shown only once. Each code logs its user in once without the app. */
 export const TotpConfirmedAnswer = Type.Object({ recovery_codes: Type.Array(Type.String()) });
 
 export const renderUser = (user: User): Static<typeof UserAnswer> => ({

@@ -13,7 +13,7 @@ const eventOf = <Event extends WebhookEvent, Data extends TObject>(event: Event,
     data,
   });
 
-/** What each event sends (contract §14). */
+/** The body of each event (contract §14). */
 export const webhookBodies = {
   'passport.verified': eventOf(
     'passport.verified',
@@ -29,7 +29,7 @@ export const webhookBodies = {
   'passport.denied': eventOf(
     'passport.denied',
     Type.Object({
-      /** Null, as `agent_id`, where the token did not verify. */
+      /** Null, like `agent_id`, if the token did not verify. */
       passport_id: nullable(Type.String()),
       agent_id: nullable(Type.String()),
       gate_id: nullable(Type.String()),
@@ -71,5 +71,5 @@ export const webhookBodies = {
   'approval.resolved': eventOf('approval.resolved', ApprovalAnswer),
 } as const satisfies Readonly<Record<WebhookEvent, TObject>>;
 
-/** What an event says besides its name and time. */
+/** The data of an event, without its name and time. */
 export type WebhookData<Event extends WebhookEvent> = Static<(typeof webhookBodies)[Event]>['data'];

@@ -62,7 +62,7 @@ const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {
 };
 
 /**
- * What an event looks like (contract §14), with ids that nothing has: for tests of a receiver, and for the
+ * A sample of each event (contract §14) with ids of nothing, for tests of a receiver and for the
  * documentation.
  */
 export const sampleData = (event: WebhookEvent): Readonly<Record<string, unknown>> => samples[event];

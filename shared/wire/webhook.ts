@@ -17,7 +17,7 @@ import { readOnly } from './read-only.ts';
 
 const Events = Type.Array(Type.Enum(webhookEvents), { minItems: 1, maxItems: webhookEvents.length });
 
-/** `POST /webhooks`. `url` null: nothing is sent, and the deliveries wait to be fetched. */
+/** `POST /webhooks`. `url` null: nothing is sent; deliveries wait to be fetched. */
 export const WebhookCreation = closed({
   url: nullable(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   events: Events,
@@ -27,7 +27,7 @@ export const WebhookCreation = closed({
 /** The read-only members of a webhook. */
 export const webhookReadOnly = { webhook_id: Type.String(), created_at: Timestamp, updated_at: Timestamp };
 
-/** What deliveries make of it. */
+/** The health of the endpoint, from its deliveries. */
 const webhookHealth = {
   disabled_reason: nullable(Type.Enum(disablingReasons)),
   failing_since: nullable(Timestamp),
@@ -49,9 +49,9 @@ export const WebhookTest = closed({ event: Type.Optional(Type.Enum(webhookEvents
 export const WebhookRecovery = closed({ since: Type.String() });
 
 export const WebhookRecoveryAnswer = Type.Object({
-  /** Deliveries that go out again. */
+  /** Deliveries to be sent again. */
   requeued: Type.Integer(),
-  /** There are more: call again. */
+  /** True: more remain, call again. */
   has_more: Type.Boolean(),
 });
 
@@ -69,7 +69,7 @@ export const WebhookAnswer = Type.Object({
   status: Type.Enum(webhookStatuses),
 });
 
-/** With `secret`, which is shown this once: a replay of the answer (contract §12) lacks it. */
+/** With `secret`, which is shown only once: a replay of the answer (contract §12) lacks it. */
 export const NewWebhookAnswer = Type.Evaluate(
   Type.Intersect([WebhookAnswer, Type.Object({ secret: Type.Optional(Type.String()) })]),
 );
@@ -103,7 +103,7 @@ export const DeliveryAnswer = Type.Object({
 });
 export type DeliveryAnswer = Static<typeof DeliveryAnswer>;
 
-/** The names of the events without doubles, in the order given. */
+/** The names of the events without duplicates, in the order given. */
 export const distinctEvents = (events: readonly WebhookEvent[]): readonly WebhookEvent[] => [
   ...new Set(events),
 ];
@@ -146,7 +146,7 @@ export const renderDelivery = (delivery: Delivery): DeliveryAnswer => ({
   created_at: renderTime(delivery.createdAtMs),
 });
 
-/** The body of a delivery (contract §14). What comes out is signed and sent byte for byte. */
+/** The body of a delivery (contract §14). The result is signed and sent byte for byte. */
 export const renderEvent = (happened: {
   readonly event: WebhookEvent;
   readonly timestampMs: UnixMillis;
