@@ -1,17 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * Tells the control plane what is applied: one call under way, and one more after it for all that came
- * meanwhile. Each call waits for the next turn of the event loop: requests that wait come first, and what
- * else this turn applies goes with it.
+ * Acknowledges the applied position: one call in flight, and one after it for all positions since. Each call
+ * waits for the next turn of the event loop, so that waiting requests come first and one call covers the
+ * whole turn.
  */
 export interface Acknowledger {
   soon(): void;
 }
 
 /**
- * `send` reads what is applied when it is called. An acknowledgement that fails is not repeated: the next
- * pull carries the same, and whatever ails the connection shows there.
+ * `send` reads the position when it is called. A failed acknowledgement is not retried: the next pull carries
+ * the same position and reports the trouble.
  */
 export function makeAcknowledger(send: () => Promise<void>): Acknowledger {
   let isUnderWay = false;

@@ -1,8 +1,8 @@
 import type { Answer } from './http-caller.ts';
 
 /**
- * What stands in the way of the control plane, as an answer shows that is none of its own: a sentence for
- * the operator of this sidecar. Null: it says no more than its status.
+ * Explains to the operator an answer that is not the control plane's, but of something in between. Null: the
+ * status says it all.
  */
 export function answerTrouble({ status, text, location }: Answer): string | null {
   if (status >= 300 && status < 400) {

@@ -9,7 +9,7 @@ import { replicaLimits } from './limits.ts';
 /** A call got no answer from the control plane. */
 class CallFailed extends Error {
   override readonly name = 'CallFailed';
-  /** Of the error of the operating system or of the HTTP client; null: none. */
+  /** From the operating system or the HTTP client; null: none. */
   readonly code: string | null;
 
   constructor(message: string, code: string | null) {
@@ -19,21 +19,21 @@ class CallFailed extends Error {
 }
 
 /**
- * An HttpCaller in a thread of its own. A call takes an HTTP client half a millisecond, in code that runs too
- * seldom to be fast, and a batch of records more: on the event loop that decides, everybody else would wait
- * for that.
+ * An HttpCaller in its own thread. An HTTP client needs half a millisecond per call, in code that runs too
+ * seldom to be optimized, and more for a batch of records; the event loop that decides must not wait for
+ * that.
  *
  *     attempt ──call──> thread ──HTTP──> control plane
  *        ^────answered or failed──┘
  *
- * A thread that ends fails the calls that it had, and the next call starts another one. So does a thread that
- * does not even report that the time of a call is over.
+ * A thread that ends fails its calls, and the next call starts another thread. A thread that does not report
+ * the timeout of a call counts as hung and is replaced likewise.
  */
 export interface CallerThread extends HttpCaller {
   /**
-   * Bytes in shared memory are sent from where they are, and must not change before the call is over; others
-   * are copied. `onOver`: called before the outcome is told, once the thread has reported that it is; never
-   * where the thread was given up or the call was ended by its signal.
+   * Bytes in shared memory are sent in place and must not change before the call is over; others are copied.
+   * `onOver` is called before the promise settles, once the thread has reported the outcome; never if the
+   * thread was given up or the signal ended the call.
    */
   attempt(call: Call, signal?: AbortSignal, onOver?: () => void): Promise<Answer>;
   /** Fails the calls under way. */
@@ -44,11 +44,11 @@ const program = await workerFile(import.meta.url, 'caller-worker');
 
 interface CallerThreadOptions extends HttpCallerOptions {
   readonly logger: Logger;
-  /** Default: caller-worker. Tests have some that fail. */
+  /** Default: caller-worker. Tests pass failing ones. */
   readonly program?: string;
 }
 
-/** Starts the thread at once, so that it has loaded when it is needed. */
+/** Starts the thread at once, so that it is loaded when needed. */
 export const callerThread = (options: CallerThreadOptions): CallerThread => new Caller(options);
 
 interface Waiting {
@@ -62,7 +62,7 @@ interface Waiting {
 class Caller implements CallerThread {
   readonly #options: CallerThreadOptions;
   readonly #waiting = new Map<number, Waiting>();
-  /** Null: it has ended, and the next call starts another one. */
+  /** Null: ended; the next call starts another. */
   #thread: Worker | null;
   #lastId = 0;
   #isClosed = false;
@@ -79,8 +79,7 @@ class Caller implements CallerThread {
       this.#thread ??= this.#start();
       const thread = this.#thread;
       const id = ++this.#lastId;
-      // Two timers, because a process that was stopped finds its timers due before the answers that have
-      // come.
+      // Two timers, because after a stop of the process timers fire before the answers that arrived are read.
       let timer = setTimeout(() => {
         timer = setTimeout(() => this.#abandon(thread), replicaLimits.callerGraceMs);
       }, call.timeMsMax);
@@ -120,7 +119,7 @@ class Caller implements CallerThread {
       if (news.kind === 'answered') waiting?.resolve(news.answer);
       else waiting?.reject(new CallFailed(news.message, news.code));
     });
-    // Its exit follows. Unheard, the error would end the process.
+    // Its exit follows. Without a listener the error would end the process.
     thread.on('error', (error) =>
       logger.error({ err: error }, 'the thread that calls the control plane failed'),
     );
@@ -136,7 +135,7 @@ class Caller implements CallerThread {
     return thread;
   }
 
-  /** It does not keep its own deadlines: it hangs. */
+  /** It missed its own deadline, so it hangs. */
   #abandon(thread: Worker): void {
     if (this.#thread !== thread) return;
     this.#thread = null;
@@ -160,6 +159,6 @@ class Caller implements CallerThread {
   }
 }
 
-/** To clone a view clones all of the memory that it looks at, unless that is shared. */
+/** Cloning a view clones its whole buffer, unless that is shared. */
 const withoutNeighbours = (body: Call['body']): Call['body'] =>
   body instanceof Uint8Array && !(body.buffer instanceof SharedArrayBuffer) ? new Uint8Array(body) : body;

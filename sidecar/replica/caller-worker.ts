@@ -6,8 +6,8 @@ import { codeOf } from '../../shared/runtime/system-error.ts';
 import type { FromCaller, ToCaller } from './caller-messages.ts';
 import { httpCaller } from './http-caller.ts';
 
-// The whole program of the thread that talks HTTP to the control plane. Both sides run the same build: what
-// comes from there is of its type.
+// The whole program of the thread that calls the control plane over HTTP. Both sides run the same build, so
+// messages have their types.
 const main = must(parentPort, 'this thread is started by caller-thread.ts');
 const caller = httpCaller(workerData);
 standBehindDecisions();
@@ -31,7 +31,7 @@ main.on('message', (message: ToCaller) => {
     .finally(() => underWay.delete(id));
 });
 
-/** With what it means to the operator, where that is known. */
+/** With an explanation for the operator, if there is one. */
 function failureOf(error: unknown): { readonly message: string; readonly code: string | null } {
   const { code, meaning } = connectionTrouble(error, 'NODE_EXTRA_CA_CERTS');
   const message = error instanceof Error ? error.message : String(error);
@@ -42,14 +42,14 @@ function failureOf(error: unknown): { readonly message: string; readonly code: s
 }
 
 /**
- * Where both want the only core, the thread that decides comes first. A larger step would make changes wait
- * behind other programs. Only on Linux is this of the thread alone.
+ * On a single core the thread that decides comes first. A larger step would make changes wait behind other
+ * programs. Only Linux has priorities per thread.
  */
 function standBehindDecisions(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(1);
   } catch {
-    // A sandbox may forbid the call: the threads are equals then.
+    // A sandbox may forbid the call; the threads are then equal.
   }
 }

@@ -5,35 +5,34 @@ import { replicaLimits } from './limits.ts';
 
 export interface CatchUpDeps {
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Up to when the state is known to be complete here; minus infinity where that is not known. */
+  /** The moment up to which the state is known to be complete; minus infinity if unknown. */
   readonly asOfMs: () => number;
   readonly logger: Logger;
 }
 
 /**
- * Whether this event loop may decide. One that was stopped (SIGSTOP, a machine that slept, a long
- * computation) has missed what was revoked meanwhile, and the requests that waited in its sockets come before
- * any news: so it asks the control plane first.
+ * Whether this event loop may decide. A loop that was stopped (SIGSTOP, a sleep of the machine, a long
+ * computation) has missed revocations, and would read the requests in its sockets before any news. So it asks
+ * the control plane first.
  *
  *     deciding ──nothing ran for `replicaLimits.loopStopMsMax`──> catching up
  *        ^                                                    │
  *        └── the state is known to be complete at a moment after the stop, or `replicaLimits.catchUpMsMax` are over
  *
- * A control plane that does not answer in that time counts as one that is away: the age of the state decides
- * then (contract §4).
+ * A control plane that does not answer in that time counts as away: the age of the state decides (contract
+ * §4).
  *
- * The stop is noticed by the next tick or the next request, whichever is first, so nothing is decided
- * between. A look costs nothing where the moment is known already.
+ * The next tick or request notices the stop, so nothing is decided in between.
  */
 export class CatchUp {
   readonly #deps: CatchUpDeps;
   readonly #tick: NodeJS.Timeout;
-  /** When this loop was last seen to run. */
+  /** When this loop last ran. */
   #ranAtMs: number;
-  /** When the loop went on after a stop; null while deciding. */
+  /** When the loop resumed after a stop; null while deciding. */
   #resumedAtMs: number | null = null;
   #waiting: (() => void)[] = [];
-  /** Set once, by the follower of the feed: asks the control plane at once. */
+  /** Set once, by the follower of the feed: pulls at once. */
   onBehind: () => void = () => undefined;
 
   constructor(deps: CatchUpDeps) {
@@ -43,21 +42,21 @@ export class CatchUp {
     this.#tick.unref();
   }
 
-  /** To be asked in each section that decides, with the moment at which it began. False: `wait`. */
+  /** Called by each section that decides, with its moment. False: call `wait`. */
   mayDecideAt(nowMs: MonotonicMillis): boolean {
     if (this.#resumedAtMs === null && nowMs - this.#ranAtMs <= replicaLimits.loopStopMsMax) return true;
     this.#look();
     return this.#resumedAtMs === null;
   }
 
-  /** It is catching up, as far as anybody has noticed. */
+  /** Catching up, if the stop was noticed. */
   get isBehind(): boolean {
     return this.#resumedAtMs !== null;
   }
 
   /**
-   * Calls back when decisions go on, in the order of the calls. False: too many wait already, and this one is
-   * not called.
+   * Calls back when decisions resume, in the order of the calls. False: too many wait, and there is no
+   * callback.
    */
   wait(onMayDecide: () => void): boolean {
     if (this.#waiting.length >= replicaLimits.catchUpWaitersMax) return false;
@@ -65,12 +64,12 @@ export class CatchUp {
     return true;
   }
 
-  /** Something new may be known of the state. */
+  /** The state may have been confirmed. */
   look(): void {
     if (this.#resumedAtMs !== null) this.#look();
   }
 
-  /** All waiters go on at once. */
+  /** Releases all waiters at once. */
   stop(): void {
     clearInterval(this.#tick);
     this.#resumedAtMs = null;
@@ -100,7 +99,7 @@ export class CatchUp {
     this.#release();
   }
 
-  /** Each in its own turn of the queue of this loop: one that fails holds up no other. */
+  /** Each in its own microtask, so that an exception does not affect the others. */
   #release(): void {
     const waiting = this.#waiting;
     this.#waiting = [];

@@ -6,26 +6,28 @@ import type { Heartbeat } from '../../shared/wire/sync-schema.ts';
 import { replicaLimits } from './limits.ts';
 
 /**
- * When something happened at the control plane, on our own monotonic clock. Learned from its answers, each of
- * which carries its clock and came at a time that we measured:
+ * Converts times of the control plane to our monotonic clock. Learned from its answers: each carries its
+ * clock, and we measure when it arrives:
  *
  *     ours    sent ────────── held ──────────┐ answer written, between here … and here ┌ received
  *     theirs                                 └────────────────  now_ms  ──────────────┘
  *
- * What was held back on its way, by chance or by intent, counts as old as it is.
+ * Messages delayed on the way, by accident or by an attacker, count as old as they are.
  */
 export class ControlPlaneTime {
   /** The clocks of this machine. */
   readonly machine: Clock;
   /**
-   * The control plane's time, for whatever is judged or recorded here (contract §6). All replicas go by one
-   * clock, that of the database. This machine's until the first answer: a cold start without the control
-   * plane has no other.
+   * The control plane's time, for decisions and records (contract §6). All replicas share one clock, the
+   * database's. This machine's time until the first answer: a cold start without the control plane has no
+   * other.
    */
   readonly clock: CarriedClock;
-  /** By replica, because each carries that clock by itself: our monotonic clock minus theirs, at least. */
+  /**
+   * Per replica, because each carries that clock by itself: lower bound of our monotonic clock minus theirs.
+   */
   readonly #earliest = new Map<string, number>();
-  /** By replica and feed: the time of its last heartbeat. */
+  /** Per replica and feed: the time of its last heartbeat. */
   readonly #lastBeats = new Map<string, UnixMillis>();
 
   /** `clock`: tests stop it. */
@@ -34,18 +36,15 @@ export class ControlPlaneTime {
     this.clock = clock;
   }
 
-  /**
-   * Our wall clock minus the control plane's, give or take half of a round trip; null before the first
-   * answer.
-   */
+  /** Our wall clock minus the control plane's, within half a round trip; null before the first answer. */
   get offsetMs(): number | null {
     return this.clock.offsetMs;
   }
 
   /**
-   * The earlier of our wall clock and theirs: what it says has passed, has passed by both. Null before the
-   * first answer, and where they disagree by more than `limits.standingKeptMs`: nobody knows then which one
-   * is wrong. Theirs runs on by our monotonic clock, which never jumps, so that a jump of ours shows at once.
+   * The earlier of our wall clock and theirs, so a moment before it has passed on both. Null before the first
+   * answer, and if the two differ by more than `limits.standingKeptMs`, because either may be wrong. Theirs
+   * runs on our monotonic clock, which never jumps, so a jump of ours shows at once.
    */
   get agreedNowMs(): UnixMillis | null {
     if (this.#earliest.size === 0) return null;
@@ -56,8 +55,8 @@ export class ControlPlaneTime {
   }
 
   /**
-   * An answer has just been received. Returns by how much the control plane's time has jumped, 0 if it has
-   * not.
+   * Takes the clock of an answer that has just arrived. Returns how far the control plane's time has jumped,
+   * or 0.
    */
   note(
     answer: { readonly replica: string; readonly now_ms: UnixMillis; readonly held_ms: number },
@@ -69,8 +68,8 @@ export class ControlPlaneTime {
   }
 
   /**
-   * When the head in this heartbeat was read. Null where it proves nothing: for a repeat, one that was
-   * overtaken by a later one of the same replica, and of one that has not answered a call of ours yet.
+   * When the head in this heartbeat was read. Null if it proves nothing: a repeat, one that a later heartbeat
+   * of its replica has overtaken, or one of a replica that has not answered a call of ours yet.
    */
   readAt(beat: Heartbeat): MonotonicMillis | null {
     const source = `${beat.replica} ${beat.feed_id}`;
@@ -82,7 +81,7 @@ export class ControlPlaneTime {
   }
 }
 
-/** Forgets the one that was put longest ago where there are too many. */
+/** Evicts the oldest entry of a full map. */
 function putNewest<T>(map: Map<string, T>, name: string, value: T): void {
   map.delete(name);
   map.set(name, value);

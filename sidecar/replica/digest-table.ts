@@ -8,17 +8,17 @@ import { type DigestWords, idDigestWords } from '../../shared/model/id-digest.ts
  *
  * Open addressing with linear probing. A slot is five words, the digest and its value; value 0 is an empty
  * slot. A removed entry leaves no mark: the entries behind it move up. Digests are hashes already, so their
- * bits are the place:
+ * bits choose the place:
  *
  *     first word, 8 bits:  one of 256 shards       second word: the slot in it
  *
- * Shards grow one by one, so that a table of a million grows in steps of some 0.1 ms instead of stopping all
- * decisions at once. Somebody may make ids until some of them share a place, but a row of neighbours slows
- * down only the look-up of ids at that very place.
+ * Shards grow one by one, so a table of a million grows in steps of some 0.1 ms instead of one long stop. An
+ * attacker may generate ids that share a place, but a row of neighbours slows down only the look-ups at that
+ * place.
  */
 export class DigestTable {
   readonly #shards: (Shard | null)[] = new Array<Shard | null>(shardCount).fill(null);
-  /** Of a shard with its first entry. */
+  /** Initial slots of a shard. */
   readonly #firstSlots: number;
   #size = 0;
   /** Where the next sweep begins. */
@@ -26,8 +26,8 @@ export class DigestTable {
   #sweepSlot = 0;
 
   /**
-   * `expected`: entries that are to come at once. Each shard is made large enough for its part of them: what
-   * it would outgrow instead stays with the allocator of memory, as many bytes again as the table has.
+   * `expected`: entries to be added at once. Each shard starts large enough for its part: outgrown shards
+   * would stay with the allocator, as many bytes again as the table.
    */
   constructor(expected = 0) {
     this.#firstSlots = slotsFor(expected / shardCount);
@@ -37,7 +37,7 @@ export class DigestTable {
     return this.#size;
   }
 
-  /** The value of the digest that starts at `words[at]`; 0: it is not in the table. */
+  /** The value of the digest that starts at `words[at]`; 0: absent. */
   get(words: DigestWords, at: number): number {
     const shard = this.#shards[word(words, at) & shardMask] ?? null;
     return shard === null ? 0 : word(shard.words, findSlot(shard, words, at) * slotWords + valueAt);
@@ -51,8 +51,8 @@ export class DigestTable {
   }
 
   /**
-   * Looks at the next `slotCount` slots and removes each entry whose value is below; the call after the last
-   * slot begins anew.
+   * Scans the next `slotCount` slots and removes each entry with a value under `below`; starts over after the
+   * last slot.
    */
   sweep(slotCount: number, below: number): void {
     for (let looked = 0; looked < slotCount; looked++) {
@@ -66,7 +66,7 @@ export class DigestTable {
       }
       const value = word(shard.words, this.#sweepSlot * slotWords + valueAt);
       if (value === 0 || value >= below) this.#sweepSlot++;
-      // Another entry may have moved up into this slot: it is next.
+      // Another entry may have moved up into this slot: scan it next.
       else this.#emptySlot(shard, this.#sweepSlot);
     }
   }
@@ -103,19 +103,19 @@ export class DigestTable {
 export const digestValueMax = 2 ** 31 - 1;
 
 interface Shard {
-  /** Its slots, one after another; at least a quarter of them is empty. */
+  /** The slots; at least a quarter is empty. */
   readonly words: Int32Array;
-  /** How many slots there are, less one; their number is a power of two. */
+  /** The number of slots, a power of two, less one. */
   readonly slotMask: number;
   used: number;
 }
 
 const shardCount = 256;
 const shardMask = shardCount - 1;
-/** Of a shard; past it a search would have to look at many. */
+/** Maximum load of a shard; beyond it searches get long. */
 const fullPart = 3 / 4;
 const slotsMin = 4;
-/** Digests fall into shards by chance: of a million, no shard gets a tenth more than the others. */
+/** Digests spread evenly: of a million, no shard gets a tenth more than its share. */
 const chance = 1.1;
 const slotWords = idDigestWords + 1;
 const valueAt = idDigestWords;
@@ -123,13 +123,13 @@ const valueAt = idDigestWords;
 const word = (words: Int32Array, index: number): number => words[index] ?? 0;
 const homeOf = (shard: Shard, words: Int32Array, at: number): number => word(words, at + 1) & shard.slotMask;
 
-/** The slot of this digest, or the empty one where it belongs. There always is an empty one. */
+/** The slot of this digest, or the empty slot where it belongs. There is always an empty one. */
 function findSlot(shard: Shard, words: DigestWords, at: number): number {
   const slots = shard.words;
   for (let slot = homeOf(shard, words, at); ; slot = (slot + 1) & shard.slotMask) {
     const place = slot * slotWords;
     if (slots[place + valueAt] === 0) return slot;
-    // The fourth word first: of the others, some bits are the same for all neighbours.
+    // The fourth word first: neighbours share bits of the others.
     if (
       slots[place + 3] === words[at + 3] &&
       slots[place + 2] === words[at + 2] &&
@@ -141,7 +141,7 @@ function findSlot(shard: Shard, words: DigestWords, at: number): number {
 }
 
 /**
- * Entries behind the slot move up to it unless that would put them before their home, so that no search ends
+ * Moves up the entries behind the slot, unless that would put them before their home, so that no search ends
  * too early.
  */
 function emptySlot(shard: Shard, slot: number): void {
@@ -165,7 +165,7 @@ const newShard = (slots: number): Shard => ({
   used: 0,
 });
 
-/** Of a shard that takes so many entries without growing. */
+/** Slots of a shard that holds this many entries without growing. */
 function slotsFor(entries: number): number {
   let slots = slotsMin;
   while (slots * fullPart < entries * chance) slots *= 2;

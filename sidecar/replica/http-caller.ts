@@ -3,25 +3,25 @@ import { StringDecoder } from 'node:string_decoder';
 import { Pool } from 'undici';
 import { replicaLimits } from './limits.ts';
 
-/** One call to the control plane, as it goes from thread to thread. */
+/** One call to the control plane; it crosses threads. */
 export interface Call {
   /** Below `/v1/sync/`. */
   readonly path: string;
-  /** With a body it is a POST. */
+  /** With a body: POST. */
   readonly body: string | Uint8Array | null;
-  /** Besides those of every call. */
+  /** In addition to `HttpCallerOptions.headers`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Of the answer. */
+  /** Bound of the answer. */
   readonly bytesMax: number;
   readonly timeMsMax: number;
-  /** Settlements have connections of their own: those that hang hold up nothing else. */
+  /** Settlements have their own connections, so that hanging ones hold up nothing else. */
   readonly by: 'settlements' | 'others';
 }
 
 export interface Answer {
   readonly status: number;
   readonly text: string;
-  /** Where a redirect leads, without its query. */
+  /** The target of a redirect, without its query. */
   readonly location?: string;
 }
 
@@ -32,17 +32,17 @@ export interface HttpCallerOptions {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The connections to the control plane. Knows nothing of what is asked, and repeats nothing. */
+/** The connections to the control plane. Independent of the calls' content; no retries. */
 export interface HttpCaller {
   /**
-   * Resolves to whatever HTTP answer there is. Rejects where there is none within the time of the call, where
-   * it is longer than it may be, and when `signal` ends it.
+   * Resolves to the HTTP answer, whatever its status. Rejects if there is none in the call's time, if it is
+   * too long, and when `signal` ends it.
    */
   attempt(call: Call, signal: AbortSignal): Promise<Answer>;
 }
 
 export function httpCaller({ origin, headers }: HttpCallerOptions): HttpCaller {
-  // Each call has its own deadline.
+  // No timeouts of the pool: each call has a deadline.
   const poolOf = (connections: number): Pool =>
     new Pool(origin, { connections, headersTimeout: 0, bodyTimeout: 0 });
   const pools = {
@@ -83,7 +83,7 @@ function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
 }
 
 async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
-  // Not put together as bytes: the C library keeps as much free memory as its largest block had.
+  // Not concatenated as bytes: the C library retains free memory of the size of its largest block.
   const decoder = new StringDecoder('utf8');
   let text = '';
   let bytes = 0;
@@ -95,7 +95,7 @@ async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Prom
   return text + decoder.end();
 }
 
-/** Of a redirect: the origin and path alone, because a query may hold a secret. Null: there is none. */
+/** Origin and path of a redirect, because a query may hold a secret. Null: no redirect. */
 function shownLocation(header: string | readonly string[] | undefined, origin: string): string | null {
   const given = typeof header === 'string' ? header : header?.[0];
   if (given === undefined || !URL.canParse(given, origin)) return null;

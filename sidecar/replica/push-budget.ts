@@ -3,9 +3,9 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import { replicaLimits } from './limits.ts';
 
 /**
- * Says for each push whether it may still be looked at: `replicaLimits.pushesPerSecondMax` in a second. Each
- * costs a signature check on the thread that decides, and whoever can write to the bus could fill that
- * thread. What is passed over is what a pull brings anyway.
+ * Limits pushes to `replicaLimits.pushesPerSecondMax` a second. Each costs a signature check on the thread
+ * that decides, and anyone with write access to the bus could occupy that thread. The next pull brings the
+ * entries of dropped pushes.
  */
 export function pushBudget(clock: Pick<Clock, 'monotonic'>): () => boolean {
   let secondBeganAtMs = Number.NEGATIVE_INFINITY;

@@ -2,23 +2,22 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 
 /**
- * Whether the control plane answers, as all channels to it have found together: pulls, acknowledgements,
- * batches of records, lease calls and settlements. Each channel repeats what failed after a pause that grows;
- * the first answer on any of them, after a call of any of them had none, ends the pauses of all. So nobody
- * waits out a long pause in front of a control plane that is back. It ends them at most once in
- * `limits.leaseRetryLastMs`: one channel that keeps failing beside others that work is not hurried by each of
- * their answers.
+ * Whether the control plane answers, by the experience of all channels to it: pulls, acknowledgements,
+ * batches of records, lease calls and settlements. Each channel retries with a growing pause. After a
+ * failure, the first answer on any channel ends the pauses of all, so none waits for a control plane that is
+ * back. This happens at most once in `limits.leaseRetryLastMs`: a channel that keeps failing is not hurried
+ * by every answer on the others.
  *
- * It is known to be away when a call could not connect, or when two calls, one begun after the other had
- * failed, got no answer; and no more after any answer. One broken connection says nothing: whoever is between
- * may have another replica. Nor does a call that was sent before the last answer.
+ * It is known to be away when a call could not connect, or when two calls, the second started after the first
+ * had failed, got no answer. Any answer ends that. One broken connection proves nothing, because a load
+ * balancer may have another replica; nor does a call sent before the last answer.
  */
 export class Reach {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #pauses: (() => void)[] = [];
-  /** A call has failed since the pauses were ended last. */
+  /** A call has failed since the pauses last ended. */
   #hasFailed = false;
-  /** Calls in a row, each begun after the one before had failed. */
+  /** Failed calls in a row, each started after the failure of the one before. */
   #failures = 0;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
@@ -28,33 +27,29 @@ export class Reach {
     this.#clock = clock;
   }
 
-  /**
-   * `endPause`: ends the pause under way of a channel, and does nothing where there is none. For as long as
-   * this lives.
-   */
+  /** `endPause`: ends the current pause of a channel, if any. Registered for good. */
   onBack(endPause: () => void): void {
     this.#pauses.push(endPause);
   }
 
-  /** Known to be unreachable: what needs it is refused at once. */
+  /** Known to be unreachable: requests that need it are refused at once. */
   get isAway(): boolean {
     return this.#failures >= awayAfter;
   }
 
   /**
-   * A call got no answer, or one that says that it could not be served. `canConnect` false: the port is
-   * closed there.
+   * A call got no answer, or one that says it could not be served. `canConnect` false: connection refused.
    */
   noteAway({ sentAtMs, canConnect }: { readonly sentAtMs: number; readonly canConnect: boolean }): void {
     this.#hasFailed = true;
-    // It has answered since: the failure of this call is outdated.
+    // It has answered since this call was sent.
     if (sentAtMs < this.#answeredAtMs) return;
     if (!canConnect) this.#failures = awayAfter;
     else if (sentAtMs >= this.#failedAtMs) this.#failures++;
     this.#failedAtMs = this.#clock.monotonic();
   }
 
-  /** A call has been answered by the control plane itself. */
+  /** The control plane itself answered a call. */
   noteAnswer(): void {
     const nowMs = this.#clock.monotonic();
     this.#failures = 0;

@@ -7,13 +7,13 @@ import { DigestTable, digestValueMax } from './digest-table.ts';
 type PassportStatus = 'active' | 'suspended' | 'revoked';
 
 /**
- * The passports that are not simply active, by the digest of their id. Looked at for every decision and held
- * for perhaps a million passports.
+ * The passports that are not active, by digest of their id. Read for every decision; may hold a million
+ * passports.
  *
  *     value of an entry:  the day by which the passport has expired (29 bits), revoked or only suspended (1
  *                         bit each)
  *
- * The day comes first, so that what may be forgotten is what is below a number.
+ * The day is in the high bits, so entries to drop are those below a number.
  */
 export class StatusTable {
   readonly #table: DigestTable;
@@ -27,7 +27,7 @@ export class StatusTable {
     return this.#table.size;
   }
 
-  /** Of the passport whose digest starts at `words[at]`. */
+  /** The status of the passport whose digest starts at `words[at]`. */
   get(words: DigestWords, at: number): PassportStatus {
     const value = this.#table.get(words, at);
     if (value === 0) return 'active';
@@ -48,10 +48,7 @@ export class StatusTable {
     this.#table.set(words, at, status === 'active' ? 0 : day * dayUnit + bit);
   }
 
-  /**
-   * Looks at the next `slotCount` slots, and forgets the passports that had expired for
-   * `limits.standingKeptMs` on a day before.
-   */
+  /** Scans the next `slotCount` slots and drops passports expired for more than `limits.standingKeptMs`. */
   sweep(nowMs: UnixMillis, slotCount: number): void {
     const today = Math.floor((nowMs - limits.standingKeptMs) / dayMs);
     this.#table.sweep(slotCount, (today + 1) * dayUnit);
@@ -61,5 +58,5 @@ export class StatusTable {
 const suspendedBit = 1;
 const revokedBit = 2;
 const dayUnit = 4;
-/** In the place of a day that does not come. */
+/** The day of a passport that never expires. */
 const never = Math.floor(digestValueMax / dayUnit);

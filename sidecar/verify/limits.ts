@@ -3,14 +3,10 @@ import { mustHold } from '../../shared/model/limits.ts';
 /** Bounds of this room alone, each with its reason. */
 export const verifyLimits = {
   /**
-   * Of all remembered tokens together: the usual ones fit, and 50,000 of the longest do not take half a
-   * gigabyte.
+   * All remembered tokens together. Usual tokens fit, while 50,000 of the longest would take half a gigabyte.
    */
   verifiedTokenCharsMax: 64 * 1024 * 1024,
-  /**
-   * Tokens that wait for the verification pool; at 17,000 a second on one core this is about a quarter
-   * second.
-   */
+  /** Tokens waiting for the verification pool: about a quarter second at 17,000 a second on one core. */
   verifyQueueMax: 4_096,
   /** Tokens in one task of the pool: a hand-over costs as much as 40 us of work, so one task carries many. */
   verifyBatchMax: 32,

@@ -5,27 +5,27 @@ import { workerFile } from '../../shared/runtime/worker-file.ts';
 import { packTask, type VerifyJob } from './verify-task.ts';
 
 /**
- * Threads that check signatures, so that the event loop does not.
+ * Threads that check signatures, off the event loop.
  *
- * Contract: `verify` answers one bit per job (see `checkTask`) or rejects, and then says nothing about any
- * job: the caller must treat them all as not verified. A thread that dies takes its tasks with it and is
- * replaced. The pool does not watch the time and has no bound of its own: its caller hands out at most
- * `capacity` tasks at once and calls `restart` when one is late.
+ * Contract: `verify` answers one bit per job (see `checkTask`), or rejects, and then the caller must treat
+ * all jobs as not verified. A thread that dies fails its tasks and is replaced. The pool has neither timeouts
+ * nor a bound of its own: its caller hands out at most `capacity` tasks at once and calls `restart` when one
+ * is late.
  */
 export interface VerifyPool {
-  /** Tasks that may be under way together: one being worked on and one on its way, per thread. */
+  /** Tasks in flight at once: per thread, one running and one queued. */
   readonly capacity: number;
   verify(jobs: readonly VerifyJob[]): Promise<number>;
-  /** Ends every thread, rejecting what is under way, and starts new ones. */
+  /** Ends every thread, rejecting tasks in flight, and starts new ones. */
   restart(): void;
-  /** Resolves once the threads have loaded their engine: until then a task waits for them. */
+  /** Resolves once the threads have loaded their engine; tasks wait until then. */
   ready(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * A thread that always has its next task at hand does not fall asleep between two, which costs more than a
- * verification; a third would only wait longer.
+ * With a task queued, a thread does not sleep between two, which costs more than a verification; a third task
+ * would only wait longer.
  */
 const tasksPerThread = 2;
 
@@ -55,8 +55,8 @@ export function verifyPool(options: { readonly threads: number; readonly logger:
         .catch((error: unknown) => logger.error({ err: error }, 'verification threads did not end'));
     },
     ready: async () => {
-      // One task per thread is not promised to reach every thread; as all load the same file at once, it is
-      // near enough.
+      // One task per thread may not reach every thread; as all load the same file at once, it is close
+      // enough.
       await Promise.all(Array.from({ length: options.threads }, () => run(packTask([]))));
     },
     close: async () => {
@@ -74,12 +74,12 @@ function startThreads(threads: number, logger: Logger): Piscina<Uint8Array, numb
     maxThreads: threads,
     concurrentTasksPerWorker: tasksPerThread,
     recordTiming: false,
-    // Nothing of the settings reaches a thread that handles strangers' bytes.
+    // Threads that handle untrusted bytes get no settings.
     env: {},
     execArgv: [],
   });
-  // A thread that dies while it has nothing to do: its tasks are not there to reject, and an unheard 'error'
-  // ends the process.
+  // For an idle thread that dies: it has no tasks to reject, and an 'error' without a listener ends the
+  // process.
   piscina.on('error', (error: unknown) => logger.error({ err: error }, 'a verification thread failed'));
   return piscina;
 }

@@ -4,15 +4,15 @@ import { assert } from '../../shared/errors/assert.ts';
 import { verifyLimits } from './limits.ts';
 
 /**
- * The end of the signature, which ends every token: 64 bits or more that no client chooses. As a key it takes
- * a third of the time of the whole signature, because a slice of fewer than 13 characters is copied and not
- * looked at through the token (bench row `micro`: verifiedCache).
+ * The last characters of the signature, and so of the token: at least 64 bits that no client chooses. As a
+ * key they take a third of the time of the whole signature, because V8 copies slices of fewer than 13
+ * characters instead of referring to the token (bench row `micro`: verifiedCache).
  */
 const keyChars = 12;
 
 /**
- * Where to look for a token. A signature can be copied under another payload: whoever finds something
- * under it compares the whole token.
+ * The look-up key of a token. A signature can be copied under another payload, so a hit must compare the
+ * whole token.
  */
 export const tokenKey = (token: string): string => token.slice(-keyChars);
 
@@ -22,40 +22,37 @@ interface Remembered {
 }
 
 /**
- * Tokens whose signature verified here before. It holds what a token says, never what was decided about it:
- * expiry, revocation, suspension and everything at the gate are looked at again for each request, so that a
- * remembered passport can die at any moment and an expired one may simply stay until it is the least recently
- * used.
+ * Tokens with a verified signature. Caches the claims, never a decision: expiry, revocation, suspension and
+ * all checks of the gate run for each request. So a remembered passport can be revoked at any moment, and an
+ * expired one may stay until it is evicted.
  *
- * Tokens that failed are not remembered. Whoever floods a sidecar changes a byte each time, and would only
- * push out the entry of somebody else.
+ * Failed tokens are not remembered: a flood would change a byte each time and only evict valid entries.
  */
 export interface VerifiedCache {
-  /** The passport of exactly this token, every character compared. Null: not known, so verify it. */
+  /** The passport of exactly this token, every character compared. Null: unknown; verify it. */
   find(token: string): VerifiedPassport | null;
-  /** Only for a token whose signature has just verified. */
+  /** Only for a token whose signature was just verified. */
   remember(token: string, passport: VerifiedPassport): void;
   readonly size: number;
 }
 
 /**
- * `capacity`: passports, from 1; `charsMax`: of all their tokens together. The least recently used one makes
- * room.
+ * `capacity`: passports, from 1. `charsMax`: characters of all their tokens. Evicts the least recently used.
  */
 export function verifiedCache(
   capacity: number,
   charsMax: number = verifyLimits.verifiedTokenCharsMax,
 ): VerifiedCache {
-  // The key is only a place to look: a signature can be copied under another payload, so the whole token must
-  // be the same. Of two tokens with one key the later takes the place, and the earlier is verified again.
+  // The key is a hint only: a signature can be copied under another payload, so the whole token must match.
+  // Of two tokens with one key the later replaces the earlier, which is verified again.
   const byKey = new LRUCache<string, Remembered>({
     max: capacity,
     maxSize: charsMax,
-    // What a token was parsed into grows with the token.
+    // The parsed claims grow with the token.
     sizeCalculation: ({ token }) => token.length,
   });
-  // The one that was found last, and nothing remembered since: it is the most recently used one already.
-  // Agents come with one token again and again, and one of another passport differs soon.
+  // The last hit, if nothing was remembered since: it is the most recently used already. Agents repeat one
+  // token, and tokens of different passports differ early.
   let last: Remembered | null = null;
   return {
     find: (token) => {

@@ -1,6 +1,6 @@
 /**
- * Room `sidecar/verify`: from tokens to verified passports: `verified-cache.ts` remembers them, `pool.ts`
- * has the threads.
+ * Room `sidecar/verify`: from tokens to verified passports. `verified-cache.ts` remembers them, `pool.ts` has
+ * the threads.
  */
 
 import { decodeBase64url } from '../../shared/crypto/base64url.ts';
@@ -20,8 +20,8 @@ import { tokenKey, type VerifiedCache } from './verified-cache.ts';
 import { isValidAt, type VerifyJob } from './verify-task.ts';
 
 /**
- * What became of a token. `overloaded`: too many were waiting, or this one waited too long. `unavailable`:
- * the threads failed. Neither says anything about the token, and neither may lead to a decision.
+ * The outcome for a token. `overloaded`: too many waited, or this one waited too long. `unavailable`: the
+ * threads failed. Neither says anything about the token, and neither may lead to a decision.
  */
 export type TokenOutcome =
   | { readonly kind: 'refused'; readonly reason: TokenRefusal }
@@ -39,20 +39,19 @@ interface VerifierCounts {
   readonly refusedUnverified: number;
   readonly shed: number;
   readonly failed: number;
-  /** Requests that wait for a signature now. */
+  /** Requests waiting for a signature now. */
   readonly waiting: number;
 }
 
 /**
- * Turns tokens into verified passports: from memory where the same token verified before, else with the
- * threads of the pool.
+ * Turns tokens into verified passports: from memory if the same token verified before, else with the threads
+ * of the pool.
  *
- * The unknown tokens of one turn of the event loop go to the pool as one task, because handing over costs 33
- * to 40 us of processor time and checking a signature about 51 us. While every thread is busy, tokens of
- * several turns gather in one batch, so that batches grow with the load. The one exception: a token that is
- * alone in its turn, with nothing under way, is checked on the spot where the engine is fast enough
- * (`inlineWhenAlone`). That is at most one signature in a turn; it delays the others by 51 us, and the
- * hand-over it replaces would have taken most of that from the same thread.
+ * The unknown tokens of one turn of the event loop go to the pool as one task, because a hand-over costs 33
+ * to 40 us of processor time and a signature about 51 us. While every thread is busy, tokens of several turns
+ * gather in one batch, so batches grow with the load. Exception: with a fast engine (`inlineWhenAlone`), a
+ * token that is alone in its turn, with nothing in flight, is checked inline. That is at most one signature
+ * per turn and delays the turn by 51 us, most of which the hand-over would have cost anyway.
  *
  *     verify ──known──> report
  *        └──refused by shape──> report
@@ -60,9 +59,7 @@ interface VerifierCounts {
  *               └─ waited too long ─┴─ late, or thread died ──> report `overloaded` / `unavailable`
  */
 export interface PassportVerifier {
-  /**
-   * The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request.
-   */
+  /** The passport of a token that verified here before; null: call `verify`. A warm request needs no more. */
   known(token: string): VerifiedPassport | null;
   /** Calls `report` exactly once, possibly before it returns. `report` must not throw. */
   verify(token: string, report: ReportOutcome): void;
@@ -72,7 +69,7 @@ export interface PassportVerifier {
 }
 
 export interface VerifierDeps {
-  /** The keys of this moment: the replica's change under way. */
+  /** The current keys: the replica's set changes. */
   readonly keys: () => Keyset;
   readonly cache: VerifiedCache;
   readonly pool: VerifyPool;
@@ -85,7 +82,7 @@ export interface VerifierDeps {
   readonly deadlineMs?: number;
 }
 
-/** A token whose signature is not checked yet, and the checks that wait for it. */
+/** A token whose signature is unchecked, and the requests that wait for it. */
 interface Miss {
   readonly opened: OpenedToken;
   /** `tokenKey` of it. */
@@ -106,9 +103,9 @@ class QueueingVerifier implements PassportVerifier {
   readonly #queueMax: number;
   readonly #deadlineMs: number;
   /**
-   * Queued and in flight, by `tokenKey`: the same token is not checked twice at once. By whole tokens, each
-   * would be hashed from its first character to its last. Of two tokens with one key, which nobody has who
-   * did not copy a signature, only the first is found here: copies of the other are checked one by one.
+   * Queued and in flight, by `tokenKey`, so that a token is not checked twice at once. Whole tokens as keys
+   * would be hashed from end to end. Two tokens with one key have a copied signature: only the first is found
+   * here, copies of the other are checked one by one.
    */
   readonly #misses = new PassingMap<string, Miss>();
   #queue: Miss[] = [];
@@ -149,7 +146,7 @@ class QueueingVerifier implements PassportVerifier {
     await this.#deps.pool.close();
   }
 
-  /** The outcome where it is known at once; null: `report` waits for it. */
+  /** The outcome if it is known at once; null: `report` will get it. */
   #enqueue(token: string, report: ReportOutcome): TokenOutcome | null {
     if (this.#isClosed) return unavailable;
     const key = tokenKey(token);
@@ -178,7 +175,7 @@ class QueueingVerifier implements PassportVerifier {
     this.#scheduleTurn();
   }
 
-  /** Runs after the input of this turn is read: whatever came with it is then in the queue. */
+  /** Runs once the input of this turn is read, so that all its tokens are queued. */
   #scheduleTurn(): void {
     if (this.#turnIsScheduled) return;
     this.#turnIsScheduled = true;
@@ -212,7 +209,7 @@ class QueueingVerifier implements PassportVerifier {
     }
   }
 
-  /** Sheds tokens that have waited too long: their checks are answered already. */
+  /** Sheds tokens that waited too long; their requests are answered already. */
   #nextBatch(): Miss[] {
     const oldestMs = this.#deps.clock.monotonic() - this.#deadlineMs;
     const late = this.#queue.findIndex((miss) => miss.queuedAtMs > oldestMs);
@@ -272,7 +269,7 @@ class QueueingVerifier implements PassportVerifier {
     this.#report(miss, overloaded);
   }
 
-  /** The only place where waiters are called; the second call for the same miss finds none. */
+  /** The only place that calls waiters; a second call for the same miss finds none. */
   #report(miss: Miss, outcome: TokenOutcome): void {
     const waiters = miss.waiters.splice(0);
     if (waiters.length === 0) return;

@@ -4,7 +4,7 @@ import { verifyLimits } from './limits.ts';
 
 /** One signature to check. */
 export interface VerifyJob {
-  /** ASCII; as bytes it is what was signed. */
+  /** ASCII; its bytes were signed. */
   readonly signedText: string;
   /** 64 bytes. */
   readonly signature: Uint8Array;
@@ -18,8 +18,8 @@ const lengthBytes = 4;
 const headBytes = lengthBytes + signatureBytes + publicKeyBytes;
 
 /**
- * The jobs of one task in one buffer, which moves to the worker instead of being copied. Sent as objects,
- * each byte array would drag the whole buffer it is a view of along with it.
+ * The jobs of one task in one buffer, which is transferred instead of copied. Cloned as objects, each byte
+ * array would copy the whole buffer behind it.
  *
  *     | length u32 LE | signature 64 | public key 32 | signing input ... |   repeated
  */
@@ -35,7 +35,7 @@ export function packTask(jobs: readonly VerifyJob[]): Uint8Array<ArrayBuffer> {
     packed.writeUInt32LE(signedText.length, at);
     packed.set(signature, at + lengthBytes);
     packed.set(publicKey, at + lengthBytes + signatureBytes);
-    // The text itself: bytes of it would be written there, and then be garbage.
+    // From the text: an intermediate byte array would be garbage.
     packed.write(signedText, at + headBytes, 'latin1');
     at += headBytes + signedText.length;
   }
@@ -43,8 +43,8 @@ export function packTask(jobs: readonly VerifyJob[]): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Checks every job of a task. The result has bit `i` set where the signature of job `i` is valid; a public
- * key that the engine refuses makes its job invalid and touches no other.
+ * Checks every job of a task. Bit `i` of the result is set if the signature of job `i` is valid. A public key
+ * that the engine refuses makes only its own job invalid.
  */
 export function checkTask(
   packed: Uint8Array,
@@ -67,15 +67,10 @@ export function checkTask(
 
 export const isValidAt = (valid: number, job: number): boolean => ((valid >>> job) & 1) === 1;
 
-/**
- * A service has a handful of passport keys; past this something else is wrong, and the memory starts again.
- */
+/** A service has a handful of passport keys; beyond this the cache starts over. */
 const knownKeysMax = 64;
 
-/**
- * Verifiers by key. Preparing a key costs `node:crypto` as much as half a verification, and there are few
- * keys.
- */
+/** Verifiers by key, because preparing a key costs `node:crypto` half a verification. */
 export function rememberVerifiers(ed25519: Ed25519): (publicKey: Uint8Array) => Verifier | null {
   const known = new Map<string, Verifier | null>();
   return (publicKey) => {
@@ -83,7 +78,7 @@ export function rememberVerifiers(ed25519: Ed25519): (publicKey: Uint8Array) => 
     const found = known.get(name);
     if (found !== undefined) return found;
     if (known.size >= knownKeysMax) known.clear();
-    // A copy: the view belongs to a task that ends before the key is used again.
+    // A copy: the view belongs to the task's buffer.
     const made = makeVerifier(ed25519, publicKey.slice());
     known.set(name, made);
     return made;
