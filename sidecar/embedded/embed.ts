@@ -7,7 +7,7 @@ import { coreReadinessOf } from '../operations/readiness.ts';
 import type { Core } from '../startup/core.ts';
 import type { EmbeddedAgentTrust, EmbeddedCheck } from './embedded-agent-trust.ts';
 
-/** What a program gets of a core. What was `started` is stopped with it. */
+/** The program's interface to a core. `started` is torn down with it. */
 export function embed(core: Core, started: Teardown): EmbeddedAgentTrust {
   const checks = new InProcessChecks(core);
   started.add('checks', () => checks.stop());

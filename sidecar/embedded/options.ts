@@ -3,8 +3,8 @@ import { parseSidecarSettings, SettingsError, type SidecarSettings } from '../..
 import { embeddedLimits } from './limits.ts';
 
 /**
- * Where the program's own logger takes what happens here, as pino does. `fields` hold no token and no key.
- * What a method throws is dropped.
+ * The program's own logger, with the methods of pino. `fields` hold no token and no key. Exceptions of a
+ * method are dropped.
  */
 export interface EmbeddedLogger {
   debug(fields: object, message: string): void;
@@ -17,25 +17,22 @@ export interface EmbeddedLogger {
 export interface EmbeddedOptions {
   /** CONTROL_PLANE_URL: origin of the control plane, without `/v1`. */
   readonly controlPlaneUrl: string;
-  /** SIDECAR_API_KEY: a live key with the scope `sidecars:connect`. The gates of its account are served. */
+  /** SIDECAR_API_KEY: a live key with the scope `sidecars:connect`. Its account's gates are served. */
   readonly apiKey: string;
-  /** DATA_DIR: a folder of this program alone, which outlives it. Default `./.data`. */
+  /** DATA_DIR: a persistent folder of this program alone. Default `./.data`. */
   readonly dataDir?: string;
-  /** REDIS_URL: Redis 7 or Valkey, which pushes changes. Default: none, long polls. */
+  /** REDIS_URL: Redis 7 or Valkey, for pushed changes. Default: none, long polls. */
   readonly redisUrl?: string;
   /**
    * SPOOL_FSYNC_MS: at most this long between a decision and its record on disk, in milliseconds, 0 to
    * 60,000; 0: on disk before every answer. Default 50.
    */
   readonly spoolFsyncMs?: number;
-  /** LOG_LEVEL of what is logged on standard error. Default `info`. */
+  /** LOG_LEVEL on standard error. Default `info`. */
   readonly logLevel?: LogLevel;
-  /** Takes what is logged in place of standard error. */
+  /** Replaces standard error. */
   readonly logger?: EmbeddedLogger;
-  /**
-   * For how many milliseconds the start waits until there is a state to decide on, 0 to 60,000. Default
-   * 5,000.
-   */
+  /** How long the start waits for a state to decide on, in milliseconds, 0 to 60,000. Default 5,000. */
   readonly readyWaitMs?: number;
 }
 
@@ -49,8 +46,7 @@ const settingOf = {
 } as const;
 
 /**
- * Throws TypeError with all that is wrong with the options, each by its name; no value of a secret. Null
- * counts as left out.
+ * Throws TypeError with every fault of the options by name, without values of secrets. Null counts as absent.
  */
 export function settingsOf(options: EmbeddedOptions): SidecarSettings {
   if (typeof options !== 'object' || options === null)
@@ -95,13 +91,13 @@ const inNamesOfOptions = (problem: string): string =>
     problem.replace(' for a sidecar on its own', ''),
   );
 
-/** The program's logger as the rooms use one. */
+/** The program's logger as a `Logger`. */
 export function loggerOf(logger: EmbeddedLogger, bound: object = {}): Logger {
   const log = (level: keyof EmbeddedLogger) => (fields: object, message: string) => {
     try {
       logger[level]({ ...bound, ...fields }, message);
     } catch {
-      // A decision must not fail because its program cannot log.
+      // A failing logger must not fail a decision.
     }
   };
   return {

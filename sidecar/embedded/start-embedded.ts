@@ -34,12 +34,12 @@ export type { EmbeddedAgentTrust, EmbeddedCheck } from './embedded-agent-trust.t
 export type { EmbeddedLogger, EmbeddedOptions } from './options.ts';
 
 /**
- * Starts one in this process, on this event loop; signatures are checked on threads of its own. Resolves when
- * it can decide, or after `readyWaitMs` without that: checks are UNAVAILABLE until there is a state. Throws
- * TypeError for options that cannot be used, and Error where `dataDir` is in use or cannot be written.
+ * Starts a core on this event loop, with its own threads for signatures. Resolves when it can decide, or
+ * after `readyWaitMs`: checks are UNAVAILABLE until there is a state. Throws TypeError for unusable options,
+ * and Error if `dataDir` is in use or cannot be written.
  *
- * It reads no environment, handles no signal and never ends the process. Several may run in one process, each
- * with a `dataDir` of its own.
+ * Reads no environment, handles no signal and never ends the process. Several may run in one process, each
+ * with its own `dataDir`.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedAgentTrust> {
   const settings = settingsOf(options);

@@ -4,8 +4,8 @@ import type { DurationHistogram } from '../../shared/runtime/duration-histogram.
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 
 /**
- * Reads how long the decisions of the last minute took. A minute ends at the first look after it, so that
- * nothing runs where nobody looks. Null until the first has ended.
+ * Reads the decision times of the last minute. A minute ends at the first read after it, so no timer is
+ * needed. Null until the first minute has ended.
  */
 export function decisionTimesOfMinute(
   durations: Pick<DurationHistogram, 'counts' | 'boundsMs'>,
@@ -28,7 +28,7 @@ export function decisionTimesOfMinute(
   };
 }
 
-/** What took longer than every bound counts as the largest, which lies beyond the deadline of decisions. */
+/** Times above every bound count as the largest bound, which is beyond the deadline of decisions. */
 function timesOf(counts: readonly number[], boundsMs: readonly number[]): DecisionTimes {
   const decisions = counts.reduce((sum, count) => sum + count, 0);
   const boundOf = (part: number): number | null => {

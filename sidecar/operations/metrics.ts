@@ -13,7 +13,7 @@ import type { Settlements } from '../settle/settlements.ts';
 import type { PassportVerifier } from '../verify/verifier.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 
-/** What `/metrics` reports. */
+/** The sources of `/metrics`. */
 export interface Measured extends MeasuredSpool {
   readonly answers: Answers;
   readonly decider: Pick<Decider, 'voided'>;
@@ -23,7 +23,7 @@ export interface Measured extends MeasuredSpool {
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount' | 'badRows'>;
   readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs'> };
   readonly ed25519: Pick<Ed25519, 'name'>;
-  /** Null: it serves the process that it is embedded in. */
+  /** Null: embedded, without a server. */
   readonly http: MeasuredHttp | null;
 }
 
@@ -36,7 +36,7 @@ interface MeasuredHttp {
 /** Answers of the HTTP server, by status. */
 export type AnswerCounts = Map<number, number>;
 
-/** What a server reports of each answer. */
+/** Called by a server for each answer. */
 export const countAnswer =
   (answers: AnswerCounts) =>
   (status: number): void => {
@@ -44,9 +44,9 @@ export const countAnswer =
   };
 
 /**
- * The figures of one sidecar in the form of Prometheus. The parts count for themselves with plain numbers,
- * which are read when somebody asks, so that a request pays for no metric. No label ever holds the id of an
- * agent, passport or gate: a series per id has no bound.
+ * The metrics of one sidecar for Prometheus. The parts count with plain numbers that are read at a scrape, so
+ * a request pays for no metric. No label holds the id of an agent, passport or gate: series per id have no
+ * bound.
  */
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
   const registry = new Registry();
@@ -63,7 +63,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
       },
     });
   };
-  /** `of`: what the figure of several threads is. */
+  /** `of`: how threads are aggregated. */
   const gauge: AddGauge = (name, help, read, of = 'sum') => {
     new Gauge({
       name: `agent_trust_sidecar_${name}`,
@@ -236,7 +236,7 @@ function replicaMetrics(registry: Registry, { replica }: Measured, { counter, ga
   );
 }
 
-/** Its connection to the control plane, and what it runs on. */
+/** Connection to the control plane, and platform. */
 function serviceMetrics(
   registry: Registry,
   { answers, following, http, ed25519 }: Measured,

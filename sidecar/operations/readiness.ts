@@ -15,15 +15,12 @@ import type { Replica } from '../replica/replica.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
 import { operationsLimits } from './limits.ts';
 
-/**
- * The parts whose state decides whether this sidecar should get requests, and those an operator wants to see
- * beside them.
- */
+/** The parts that decide readiness, and others for the operator. */
 export interface Observed extends ObservedCore {
   readonly server: Pick<ServerPort, 'name' | 'fallbackReason'>;
 }
 
-/** The same without what listens. */
+/** The same without the server. */
 interface ObservedCore {
   readonly replica: Pick<
     Replica,
@@ -35,7 +32,7 @@ interface ObservedCore {
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
 
-/** When it is asked, and when this sidecar began to serve. */
+/** The time of the probe, and of the sidecar's start. */
 interface Moment {
   readonly isDraining: boolean;
   readonly nowMs: UnixMillis;
@@ -50,10 +47,9 @@ export const readinessOf = ({ server, ...core }: Observed, moment: Moment) =>
   }) as const;
 
 /**
- * Whether a core should get requests, and what an operator wants to see beside that. A control plane that is
- * away does not make a sidecar unready: going on without it is what it is for. A clock of this machine that
- * is more than a minute off does, although nothing goes by it now: after a restart without the control plane
- * everything would.
+ * Readiness of a core, with details for the operator. A sidecar stays ready while the control plane is away:
+ * deciding without it is its purpose. A clock of this machine that is more than a minute off makes it
+ * unready: nothing uses that clock now, but a restart without the control plane would.
  */
 export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
   const { isDraining } = moment;
@@ -69,11 +65,11 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
     draining: isDraining,
     state: {
       loaded: replica.accountId !== null,
-      /** Null: not known yet, as for a state from disk. */
+      /** Null: unknown, as for a state from disk. */
       age_ms: Number.isFinite(replica.stateAgeMs) ? Math.round(replica.stateAgeMs) : null,
       account_revision: replica.accountRevision,
       global_revision: replica.globalRevision,
-      /** What the control plane has and this sidecar cannot use; what is about it decides nothing. */
+      /** Rows of the control plane that this sidecar cannot use. They do not affect readiness. */
       bad_rows: replica.badRows.slice(0, replicaLimits.badRowsShownMax),
       bad_row_count: replica.badRows.length,
     },
@@ -89,11 +85,11 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
     spool: {
       state: spool.state,
       full: spool.isFull,
-      /** False: it is full, or was so a few seconds ago. */
+      /** False: full, now or a few seconds ago. */
       steady: spool.isSteady,
       bytes: spool.waitingBytes,
       shipping: shipper.state,
-      /** Of the disk first: without it nothing is decided. */
+      /** The disk first: no decision without it. */
       last_error: spool.lastError ?? shipper.lastError,
       voided_records: shipper.voidedRecords,
       damaged_places: shipper.damagedPlaces,
@@ -104,8 +100,8 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
 }
 
 /**
- * Gates of these levels block everything with `state_stale`; the others decide. A state that never was
- * current blocks from the start.
+ * The levels whose gates block everything with `state_stale`. A state that was never current blocks from the
+ * start.
  */
 const blockedLevelsOf = (stateAgeMs: number, { nowMs, startedAtMs }: Moment) =>
   trustLevels.flatMap((level) => {

@@ -41,11 +41,11 @@ import { sidecarIdOf } from './identity.ts';
 import { startupLimits } from './limits.ts';
 
 export interface CoreOptions {
-  /** Its own: the id, the last known state and the spool are kept there. */
+  /** Its own, for the id, the last known state and the spool. */
   readonly folder: string;
   readonly controlPlane: { readonly origin: string; readonly apiKey: string };
   readonly fsyncMs: number;
-  /** Null: it follows by long polls. Stays its owner's. */
+  /** Null: long polls. The caller closes it. */
   readonly bus: Bus | null;
   readonly verifyThreads: number;
   /** Default: limits.drainMsMax. Tests whose control plane is away make it small. */
@@ -56,17 +56,14 @@ export interface CoreOptions {
   readonly checksPerTurn?: number;
   readonly time: ControlPlaneTime;
   readonly random: Random;
-  /**
-   * See FollowDeps. Default: that memory is left to the collector, as it must be where a full collection
-   * would hold up a program that is not ours.
-   */
+  /** See FollowDeps. Default: none, because a full collection would stop a program that is not ours. */
   readonly freeMemory?: () => void;
   readonly logger: Logger;
 }
 
 /**
- * What decides and records, without anything that listens: a sidecar is a core with a server, and a service
- * can have one in its own process (`sidecar/embedded`).
+ * Decides and records, without a server: a sidecar is a core with a server, and a service can embed one
+ * (`sidecar/embedded`).
  */
 export interface Core {
   readonly intake: Intake;
@@ -87,16 +84,16 @@ export interface Core {
   readonly random: Random;
   readonly logger: Logger;
   /**
-   * Runs the teardown that the core was started with: the records are on disk then, and shipped as far as
-   * limits.drainMsMax from now on allows; the next start with its folder ships the rest. Never rejects.
+   * Runs the teardown that the core was started with: the records are then on disk, and shipped as far as
+   * limits.drainMsMax allows; the next start with its folder ships the rest. Never rejects.
    */
   close(): Promise<void>;
 }
 
 /**
- * A core on this event loop. Resolves also while it has no state to decide on yet: it answers 503 then. What
- * was begun is in `started`, also where this rejects because the folder cannot be used. What is added to
- * `started` later, such as a server, is stopped before the core.
+ * A core on this event loop. Resolves without a state to decide on, too: it answers 503 until there is one.
+ * Everything started is in `started`, even if this rejects because the folder cannot be used. Later additions
+ * to `started`, such as a server, are stopped before the core.
  */
 export async function startCore(options: CoreOptions, started: Teardown): Promise<Core> {
   const { folder, time, random, logger } = options;
@@ -119,7 +116,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   });
   started.add('calls to the control plane', () => client.close());
   started.add('goodbye', async () => {
-    // What could not be told shows as what it looks like: a sidecar that is missing.
+    // A goodbye that fails leaves a sidecar that looks missing.
     if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
   });
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
@@ -146,7 +143,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   });
   const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
   reach.onBack(() => shipper.endPause());
-  // Set by close: what was given to nobody is left for the next start at once.
+  // Set by close. A failed start runs the teardown without it, and does not wait for shipping.
   let closedByMs = Number.NEGATIVE_INFINITY;
   started.add('spool', async () => {
     await spool.close();
@@ -165,7 +162,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     pool,
     clock,
     logger,
-    // The others need 117 us and 1.1 ms: too long for everybody else on this event loop.
+    // The other engines take 117 us and 1.1 ms: too long on this event loop.
     inlineWhenAlone: ed25519.name === 'sodium-native',
   });
   started.add('verification', () => verifier.close());

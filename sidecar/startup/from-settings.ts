@@ -37,12 +37,12 @@ export function startFromSettings(
     origin: settings.GATE_HOST,
     forwardAuth: { trust: settings.FORWARD_AUTH_TRUST, headers: settings.FORWARD_AUTH_HEADERS ?? [] },
     listener: { host: settings.SIDECAR_HOST, port, exclusive },
-    // They are figures of the whole process: told by one thread, or they would be added up.
+    // Figures of the whole process: reported by one thread only, because threads are added up.
     measuresProcess: index === 0,
   });
 }
 
-/** What the settings say about the core of one of the `SIDECAR_THREADS` sidecars. */
+/** Core options of one of the `SIDECAR_THREADS` sidecars. */
 export const coreFromSettings = (
   settings: SidecarSettings,
   index: number,
@@ -55,7 +55,7 @@ export const coreFromSettings = (
   random: systemRandom(),
 });
 
-/** The cores that do not listen, shared out; at least one each. */
+/** The remaining cores, divided among the listening threads; at least one each. */
 function verifyThreadsFor(listeningThreads: number): number {
   const each = Math.floor((availableParallelism() - listeningThreads) / listeningThreads);
   return Math.min(Math.max(each, 1), startupLimits.verifyThreadsMax);

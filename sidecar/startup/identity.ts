@@ -7,10 +7,9 @@ import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 /**
- * The id under which the control plane knows this sidecar, kept in its folder: whoever starts there again
- * goes on shipping what the last one spooled. Made on the first start, and on disk for good before anybody
- * hears of it. Throws StartError where the file holds anything else, because a new id would leave records
- * behind that nobody else may ship.
+ * The id of this sidecar at the control plane, stored in its folder, so that the next start there ships the
+ * last one's spool. Made on the first start, and durable before its first use. Throws StartError if the file
+ * holds anything else: under a new id the spooled records could never be shipped.
  */
 export async function sidecarIdOf(
   folder: string,
@@ -38,7 +37,7 @@ async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** Under its name only when it is whole: a crash in between leaves no half an id. */
+/** Renamed into place when whole: a crash leaves no partial id. */
 async function writeForGood(file: {
   readonly folder: string;
   readonly path: string;

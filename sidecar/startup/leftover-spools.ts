@@ -15,13 +15,12 @@ import { type ControlPlaneClient, controlPlaneClient } from '../replica/control-
 import { threadFolder, threadsFolder } from './from-settings.ts';
 import { sidecarIdOf } from './identity.ts';
 
-/** By then it is a matter for the next start. */
+/** After this the next start tries. */
 const shipMsMax = hourMs;
 
 /**
- * Ships what the threads of an earlier run left behind that this run does not have, because SIDECAR_THREADS
- * was lowered: their answers promised records, and nobody else would ever bring them. Works in the
- * background, one folder after the other.
+ * Ships the spools of threads that no longer exist because SIDECAR_THREADS was lowered: their answers
+ * promised records, and no other program would ship them. Runs in the background, one folder at a time.
  */
 export function shipLeftovers(
   settings: SidecarSettings,
@@ -92,7 +91,7 @@ async function shipFolder(
   }
 }
 
-/** Tries until it succeeds or is told to stop. */
+/** Retries until it succeeds or is stopped. */
 async function connect(client: ControlPlaneClient, random: Random, stopping: AbortSignal): Promise<void> {
   const wakeup = makeWakeup();
   stopping.addEventListener('abort', () => wakeup.wake(), { once: true });
@@ -102,7 +101,7 @@ async function connect(client: ControlPlaneClient, random: Random, stopping: Abo
       await client.connect();
       return;
     } catch {
-      // The threads that serve tell of a control plane that is away.
+      // The serving threads report a control plane that is away.
       await wakeup.sleep(pause.nextMs());
     }
   }

@@ -2,7 +2,7 @@ import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import type { Listening, ListenOptions, ServerPort } from '../http/server.ts';
 
-/** Listens, or throws a StartError in words for whoever chose the address. */
+/** Listens, or throws a StartError for the operator who chose the address. */
 export async function listen(server: ServerPort, options: ListenOptions): Promise<Listening> {
   const { host, port } = options;
   try {

@@ -13,13 +13,13 @@ import { listen } from './listen.ts';
 
 export interface OneSidecarOptions extends CoreOptions {
   readonly server: ServerPort;
-  /** As its callers reach it; null: the address that it listens on. */
+  /** Public origin for callers; null: the listening address. */
   readonly origin: string | null;
   readonly forwardAuth: ForwardAuthSettings;
   readonly listener: { readonly host: string; readonly port: number; readonly exclusive: boolean };
-  /** Whether its figures include those of the process. */
+  /** Whether its metrics include the process. */
   readonly measuresProcess: boolean;
-  /** Where it is one of several on a port: the figures of all of them, given its own. Default: its own. */
+  /** For one of several on a port: the metrics of all, given its own. Default: its own. */
   readonly metricsText?: (own: Registry) => Promise<string>;
 }
 
@@ -28,20 +28,19 @@ export interface OneSidecar {
   /** Resolves when it has a state to decide on, which may be never. */
   readonly ready: Promise<void>;
   readonly metrics: Registry;
-  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  /** Not ready from now on; keeps serving, and closes each connection after its answer. */
   startDraining(): void;
   /**
-   * Not ready, then no new connections, then the requests in flight are answered, then their records are on
-   * disk, and shipped as far as limits.drainMsMax from the beginning allows; the next start ships the rest.
-   * Never rejects.
+   * In order: not ready, no new connections, requests in flight answered, their records on disk, and shipped
+   * as far as limits.drainMsMax from the start allows; the next start ships the rest. Never rejects.
    */
   close(): Promise<void>;
 }
 
 /**
- * A whole sidecar on one event loop: a core and its HTTP surface. Resolves when it listens, also
- * while it has no state to decide on yet: it answers 503 then. Rejects, with everything closed again, where
- * the folder or the address cannot be had.
+ * A whole sidecar on one event loop: a core and its HTTP surface. Resolves when it listens, even without a
+ * state to decide on: it answers 503 until there is one. Rejects, with everything closed again, if the folder
+ * or the address cannot be used.
  */
 export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSidecar> {
   const started = teardown(options.logger);

@@ -1,16 +1,16 @@
 import { setFlagsFromString } from 'node:v8';
 
-/** From the 1 MiB with which V8 begins, and to which it goes back when it is quiet, to the 16 it may have. */
+/** From V8's initial 1 MiB, to which it returns when idle, to the maximum of 16. */
 const growthFactor = 16;
 
 /**
- * Lets the young generation of V8 have its full size as soon as it grows at all. V8 only doubles it, each
- * time as much has survived as it has room for. Next to nothing survives of a decision: under a steady load
- * a sidecar stayed at half of the size for minutes and was collected 15 times a second in place of 7, for
- * half a millisecond in which no request is answered.
+ * Lets the young generation of V8 grow to its full size in one step. By itself V8 only doubles it, each time
+ * as many bytes have survived as it holds, and next to nothing of a decision survives: under a steady load a
+ * sidecar stayed at half the size for minutes, with 15 collections a second instead of 7, half a millisecond
+ * each.
  *
- * Holds for every thread of this process, also for those that run. The most that V8 takes for one is as
- * before: twice 16 MiB, of which the second half stays nearly empty.
+ * Applies to every thread of this process, running ones too. V8's maximum per thread is unchanged: twice 16
+ * MiB, the second half nearly empty.
  */
 export const growYoungGenerationAtOnce = (): void =>
   setFlagsFromString(`--semi-space-growth-factor=${growthFactor}`);

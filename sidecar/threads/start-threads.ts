@@ -21,25 +21,25 @@ import {
 const runsFromSource = import.meta.url.endsWith('.ts');
 const workerUrl = new URL(runsFromSource ? './thread-worker.ts' : './thread-worker.js', import.meta.url);
 
-/** A little more than a thread gives itself to close. */
+/** A little more than a thread's own limit for closing. */
 const closeMsMax = limits.drainMsMax + 2_000;
 /**
- * One that is still starting gets the question when it has started. It owes nobody an answer, so it is not
- * waited for as long.
+ * A starting thread reads the message only once it has started. It owes no client an answer, so the wait is
+ * shorter.
  */
 const closeStartingMsMax = limits.drainMsMax / 2;
 
 export interface SidecarThreads {
-  /** Resolves when each has, or has had, a state to decide on. */
+  /** Resolves when each thread has, or has had, a state to decide on. */
   readonly ready: Promise<void>;
   startDraining(): void;
   close(): Promise<void>;
 }
 
 /**
- * Several sidecars in one process, on one port, among which the kernel spreads the connections. Each is
- * whole: its own replica, spool and sidecar id, so that they share nothing that would have to be locked.
- * Resolves when all listen, rejects when one cannot.
+ * Several sidecars in one process on one port; the kernel spreads the connections. Each has its own replica,
+ * spool and sidecar id, so nothing is shared and nothing locked. Resolves when all listen, rejects when one
+ * cannot.
  *
  *     starting ──listening──> serving ──exits by itself──> pause (doubling) ──> starting
  *        └──failed──> (the start rejects, or it is tried again)      serving ──close──> closed
@@ -98,7 +98,7 @@ class SidecarThread {
     });
   }
 
-  /** Resolves when it listens; from then on it is started again whenever it ends by itself. */
+  /** Resolves when it listens; from then on it is restarted whenever it ends by itself. */
   async start(): Promise<void> {
     const worker = startWorker(this.#start);
     this.#worker = worker;
@@ -124,7 +124,7 @@ class SidecarThread {
     return typeof figures === 'object' && figures !== null ? figures : [];
   }
 
-  /** One that is between an exit and the next try serves nobody, and does not come back. */
+  /** A thread between an exit and the next try is not restarted. */
   startDraining(): void {
     this.#isClosed = true;
     if (this.#retry !== null) clearTimeout(this.#retry);
@@ -146,8 +146,7 @@ class SidecarThread {
         await worker.terminate();
         return;
       }
-      // Its listener may be open, and ending it would take the process down in the middle of what the others
-      // do.
+      // Its listener may be open, and terminating it would crash the whole process.
       this.#logger.error({ err: error }, 'a listening thread did not close in order');
       return;
     }
@@ -164,7 +163,7 @@ class SidecarThread {
   }
 }
 
-/** A thread has to be taught TypeScript from within. Compiled, it is started as it is. */
+/** From source, a thread has to register the TypeScript loader itself. */
 const startWorker = (start: ThreadStart): Worker =>
   runsFromSource
     ? new Worker(
@@ -176,7 +175,7 @@ const startWorker = (start: ThreadStart): Worker =>
       )
     : new Worker(workerUrl, { workerData: start });
 
-/** Resolves to why the thread has ended. Without a listener for its errors they would end the process. */
+/** Resolves to the reason of the thread's end. Without a listener its errors would end the process. */
 const exitOf = (worker: Worker): Promise<Error> =>
   new Promise((resolve) => {
     let failure: Error | null = null;
@@ -186,7 +185,7 @@ const exitOf = (worker: Worker): Promise<Error> =>
     worker.once('exit', (code) => resolve(failure ?? new Error(`a listening thread ended with ${code}`)));
   });
 
-/** Resolves when the thread says that it listens, rejects when it says that it cannot. */
+/** Resolves when the thread reports that it listens, rejects when it reports that it cannot. */
 const listening = (worker: Worker): Promise<void> =>
   new Promise((resolve, reject) => {
     const onMessage = (message: ThreadReport): void => {

@@ -1,18 +1,18 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
 
-/** What a listening thread is started with. */
+/** Start parameters of a listening thread. */
 export interface ThreadStart {
   readonly settings: SidecarSettings;
   /** From 0; the name of its folder. */
   readonly index: number;
-  /** All threads share it. */
+  /** Shared by all threads. */
   readonly port: number;
 }
 
 /**
- * What a thread reports after its start: once that it listens, or why it cannot, and then once that it has a
- * state to decide on. The class of an error does not travel between threads.
+ * Reports of a thread after its start: once that it listens, or why it cannot; then once that it has a state
+ * to decide on. The class of an error does not cross threads.
  */
 export type ThreadReport =
   | { readonly kind: 'listening' }
@@ -20,7 +20,7 @@ export type ThreadReport =
   | { readonly kind: 'failed'; readonly message: string; readonly isStartError: boolean };
 
 /**
- * What one side asks the other, and what is answered:
+ * Questions between main and threads, with their answers:
  *   `metrics`          main -> thread: its figures, as prom-client's JSON
  *   `metrics_of_all`   thread -> main: those of all threads together, as text
  *   `start_draining`   main -> thread: null, when it is not ready any more
@@ -28,7 +28,7 @@ export type ThreadReport =
  */
 export type ThreadQuestion = 'metrics' | 'metrics_of_all' | 'start_draining' | 'close';
 
-/** A thread that takes longer to give its figures is left out of them. */
+/** A thread that takes longer is missing from the metrics. */
 export const metricsMsMax = 1_000;
 
 interface Asked {
@@ -36,7 +36,7 @@ interface Asked {
   readonly reply: MessagePort;
 }
 
-/** Resolves to the answer; rejects when there is none in time or the other side ends. */
+/** Resolves to the answer; rejects without one in time, and when the other side ends. */
 export function ask(
   other: { postMessage(message: Asked, transfer: MessagePort[]): void },
   question: ThreadQuestion,
@@ -45,7 +45,7 @@ export function ask(
   const { port1: here, port2: there } = new MessageChannel();
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => here.close(), timeMsMax);
-    // Also when the other thread ends: its end of the channel ends with it.
+    // Fires also when the other thread ends, because its port closes with it.
     here.on('close', () => {
       clearTimeout(timer);
       reject(new Error(`a thread of the sidecar has not answered "${question}"`));
@@ -58,9 +58,7 @@ export function ask(
   });
 }
 
-/**
- * Answers what is asked. Where the answer fails the asker gets nothing in its place, and gives up by itself.
- */
+/** Answers questions. If an answer fails the asker gets none and times out. */
 export function answerQuestions(
   other: { on(event: 'message', listener: (message: unknown) => void): unknown },
   answerTo: (question: ThreadQuestion) => Promise<unknown>,

@@ -13,15 +13,15 @@ import {
   type ThreadStart,
 } from './thread-questions.ts';
 
-// The whole program of one listening thread. Main and thread run the same build: what comes from there is of
-// its type.
+// The whole program of one listening thread. Main and thread run the same build, so messages have their
+// types.
 const { settings, index, port }: ThreadStart = workerData;
 const main = must(parentPort, 'a listening thread is started by start-threads.ts');
 const logger = standardErrorLogger({ level: settings.LOG_LEVEL, name: 'sidecar' }).child({ thread: index });
 const tell = (news: ThreadReport): void => main.postMessage(news);
 
 try {
-  // Every thread receives the pushes for itself; an in-process bus does not reach from thread to thread.
+  // Each thread has its own subscription; an in-process bus does not cross threads.
   const bus = settings.REDIS_URL === null ? null : redisBus({ url: settings.REDIS_URL, logger });
   const sidecar = await startFromSettings(settings, {
     index,
@@ -39,8 +39,7 @@ try {
     await sidecar.close();
     await bus?.close();
   };
-  // A thread that ends with its listener open takes the process down, so everything is closed first, whatever
-  // has happened.
+  // A thread that ends with its listener open crashes the process, so everything is closed first.
   const closeAndEnd = (error: unknown): void => {
     logger.error(
       { err: error },
