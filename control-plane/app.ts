@@ -48,7 +48,7 @@ import { webhookRoutes } from './webhooks/routes.ts';
 
 /**
  * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the
- * background; `close()` ends what it did start, and leaves the dependencies to whoever made them.
+ * background. `close()` ends what it started; the caller ends the dependencies.
  *
  * Hooks run in this order: request id, headers that come once, authentication, plan limits, scope, content
  * encoding, idempotency key, body, validation, route.
@@ -62,17 +62,16 @@ export function build(deps: Deps): FastifyInstance {
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestReadMsMax,
     http: {
-      // An answer in the specified shape is better than the bare 400 of node:http, and no address of ours
-      // depends on Host.
+      // Without Host, answer in the specified shape rather than node:http's bare 400; no address of ours
+      // depends on it.
       requireHostHeader: false,
-      // Where the head has the longer time of the two, node:http exchanges them, and a body gets the minute
-      // that is its default for heads.
+      // If headersTimeout exceeds requestTimeout, node:http swaps them, and a body gets the default minute of
+      // heads.
       headersTimeout: limits.requestReadMsMax,
       connectionsCheckingInterval: limits.requestReadMsMax / 4,
     },
     routerOptions: { maxParamLength: limits.pathParamCharsMax },
-    // Whoever stops the program decides how long requests in flight may take; refusing new ones is the load
-    // balancer's part.
+    // The program's stop bounds requests in flight; refusing new ones is the load balancer's task.
     return503OnClosing: false,
     frameworkErrors: replies.reply,
     clientErrorHandler: (_error, socket) => replies.replyToBrokenHttp(socket),
@@ -106,7 +105,7 @@ export function build(deps: Deps): FastifyInstance {
 }
 
 function apiRoutes(deps: Deps): FastifyPluginAsync {
-  // One for all kinds of export: they share its bounds.
+  // One for all exports, which share its bounds.
   const exportSnapshot = snapshotExporter(deps, { ...limits, ...deps.shares.exports });
   return async (v1) => {
     v1.register(accountRoutes(deps));

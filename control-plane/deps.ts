@@ -5,7 +5,7 @@ import type { OidcDeps } from './oidc/deps.ts';
 import type { WebhookDeps } from './webhooks/deps.ts';
 
 /**
- * Everything the rooms of the control plane need from outside; built in main.ts or by a test. No room imports
- * this: each names its own piece.
+ * All dependencies of the control plane's rooms; built in main.ts or by a test. No room imports this: each
+ * names its own piece.
  */
 export interface Deps extends DecisionDeps, ConsoleDeps, DiscoveryDeps, OidcDeps, WebhookDeps {}

@@ -17,7 +17,7 @@ interface AccountRow {
   readonly created_at_ms: UnixMillis;
 }
 
-/** Limits of which both are null are the same as none. */
+/** Two null limits equal no limits. */
 const toAccount = (row: AccountRow): Account => ({
   accountId: row.account_id,
   name: row.name,

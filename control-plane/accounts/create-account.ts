@@ -12,8 +12,8 @@ import { createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 
 /**
- * Creates an account with its change feed and its first key, live and `admin:*`, with which it does
- * everything else itself.
+ * Creates an account with its change feed and its first key, which is live and has `admin:*`: the account
+ * manages itself from there.
  */
 export async function createAccount(
   tx: Transaction,

@@ -19,20 +19,17 @@ import { insertAccount } from './account-store.ts';
 type FirstAccountDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'logger'>;
 
 export interface FirstAccount {
-  /**
-   * The file in `dataDir` that holds an admin key; null: the key came from outside, or one has been in use
-   * before.
-   */
+  /** The file in `dataDir` with an admin key; null: the key came from outside, or was in use before. */
   readonly adminKeyFile: string | null;
 }
 
 /**
- * Makes the operator's account on the first start, with its first `admin:*` key. That key is `adminApiKey`,
- * or what `<dataDir>/admin-api-key` holds, or is made into that file where the account has no usable admin
- * key yet. The file is written before the database: a crash in between leaves a key that the next start makes
- * known, never an account to which nobody has a key.
+ * Makes the operator's account on the first start, with its first `admin:*` key. The key is `adminApiKey`, or
+ * the content of `<dataDir>/admin-api-key`; if the account has no usable admin key, one is generated into
+ * that file. The file is written before the database: a crash in between leaves a key that the next start
+ * registers, never an account without a key.
  *
- * A key that was deleted or has expired stays so; whoever has lost every key starts once with another
+ * A deleted or expired key is not revived. To recover from the loss of every key, start once with another
  * ADMIN_API_KEY.
  */
 export async function ensureFirstAccount(
@@ -52,17 +49,13 @@ export async function ensureFirstAccount(
   return { adminKeyFile: options.adminApiKey === null && firstKey !== null ? path : null };
 }
 
-/**
- * Contract §1 allows a test key as the first one, and nobody would find out what it cannot do before it is
- * too late.
- */
+/** Contract §1 allows a test key as the first one; without a warning its limits would show too late. */
 const onlyTestKeys =
   "the operator's only admin keys are test keys: they can neither access live data nor create a live key; for a live key, start once with an ADMIN_API_KEY that begins with at_live_";
 
 /**
- * The key with which a sidecar on this machine connects, kept in `<dataDir>/sidecar-api-key` and made in the
- * same careful way. One that was deleted or has expired is replaced. It is live, whatever the first key is,
- * and its scope is `sidecars:connect` alone.
+ * The key of a sidecar on this machine, stored in `<dataDir>/sidecar-api-key` in the same order of writes. A
+ * deleted or expired one is replaced. It is always live, and its only scope is `sidecars:connect`.
  */
 export async function ensureSidecarKey(deps: FirstAccountDeps, dataDir: string): Promise<string> {
   const path = join(dataDir, 'sidecar-api-key');
@@ -110,7 +103,7 @@ interface WantedKey {
   readonly scopes: readonly Scope[];
 }
 
-/** False: the key is known, and may not be used any more. */
+/** False: the key is known and no longer usable. */
 const ensureAccountAndKey = (deps: FirstAccountDeps, wanted: WantedKey | null): Promise<boolean> =>
   changeTransaction(deps, async (tx, change) => {
     await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.firstAccount})`;

@@ -15,7 +15,7 @@ import { lockAccount, updateAccountState } from './account-store.ts';
 /**
  * Changes name, plan, limits and status. The status binds every sidecar, also those of other accounts: a
  * suspended account's passports are blocked wherever they are shown (contract §2), and its gates are not
- * discovered. The operator cannot be suspended, for nobody could lift that.
+ * discovered. The operator cannot be suspended, because only the operator could lift that.
  */
 export async function updateAccount(
   deps: SigningDeps,
@@ -32,7 +32,7 @@ export async function updateAccount(
     await updateAccountState(tx, accountId, next);
     if (next.status !== current.status) {
       const standing = { account: idDigest(accountId), standing: next.status };
-      // While it was suspended nothing was sent, so nothing has failed.
+      // Nothing was sent during the suspension, so no endpoint has failed.
       if (next.status === 'active') await beginAllAnew(tx, accountId);
       await change(globalFeed, { kind: 'account.standing', body: standing });
     }
@@ -43,7 +43,7 @@ export async function updateAccount(
       audited: { operation: 'updateAccount', target: accountId, before, after: renderAccount(updated) },
     };
   });
-  // Also where the status was the same before: a crash may have come in between.
+  // Also for an unchanged status: an earlier call may have crashed before this.
   if (body.status !== undefined) await indexAccount(deps.sql, accountId);
   return account;
 }

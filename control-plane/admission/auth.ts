@@ -1,6 +1,6 @@
 /**
- * Room `control-plane/admission`: who may call (here), how often (`plan-limits.ts`), and how much of it at
- * once (`decision-turns.ts`).
+ * Room `control-plane/admission`: authentication (here), plan limits (`plan-limits.ts`), and concurrency
+ * (`decision-turns.ts`).
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -35,14 +35,13 @@ type AuthDeps = Pick<
 >;
 
 /**
- * Who calls: bearer API keys (contract §2), or people by the cookie of their browser session
- * (docs/people.md). Runs before the body is read: whoever may not call learns nothing about what they sent.
- * An address that does not exist answers 404 to everybody. A key and a session are looked up for every
- * request, so that deletion, expiry and suspension bind at once. What the caller may do is the part of
- * `installScopes`.
+ * Authenticates callers by bearer API key (contract §2) or by the cookie of a browser session
+ * (docs/people.md). Runs before the body is read, so an unauthorised caller learns nothing about its body. An
+ * unknown address answers 404 to every caller. Key and session are looked up for every request, so deletion,
+ * expiry and suspension take effect at once. `installScopes` does authorisation.
  *
- * A request with an `Authorization` header is that of a key, whatever else it carries: the header is sent on
- * purpose, a cookie by itself. Where the key is not valid, the cookie does not take its place.
+ * A request with an `Authorization` header is a key's, even with a cookie: the header is sent on purpose, the
+ * cookie automatically. The cookie does not replace an invalid key.
  */
 export function installAuth(app: FastifyInstance, deps: AuthDeps): void {
   const findKey = keyLookUps(deps);
@@ -68,12 +67,12 @@ export function installAuth(app: FastifyInstance, deps: AuthDeps): void {
     const { scope, oneOfScopes, credential, beginsSession } = request.routeOptions.config;
     if (beginsSession === true) refuseCrossSite(headers, origin);
     if (scope === null && credential === undefined && oneOfScopes === undefined) return;
-    // Answers to somebody, some of them with secrets: nothing in between may keep one.
+    // Answers are for one caller, some with secrets: no cache may store one.
     reply.header('cache-control', 'no-store');
     const nowMs = deps.clock.now();
     const isPerson = isOfPerson(request);
     if (isPerson) {
-      // Without a cookie there is nothing that another site could make use of: whoever asks has to log in.
+      // Without a cookie another site has nothing to exploit: the caller has to log in.
       if (!isReading(method) && readCookie(headers, sessionCookie) !== null) refuseCrossSite(headers, origin);
       const { session, caller } = await personOf(request, nowMs);
       noteSession(session, nowMs);
@@ -94,7 +93,7 @@ export function installAuth(app: FastifyInstance, deps: AuthDeps): void {
   });
 }
 
-/** How a request of a person, and one of a program, shows its caller. */
+/** Readers of the caller: for requests of people, and of programs. */
 function callerReaders(deps: AuthDeps, findKey: ReturnType<typeof keyLookUps>) {
   const personOf = async (request: FastifyRequest, nowMs: UnixMillis) => {
     const session = await authenticateSession(deps, request.headers, nowMs);
@@ -127,16 +126,16 @@ function callerReaders(deps: AuthDeps, findKey: ReturnType<typeof keyLookUps>) {
 }
 
 /**
- * The router takes `/v1/gates/` for `/v1/gates/:id`. What a wildcard stands for may be empty, and an empty id
- * before the end is one that nothing has, at both programs.
+ * The router matches `/v1/gates/` with `/v1/gates/:id`. Wildcards may be empty, and an empty id before the
+ * end of a path is an unknown id in both programs.
  */
 const lacksLastId = ({ params, url }: FastifyRequest): boolean =>
   /\/(?:\?|$)/.test(url) &&
   Object.entries(params ?? {}).some(([name, value]) => name !== '*' && value === '');
 
 /**
- * Whether the request is to be taken for one of a browser session: the route takes nothing else, or it
- * carries the cookie and no key. Never the calls of sidecars and tools.
+ * Whether the request is of a browser session: the route accepts only those, or the request has the cookie
+ * and no key. Never for calls of sidecars and tools.
  */
 function isOfPerson({ headers, routeOptions }: FastifyRequest): boolean {
   const { scope, credential } = routeOptions.config;
@@ -145,16 +144,13 @@ function isOfPerson({ headers, routeOptions }: FastifyRequest): boolean {
   return hasCookie && headers.authorization === undefined && scope !== 'sidecars:connect';
 }
 
-/** A key that may be used, and how the audit names whoever used it. */
+/** A usable key, and its user as the audit names it. */
 interface Authenticated {
   readonly key: PresentedKey;
   readonly actor: Actor;
 }
 
-/**
- * Whether the caller holds what the route declares. After `installAuth`, and like it before the body is
- * read.
- */
+/** Checks that the caller holds the route's scope. Runs after `installAuth`, also before the body is read. */
 export function installScopes(app: FastifyInstance): void {
   app.addHook('onRequest', async (request) => {
     const { scope, oneOfScopes, operatorOnly } = request.routeOptions.config;
@@ -168,7 +164,7 @@ export function installScopes(app: FastifyInstance): void {
     if (scope === null) return;
     const required = must(scope, 'a route declares its scope');
     const { scopes, mode, isOperator, person } = callerOf(request);
-    // A sidecar serves both modes, so what it is told and what it reports is live.
+    // A sidecar serves both modes, so its calls are live.
     if (required === 'sidecars:connect' && mode !== 'live') {
       throw new ApiError('insufficient_scope', {
         message: 'Sidecars connect with a live key (at_live_) only; this one is a test key.',
@@ -199,7 +195,7 @@ async function authenticate(
   nowMs: UnixMillis,
 ): Promise<Authenticated> {
   const presented = bearerPattern.exec(header ?? '')?.[1];
-  // A mistyped key fails its checksum here, without asking the database.
+  // A mistyped key fails its checksum, without a query.
   if (presented === undefined || parseApiKey(presented) === null) throw new ApiError('unauthorized');
   const key = await findKey(hashApiKey(presented));
   if (key === null || isExpired(key, nowMs)) throw new ApiError('unauthorized');
@@ -209,7 +205,7 @@ async function authenticate(
 const isApiKey = (header: string | undefined): boolean =>
   parseApiKey(bearerPattern.exec(header ?? '')?.[1] ?? '') !== null;
 
-/** Says in the header of a 401 where a client gets a token. */
+/** Adds to a 401 where a client gets a token. */
 async function authenticateToken(
   deps: Parameters<typeof findKeyByToken>[0],
   header: string | undefined,
@@ -228,10 +224,7 @@ async function authenticateToken(
   });
 }
 
-/**
- * Writes `last_used_at` beside the request, never before it, and not again within
- * `limits.keyUseWriteIntervalMs`.
- */
+/** Writes `last_used_at` in parallel to the request, at most once per `limits.keyUseWriteIntervalMs`. */
 function keyUseNotes(
   app: FastifyInstance,
   { sql, logger }: Pick<BaseDeps, 'sql' | 'logger'>,

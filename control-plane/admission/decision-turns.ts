@@ -4,10 +4,9 @@ import { type FairShare, fairShare } from '../storage/fair-share.ts';
 import { admissionLimits } from './limits.ts';
 
 /**
- * Transactions that decide wait for each other: for the head of a busy passport's chain, for the key of a
- * claim. Each holds a database connection meanwhile. So only a part of the connections decides at a time, and
- * only a part of that for one account: whatever waits for whom, keys are looked up, leases granted and other
- * accounts served.
+ * Deciding transactions wait for each other's locks, such as the head of a busy chain or the key of a claim,
+ * each on a database connection. So only a part of the connections may decide at a time, and only a part of
+ * those for one account: key look-ups, lease calls and other accounts always find a connection.
  */
 export const decisionTurns = (share: Share): FairShare<AccountId> =>
   fairShare({

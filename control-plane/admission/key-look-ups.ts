@@ -2,9 +2,9 @@ import { findPresentedKeys, type PresentedKey } from '../api-keys/api-key-store.
 import type { BaseDeps } from '../base/deps.ts';
 
 /**
- * Looks up the keys of all requests that arrive in one turn of the event loop with one query: a query of its
- * own for each costs more than the rest of their admission. It is sent after each of them has arrived, so a
- * key that was deleted before is good for none.
+ * Looks up the keys of all requests that arrive in one turn of the event loop with one query, because a query
+ * per request costs more than the rest of admission. The query is sent after all of them have arrived, so a
+ * key deleted before is valid for none.
  */
 export function keyLookUps(deps: Pick<BaseDeps, 'sql'>): (keyHash: string) => Promise<PresentedKey | null> {
   let next: { readonly hashes: Set<string>; readonly found: ReturnType<typeof findPresentedKeys> } | null =

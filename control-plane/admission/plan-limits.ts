@@ -10,9 +10,9 @@ import { takeUnits, type WindowAsk } from '../quota/take-units.ts';
 
 /**
  * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota
- * ledger, so that all replicas share one count. Runs between authentication and scope, before the body is
- * read: every call with a valid key counts, also one that is then refused (400, 403, 404, 409). Not counted
- * are calls without a valid key, those of a suspended account, which may do nothing anyway, and those of
+ * ledger, so that all replicas share one count. Runs between authentication and authorisation, before the
+ * body is read: every call with a valid key counts, even if it is refused later (400, 403, 404, 409). Not
+ * counted: calls without a valid key, calls of a suspended account, which are all refused, and calls of
  * sidecars, which must not stop because people were busy.
  *
  * Every counted answer describes the window with the fewest requests remaining. A call over the limit takes
@@ -44,7 +44,7 @@ interface PlanUsage {
   readonly window: QuotaWindow;
 }
 
-/** Takes one request from both windows or from neither. Null: the account has no limit. */
+/** Takes one request from both windows, or from neither. Null: the account has no limit. */
 async function takeRequest(
   { sql }: Pick<BaseDeps, 'sql'>,
   caller: Caller,
@@ -72,9 +72,7 @@ function planAsk({ accountId, planLimits }: Caller): WindowAsk[] {
   );
 }
 
-/**
- * Of two windows with as much remaining, the one that lasts longer: after it has ended, a call can succeed.
- */
+/** Of two windows with equal remainders, the longer one: a call can succeed after its end. */
 const tighter = (one: PlanUsage, other: PlanUsage): PlanUsage =>
   one.remaining < other.remaining ||
   (one.remaining === other.remaining && one.window.endsAtMs > other.window.endsAtMs)

@@ -11,7 +11,7 @@ import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 
-/** A key that somebody presented, with what decides whether it may be used. Deleted keys are not found. */
+/** A presented key, with the facts that decide whether it may be used. Deleted keys are not found. */
 export interface PresentedKey {
   readonly keyId: ApiKeyId;
   readonly keyHash: string;
@@ -23,7 +23,7 @@ export interface PresentedKey {
   readonly lastUsedAtMs: UnixMillis | null;
   readonly accountStatus: AccountStatus;
   readonly isOperatorAccount: boolean;
-  /** What the account may call in a minute and a day, as of now. */
+  /** The current plan limits of the account. */
   readonly planLimits: PlanLimits;
 }
 
@@ -34,7 +34,7 @@ interface PresentedKeyRow extends Omit<PresentedKey, 'planLimits'>, PlanLimits {
 export const findPresentedKey = async (sql: Database, keyHash: string): Promise<PresentedKey | null> =>
   (await findPresentedKeys(sql, [keyHash])).get(keyHash) ?? null;
 
-/** By their hashes; those that are deleted or never were are left out. */
+/** By hash; deleted and unknown ones are left out. */
 export async function findPresentedKeys(
   sql: Database,
   keyHashes: readonly string[],
@@ -61,7 +61,7 @@ async function readPresentedKeys(sql: Database, where: PendingQuery<Row[]>): Pro
   }));
 }
 
-/** Writes nothing where another replica noted a use within `limits.keyUseWriteIntervalMs`. */
+/** Writes nothing if another replica did so within `limits.keyUseWriteIntervalMs`. */
 export async function touchApiKey(sql: Database, keyId: ApiKeyId, nowMs: UnixMillis): Promise<void> {
   await sql`
     UPDATE api_keys SET last_used_at_ms = ${nowMs}
@@ -83,7 +83,7 @@ const columns = (sql: Database | Transaction) => sql`
   created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", ends_with_key_id AS "endsWithKeyId", revoked_at_ms AS "revokedAtMs",
   last_used_at_ms AS "lastUsedAtMs"`;
 
-/** Deleted keys are gone for everybody. */
+/** Deleted keys are not found. */
 export async function findApiKey(sql: Database, owner: Owner, keyId: ApiKeyId): Promise<ApiKey | null> {
   const rows = await sql<ApiKey[]>`
     SELECT ${columns(sql)} FROM api_keys
@@ -92,7 +92,7 @@ export async function findApiKey(sql: Database, owner: Owner, keyId: ApiKeyId): 
 }
 
 export interface LockedApiKey extends ApiKey {
-  /** When it would expire without an overlap; the same as `expiresAtMs` unless it was rolled. */
+  /** Its expiry without an overlap; equals `expiresAtMs` unless it was rolled. */
   readonly ownExpiresAtMs: UnixMillis | null;
 }
 
@@ -120,7 +120,7 @@ export async function listApiKeys(sql: Database, owner: Owner, page: PagePlace):
   });
 }
 
-/** From now on it is a rolled key, which ends at `endsAtMs`. */
+/** Marks the key as rolled; it ends at `endsAtMs`. */
 export async function beginOverlap(
   tx: Transaction,
   { keyId, ownExpiresAtMs }: LockedApiKey,
@@ -131,14 +131,14 @@ export async function beginOverlap(
     WHERE key_id = ${keyId}`;
 }
 
-/** Keeps the key as it is until the transaction ends. False: it has been deleted. */
+/** Locks the key against deletion until the transaction ends. False: already deleted. */
 export async function holdApiKey(tx: Transaction, keyId: ApiKeyId): Promise<boolean> {
   const rows = await tx`SELECT FROM api_keys WHERE key_id = ${keyId} AND revoked_at_ms IS NULL FOR SHARE`;
   return rows.length > 0;
 }
 
 /**
- * Ends the key and, however many steps on, the keys that end with it. Answers all of them: sidecars must
+ * Ends the key and, transitively, the keys that end with it. Returns all of them, because sidecars must
  * forget each.
  */
 export async function revokeApiKeys(
@@ -156,9 +156,7 @@ export async function revokeApiKeys(
   return rows.map((row) => row.keyId);
 }
 
-/**
- * Gives an end to the keys that end with this one, unless theirs is earlier. Answers those that it changed.
- */
+/** Shortens the keys that end with this one to its end. Returns the changed ones. */
 export async function shortenKeysEndingWith(
   tx: Transaction,
   keyId: ApiKeyId,

@@ -5,7 +5,7 @@ import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createApiKey, type IssuedApiKey } from './create-api-key.ts';
 
-/** `POST /api-keys`. A key grants only what its creator holds (contract §2), whichever way it asks. */
+/** `POST /api-keys`. A key grants only what its creator holds (contract §2). */
 export const createApiKeyUseCase = {
   scope: 'keys:manage',
   creation: (deps: SigningDeps, caller: Caller, wanted: NewApiKey): Creation<IssuedApiKey> => ({

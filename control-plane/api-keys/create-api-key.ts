@@ -17,7 +17,7 @@ import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { holdApiKey, insertApiKey } from './api-key-store.ts';
 
-/** A key at the only moment at which the key itself is known. */
+/** A new key, while its plaintext is known. */
 export interface IssuedApiKey {
   readonly apiKey: ApiKey;
   /** A secret: answered once, never stored or logged. */
@@ -26,9 +26,9 @@ export interface IssuedApiKey {
 
 /**
  * Creates a key that grants nothing its creator does not hold and never outlives it, in the creator's mode
- * unless `admin:*` chooses (contract §2). Without `expires_at` it expires when its creator does. Out of the
- * test world no choice leads: a test key with `admin:*` holds nothing live that it could grant. Throws
- * `invalid_request` for a test key that is to connect sidecars, which installScopes would refuse anyway.
+ * unless `admin:*` chooses (contract §2). Without `expires_at` it expires when its creator does. A test key
+ * cannot choose live mode: with `admin:*` it still holds nothing live to grant. Throws `invalid_request` for
+ * a test key with `sidecars:connect`, which installScopes would refuse anyway.
  */
 export async function createApiKey(
   tx: Transaction,
@@ -47,7 +47,7 @@ export async function createApiKey(
   if (mode === 'test' && wanted.scopes.includes('sidecars:connect')) {
     throw invalidRequest('scopes', 'A test key cannot hold sidecars:connect: a sidecar serves both modes.');
   }
-  // A deletion that comes first must not miss the new key.
+  // A concurrent deletion must not miss the new key.
   if (caller.madeKeysEndWith !== null && !(await holdApiKey(tx, caller.madeKeysEndWith))) {
     throw new ApiError('unauthorized');
   }
@@ -68,9 +68,7 @@ function expiryWithin({ expiresAtMs: latestMs }: Caller, wantedMs: UnixMillis | 
   throw invalidRequest('expires_at', 'expires_at must not be later than that of the key that creates it.');
 }
 
-/**
- * Nobody gains a right by creating or rolling a key, or takes one away from a stronger key by deleting it.
- */
+/** Creating or rolling a key must grant no new right, and deleting one must not disable a stronger key. */
 export function refuseMoreThanHeld(caller: Caller, scopes: readonly Scope[]): void {
   const missing = scopes.find((scope) => !holdsScope(caller.scopes, scope));
   if (missing === undefined) return;
@@ -111,7 +109,7 @@ export function makeIssuedKey(
   return { apiKey, key };
 }
 
-/** Stores a key and tells the sidecars of its account, which may then accept it from callers. */
+/** Stores a key and publishes it to the sidecars of its account, which accept it from callers. */
 export async function addApiKey(tx: Transaction, change: WriteChange, apiKey: ApiKey): Promise<void> {
   await insertApiKey(tx, apiKey);
   await change(apiKey.accountId, { kind: 'api_key.put', body: renderApiKeyForSidecars(apiKey) });

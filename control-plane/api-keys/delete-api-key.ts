@@ -12,9 +12,9 @@ import { lockApiKey, revokeApiKeys } from './api-key-store.ts';
 import { refuseMoreThanHeld } from './create-api-key.ts';
 
 /**
- * Deletes a key for good, with those that end with it: here with the answer and at the sidecars with the
- * push. The caller must hold all of its scopes, or keys:manage alone could delete the key of an
- * administrator. Resolves to the moment of it.
+ * Deletes a key for good, with the keys that end with it: here at once, at the sidecars with the push. The
+ * caller must hold all its scopes, or keys:manage alone could delete an administrator's key. Resolves to the
+ * time of deletion.
  */
 export async function deleteApiKey(deps: SigningDeps, caller: Caller, keyId: ApiKeyId): Promise<UnixMillis> {
   return administer(deps, caller, async (tx, change) => {
@@ -28,7 +28,7 @@ export async function deleteApiKey(deps: SigningDeps, caller: Caller, keyId: Api
   });
 }
 
-/** Ends a key that is locked, and the keys that end with it. */
+/** Ends a locked key and the keys that end with it. */
 export async function endApiKey(
   tx: Transaction,
   change: WriteChange,

@@ -13,10 +13,9 @@ import { endApiKey } from './delete-api-key.ts';
 
 /**
  * Replaces a key by a new one of the same name, scopes, mode and expiry, with an id of its own. The old key
- * works on for `overlapMs` and is deleted at once where that is 0. While it does, it can be rolled again, by
- * whoever lost the answer: the expiry is the one that it had before the first time. The caller learns the new
- * key, so it must hold all of its scopes, and end no earlier than it (contract §2). Keys that end with the
- * old one do not end with the new one.
+ * works on for `overlapMs`; 0 deletes it at once. If the answer is lost, it can be rolled again within that
+ * time, with the expiry from before the first roll. The caller learns the new key, so it must hold all its
+ * scopes and expire no earlier (contract §2). Keys that end with the old one do not end with the new one.
  */
 export async function rollApiKey(
   deps: SigningDeps,
@@ -26,7 +25,7 @@ export async function rollApiKey(
   return administer(deps, caller, async (tx, change) => {
     const old = await lockApiKey(tx, caller, keyId);
     const nowMs = deps.clock.now();
-    // An expired key has nothing left to hand on.
+    // An expired key cannot be rolled.
     if (old === null || isExpired(old, nowMs)) throw new ApiError('api_key_not_found');
     refuseMoreThanHeld(caller, old.scopes);
     if (keyId !== caller.actor.id) refuseToOutlive(caller, old);
@@ -41,7 +40,7 @@ export async function rollApiKey(
   });
 }
 
-/** A key that ends must not win a longer life by rolling another one. Its own roll hands on what it has. */
+/** A key must not gain a longer life by rolling a longer-lived one. Rolling itself is allowed. */
 function refuseToOutlive(caller: Caller, rolled: LockedApiKey): void {
   const endsInTime =
     caller.expiresAtMs === null ||
@@ -62,7 +61,7 @@ async function retireApiKey(
     return;
   }
   const overlapEndMs = (nowMs + overlapMs) as UnixMillis;
-  // The overlap never prolongs a key.
+  // The overlap never extends a key's life.
   if (old.expiresAtMs !== null && old.expiresAtMs <= overlapEndMs) return;
   await beginOverlap(tx, old, overlapEndMs);
   const shortened = await shortenKeysEndingWith(tx, old.keyId, overlapEndMs);

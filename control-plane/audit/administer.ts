@@ -1,6 +1,6 @@
 /**
- * Room `control-plane/audit`: the transaction of every change through the API, and the audit entry that it
- * leaves (`append-entry.ts`).
+ * Room `control-plane/audit`: the transaction of every change through the API, and its audit entry
+ * (`append-entry.ts`).
  */
 
 import { auditStates } from '../../shared/audit/states.ts';
@@ -12,39 +12,36 @@ import { type Beginning, changeTransaction, type WriteChange } from '../sync/cha
 import { appendAuditEntry } from './append-entry.ts';
 
 /**
- * How the audit describes a change (contract §16). Both states are whole, as the API renders the resource,
- * without secrets.
+ * A change as the audit describes it (contract §16). Both states are complete, as the API renders the
+ * resource, without secrets.
  */
 export interface AuditedChange {
   readonly operation: AuditedOperation;
-  /** The id of what is changed. */
+  /** The id of the changed resource. */
   readonly target: string;
-  /** Null: it does not exist before. */
+  /** Null: it did not exist. */
   readonly before: AuditState | null;
-  /** Null: it does not exist after. */
+  /** Null: it no longer exists. */
   readonly after: AuditState | null;
 }
 
-/** What the audit keeps of whoever makes a change. */
+/** The caller's facts that the audit stores. */
 export type AuditedCaller = Pick<Caller, 'accountId' | 'mode' | 'actor' | 'requestId'>;
 
 export interface Changed<T> {
   readonly result: T;
-  /**
-   * Null: nothing was changed, such as by a repetition. Where the two states are equal nothing was changed
-   * either.
-   */
+  /** Null: nothing was changed, for example by a repeat. Equal states mean the same. */
   readonly audited: AuditedChange | null;
 }
 
 /**
- * The transaction of every operation that changes something at a caller's request: what `work` writes, what
- * it publishes to the feeds and the audit entry are committed together or not at all. The type demands the
- * entry, so that no operation forgets it; test/api/audit-operations.test.ts calls them all.
+ * The transaction of every operation that changes something for a caller: the writes of `work`, its entries
+ * in the feeds and the audit entry commit together. The type requires the audit entry, so that no operation
+ * forgets it; test/api/audit-operations.test.ts calls them all.
  *
- * The entry comes last, behind the quota windows in the order of locks (ARCHITECTURE.md). The lock of its
- * chain is the one that all changes of an account and mode share: it is held for one statement and the
- * commit, and whoever holds it waits for nobody.
+ * The entry comes last, after the quota windows in lock order (storage/locks.ts). All changes of an account
+ * and mode share the lock of its chain: it is held for one statement and the commit, and its holder never
+ * waits for another lock.
  */
 export const administer = <T>(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,

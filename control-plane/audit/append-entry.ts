@@ -11,13 +11,13 @@ import { insertAuditEntry } from './audit-store.ts';
 import { hintsOfChange } from './hints-of-change.ts';
 
 /**
- * Links, signs and writes one entry behind the last of the caller's chain. The last statement of its
- * transaction, sent with the COMMIT: until the commit nobody else adds to this chain.
+ * Links, signs and appends one entry to the caller's chain. The last statement of its transaction, sent with
+ * the COMMIT: until then no other transaction appends to this chain.
  *
- * It is signed with the attestation key. Auditors have that key already, from the JWKS, and one command
- * verifies both chains; the message that is signed begins differently, so that neither passes for the other.
- * Rejected: a purpose of its own, one more key to rotate and to explain that protects nothing more, since the
- * same process holds both; and the `sync` key, which no outsider knows.
+ * Signed with the attestation key, which auditors have from the JWKS, so one command verifies both chains.
+ * The signed messages have different prefixes, so neither passes for the other. Rejected: a purpose of its
+ * own, which adds a key to rotate and no protection, because the same process holds both; and the `sync` key,
+ * which outsiders do not know.
  */
 export async function appendAuditEntry(
   tx: Transaction,
@@ -42,9 +42,9 @@ export async function appendAuditEntry(
 }
 
 /**
- * One round trip: the second statement looks when the lock is granted, and so sees the entry of whoever held
- * it before. The head row moves with each entry that is inserted, by a trigger: replicas of the version
- * before move it too, and know nothing of it.
+ * One round trip: the second statement reads once the lock is granted, so it sees the entry of the lock's
+ * last holder. A trigger moves the head row with each inserted entry, so replicas of the version before move
+ * it too.
  */
 async function lockHead(tx: Transaction, { accountId, mode }: Owner): Promise<AuditHead> {
   const [, [last]] = await Promise.all([

@@ -4,9 +4,9 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { AuditPlace } from './audit-store.ts';
 
 /**
- * An opaque place in a list of audit entries, right behind one of them. The check ties it to the query it
- * came from, so that a cursor that was cut, changed, or taken over into another query is refused instead of
- * silently answering the wrong page. It is no secret and no permission.
+ * An opaque place in a list of audit entries, right after one of them. The checksum ties it to its query, so
+ * that a cut, changed or misused cursor is refused instead of answering the wrong page. It is neither secret
+ * nor a permission.
  */
 export const renderAuditCursor = ({ createdAtMs, sequence }: AuditPlace, query: string): string => {
   const place = `${createdAtMs}.${sequence}`;

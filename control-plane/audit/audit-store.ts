@@ -35,14 +35,14 @@ export async function insertAuditEntry(tx: Transaction, entry: AuditEntry): Prom
       ${entry.signingKeyId}, ${entry.signature})`;
 }
 
-/** What a page is narrowed to. Null: not narrowed. */
+/** Filters of a page. Null: none. */
 export interface AuditFilter {
   readonly actor: string | null;
   readonly operation: string | null;
   readonly target: string | null;
   /** Not older than this. */
   readonly sinceMs: UnixMillis | null;
-  /** Older than this: windows with one's end as the next one's start share no entry. */
+  /** Older than this, exclusive: adjacent windows share no entry. */
   readonly untilMs: UnixMillis | null;
 }
 
@@ -54,21 +54,18 @@ export interface AuditPlace {
 
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
-  /** Whether others follow the last one. */
+  /** Whether more entries follow. */
   readonly hasMore: boolean;
 }
 
-/**
- * Newest first. An entry keeps its place for ever, so that those that are written meanwhile neither repeat
- * nor hide any.
- */
+/** Newest first. Entries never move, so new ones neither repeat nor hide any. */
 export async function listAuditEntries(
   sql: Database,
   owner: Owner,
   filter: AuditFilter,
   { limit, behind }: { readonly limit: number; readonly behind: AuditPlace | null },
 ): Promise<AuditPage> {
-  // One more than wanted says whether there is a next page.
+  // One more than requested shows whether there is a next page.
   const rows = await sql<AuditRow[]>`
     SELECT ${columns(sql)} FROM audit_entries
     WHERE ${ownedBy(sql, owner)}
@@ -82,7 +79,7 @@ export async function listAuditEntries(
   return { entries: rows.slice(0, limit).map(toEntry), hasMore: rows.length > limit };
 }
 
-/** What of a chain an export holds; see AuditManifest. */
+/** The part of a chain in an export; see AuditManifest. */
 export interface AuditSpan {
   readonly firstSequence: number;
   readonly previousHash: string | null;
@@ -91,11 +88,11 @@ export interface AuditSpan {
   readonly lastHash: string | null;
 }
 
-/** The entries that are there, whatever the head row says. */
+/** The existing entries, whatever the head row says. */
 export interface AuditExtent {
   /** 0: none. */
   readonly highest: number;
-  /** Whether the entry is missing that the span follows. */
+  /** Whether the entry before the span is missing. */
   readonly isCutOff: boolean;
 }
 
@@ -126,8 +123,8 @@ export async function readAuditSpan(
 }
 
 /**
- * Times follow the clocks of several replicas and may fall along the chain: the first not older has to be
- * looked for.
+ * Times are from several replicas' clocks and may fall along the chain, so the first entry not older is
+ * searched.
  */
 async function findFirst(tx: Transaction, owner: Owner, sinceMs: UnixMillis): Promise<number | null> {
   const [first] = await tx<{ sequence: number | null }[]>`

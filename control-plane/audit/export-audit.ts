@@ -26,7 +26,7 @@ interface AuditExportAsked {
 export const exportAudit = (exportSnapshot: ExportSnapshot, asked: AuditExportAsked): Promise<Readable> =>
   exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked));
 
-/** Ends with the entry before the first one that is not in its place, and says so. */
+/** Ends before the first entry out of place, and reports it. */
 async function* exportedBytes(
   tx: Transaction,
   { owner, sinceMs, nowMs }: AuditExportAsked,
@@ -68,7 +68,7 @@ const missingAt = (sequence: number, highest: number): ChainFault => {
   return sequence > highest ? 'missing_at_end' : 'missing_in_middle';
 };
 
-/** Null for what cannot be written: no change that this service made looks like that. */
+/** Null for an entry that cannot be rendered, which this service never wrote. */
 function lineOf(entry: AuditEntry): string | null {
   try {
     return auditEntryLine(entry);

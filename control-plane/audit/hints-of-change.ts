@@ -20,7 +20,7 @@ const typeOf: Readonly<Partial<Record<AuditedOperation, Hint['type']>>> = {
   testWebhook: 'delivery',
   resendDelivery: 'delivery',
   recoverWebhook: 'delivery',
-  // Whoever loses access by one of these loses open streams too.
+  // These may end access, and with it open streams.
   rollApiKey: 'access',
   deleteApiKey: 'access',
   logIn: 'access',
@@ -32,7 +32,7 @@ const typeOf: Readonly<Partial<Record<AuditedOperation, Hint['type']>>> = {
   updateAccount: 'access',
 };
 
-/** Who should look again because of a change through the API; empty where nobody follows such changes. */
+/** Hints of a change through the API; empty if no stream follows such changes. */
 export function hintsOfChange({
   accountId,
   mode,
@@ -42,6 +42,6 @@ export function hintsOfChange({
   const type = typeOf[operation as AuditedOperation];
   if (type === undefined) return [];
   if (type !== 'access') return [{ accountId, mode, type, id: target }];
-  // An account is changed by the operator, and its own people and keys are those concerned.
+  // The operator changes an account, but its own people and keys are affected.
   return [{ accountId: isId('acct', target) ? target : accountId, mode: null, type, id: null }];
 }

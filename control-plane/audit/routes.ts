@@ -66,7 +66,7 @@ export function auditRoutes(deps: SigningDeps, exportSnapshot: ExportSnapshot): 
         const nowMs = deps.clock.now();
         const sinceMs = readTimeParameter('since', request.query.since);
         const stream = await exportAudit(exportSnapshot, { owner, sinceMs, nowMs });
-        // 2026-11-20T09:00:00.000Z without what file systems and shells do not like.
+        // 2026-11-20T09:00:00.000Z without characters that file systems and shells dislike.
         const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
         reply.header('content-disposition', `attachment; filename="audit-${owner.mode}-${moment}.jsonl"`);
         return reply.header('cache-control', 'no-store').type('application/x-ndjson').send(stream);

@@ -1,12 +1,12 @@
 import { limits } from '../../shared/model/limits.ts';
 
-/** Of the connections, how many one kind of work has at once, of all owners and of one. */
+/** Connections of one kind of work: of all owners, and of one. */
 export interface Share {
   readonly atOnceMax: number;
   readonly perOwnerMax: number;
 }
 
-/** Kinds of work that keep a connection for long, or wait on it for each other. */
+/** Kinds of work that hold a connection for long, or wait for each other's locks on it. */
 export interface ConnectionShares {
   readonly decisions: Share;
   readonly exports: Share;
@@ -16,8 +16,8 @@ export interface ConnectionShares {
 }
 
 /**
- * With fewer connections than the default each kind has fewer turns, at least one; what is beyond the shares
- * serves everything else, so more connections than the default do not change them.
+ * With fewer connections than the default each share shrinks, to at least one. Connections beyond the shares
+ * serve everything else, so more than the default do not change the shares.
  */
 export function connectionShares(connections: number): ConnectionShares {
   const part = Math.min(1, connections / limits.databaseConnectionsMax);

@@ -1,7 +1,4 @@
-/**
- * Room `control-plane/base`: what every room may need from outside, and the types of the database
- * (`database.ts`).
- */
+/** Room `control-plane/base`: dependencies of every room, and the types of the database (`database.ts`). */
 
 import type { Registry } from 'prom-client';
 import type { Bus } from '../../shared/bus/bus.ts';
@@ -14,16 +11,16 @@ import type { ConnectionShares } from './connection-shares.ts';
 import type { Database } from './database.ts';
 
 /**
- * Whether this program is about to stop: it still answers, but it is not ready, and closes each connection
- * behind its answer.
+ * Whether this program is about to stop: it still answers, but it is not ready and closes each connection
+ * after its answer.
  */
 export interface Draining {
   isDraining: boolean;
 }
 
 /**
- * What every room may need from outside and no room offers. A room that offers a service to others declares
- * its own piece of dependencies on top of this; `Deps` of `control-plane/deps.ts` puts all of them together.
+ * Dependencies of every room that no room offers. A room that offers a service declares its own piece on top
+ * of this; `Deps` of `control-plane/deps.ts` combines them.
  */
 export interface BaseDeps {
   readonly sql: Database;
@@ -32,11 +29,11 @@ export interface BaseDeps {
   readonly bus: Bus;
   readonly logger: Logger;
   readonly metrics: Registry;
-  /** How the connections to the database are shared out. */
+  /** Shares of the database connections. */
   readonly shares: ConnectionShares;
   readonly ed25519: Ed25519;
   readonly draining: Draining;
-  /** For what must lie in the database and must not be read there: sealed with MASTER_KEY. */
+  /** Encrypts secrets in the database with MASTER_KEY. */
   readonly sealer: Sealer;
   /** `{PUBLIC_URL}/v1`: absolute addresses in answers, never taken from a request. */
   readonly baseUrl: string;

@@ -19,14 +19,14 @@ declare module 'fastify' {
     creates?: boolean;
   }
   interface FastifyRequest {
-    /** Null without an `Idempotency-Key`, and until the body has been read. */
+    /** Null without an `Idempotency-Key`, and until the body is read. */
     keyed: KeyedRequest | null;
   }
 }
 
 /**
- * `Idempotency-Key` on creating POSTs (contract §12): however often a request is sent, what it asks for is
- * created once. A key of an API key is in one of three states:
+ * `Idempotency-Key` on creating POSTs (contract §12): a request creates once, however often it is sent. An
+ * idempotency key of an API key has three states:
  *
  *   unknown   Nobody used it within 24 h. The first request that names it claims it.
  *   claimed   One transaction holds its lock, from its first statement to its end. In it the thing is created
@@ -36,13 +36,12 @@ declare module 'fastify' {
  *   answered  The answer is committed together with what was created. It is replayed for 24 h, then the key
  *             is unknown again.
  *
- * So there is no moment at which the thing is there and its answer is not. Where the client or this replica
- * does not learn the outcome of the commit, the next request with the key finds out: it gets the answer, or
- * it creates the thing.
+ * So the resource never exists without its stored answer. If client or replica do not learn the outcome of
+ * the commit, the next request with the key does: it gets the answer, or creates the resource.
  *
- * A refusal (400, 404, 409) created nothing. It claims the key for itself after the fact and is stored; if
- * another request with the key has got an answer meanwhile, that one is given. Not stored are 401, 403, 429
- * and 5xx, a body that cannot be read, and a conflict over the key itself.
+ * A refusal (400, 404, 409) created nothing. It claims the key afterwards and is stored, unless another
+ * request with the key has an answer by then, which is given instead. Not stored: 401, 403, 429 and 5xx,
+ * unreadable bodies, and conflicts over the key itself.
  */
 export function installIdempotency(
   app: FastifyInstance,
@@ -81,7 +80,7 @@ export function installIdempotency(
   });
 }
 
-/** Of a key, which has one mode; of a person in the mode of the request. */
+/** Of an API key, which has one mode, or of a person in the request's mode. */
 const idOf = ({ actor, person, mode }: Caller): string =>
   person === null ? actor.id : `${actor.id} ${mode}`;
 
@@ -106,29 +105,25 @@ type CreatorDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signi
 
 export interface Creation<Created> {
   /**
-   * Writes what is created and publishes it to the sidecars; see `changeTransaction`. Nothing else that it
-   * does may outlive the transaction.
+   * Writes the resource and publishes it to the sidecars; see `changeTransaction`. It may have no other
+   * lasting effect.
    */
   readonly create: (tx: Transaction, change: WriteChange) => Promise<Created>;
   /** As in `Beginning`, of `create`. */
   readonly readsFirst?: boolean;
-  /**
-   * What the answer waits for besides: after the commit, not where an earlier answer is replayed. Must not
-   * reject.
-   */
+  /** Runs after the commit and before the answer; not for a replay. Must not reject. */
   readonly afterCommit?: (made: Created) => Promise<void>;
-  /** The answer. Its one-time secrets stand where `withoutSecrets` looks for them. */
+  /** The answer, with its one-time secrets where `withoutSecrets` expects them. */
   readonly render: (made: Created) => AnswerBody;
-  /** How the audit describes it. */
+  /** The change for the audit. */
   readonly audit: (made: Created) => AuditedChange;
-  /** In whose chain; absent: the caller's. */
+  /** Owner of the audit chain; absent: the caller. */
   readonly caller?: Caller;
 }
 
 /**
- * How a route with `creates` answers: 201 with what it created, in one transaction with the stored answer
- * where the request carries an `Idempotency-Key`; or the answer that the key already has, with
- * `Idempotent-Replayed: true`.
+ * The answer of a route with `creates`: 201 with the new resource, in one transaction with the stored answer
+ * if the request has an `Idempotency-Key`; or the key's stored answer with `Idempotent-Replayed: true`.
  */
 export const creator =
   (deps: CreatorDeps) =>
@@ -163,7 +158,7 @@ interface Outcome {
   readonly isReplayed: boolean;
 }
 
-/** The answer that this key already has, or else this refusal, stored. */
+/** The key's stored answer, or this refusal, which is then stored. */
 const refuseOnce = (deps: CreatorDeps, keyed: KeyedRequest, refusal: Answer): Promise<Outcome> =>
   deps.sql.begin(async (tx) => {
     const stored = await claimKey(tx, deps, keyed);

@@ -16,7 +16,7 @@ import { creationLimits } from './limits.ts';
 
 /** A request that carries an `Idempotency-Key`. */
 export interface KeyedRequest {
-  /** Whose idempotency key it is. */
+  /** Owner of the idempotency key. */
   readonly callerId: string;
   readonly idempotencyKey: string;
   /** `sha256:…` of method, path and body. */
@@ -31,13 +31,13 @@ export interface Answer {
 type AnswerDeps = Pick<BaseDeps, 'clock' | 'random' | 'sealer'>;
 
 /**
- * Claims the request's key until the transaction ends, and resolves to the answer that it already has, or
- * null. Waits for another transaction that holds the claim, at most `limits.idempotencyWaitMsMax`. Comes
- * first in its transaction, so that whoever waits holds nothing. Throws `idempotency_conflict` where the wait
- * was too short, and where the key was used for another request.
+ * Claims the request's key until the transaction ends, and resolves to its stored answer, or null. Waits at
+ * most `limits.idempotencyWaitMsMax` for another transaction with the claim. Comes first in its transaction,
+ * so that waiters hold no locks. Throws `idempotency_conflict` when the wait times out, and for a key of
+ * another request.
  *
- * The claim is a lock and no row. Rejected: to insert a row here and to fill in its answer at the end. It
- * needs two writes for each creation, and every reader must then tell a claim from an answer.
+ * The claim is a lock, not a row. Rejected: inserting a row and adding the answer at the end, which needs two
+ * writes per creation, and readers that tell a claim from an answer.
  */
 export async function claimKey(
   tx: Transaction,
@@ -51,7 +51,7 @@ export async function claimKey(
   return { status: row.status, body: withToken(parseAnswerBody(row.body), open) };
 }
 
-/** Stores the answer to a request whose key this transaction has claimed and found without one. */
+/** Stores the answer of a request whose key this transaction claimed. */
 export async function storeAnswer(
   tx: Transaction,
   deps: AnswerDeps,
@@ -71,10 +71,10 @@ interface AnswerRow {
 }
 
 /**
- * All of it is sent at once and answered in one round trip. What is read is what was committed when the lock
- * was granted, because each statement looks for itself. The request's own expired answer goes by name, since
- * it must make room. That may wait for somebody who is removing it as one of the oldest; nobody waits in a
- * circle, because whoever removes others' answers has removed its own before and skips what is locked.
+ * One round trip. The read sees everything committed when the lock was granted, because each statement has
+ * its own snapshot. The request's own expired answer is deleted by name, to make room. That may wait for a
+ * transaction that trims it as one of the oldest; there is no deadlock, because trimming comes after one's
+ * own deletion and skips locked rows.
  */
 async function lockAndRead(
   tx: Transaction,

@@ -4,6 +4,6 @@ import { hourMs } from '../../shared/model/time.ts';
 export const creationLimits = {
   /** How long an answer to a request with an `Idempotency-Key` is replayed (contract §12). */
   idempotentAnswerKeptMs: 24 * hourMs,
-  /** Old answers removed for each new one: they go faster than they come, and no request pays for many. */
+  /** Old answers removed per new one: faster than they come, and cheap for each request. */
   idempotentAnswersPerTrimMax: 10,
 } as const;

@@ -2,11 +2,11 @@ import ipaddr from 'ipaddr.js';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { attemptLimit } from './attempt-limit.ts';
 
-/** How often strangers may do something that costs us work and needs no key. */
+/** Rate limit for work that needs no key. */
 export interface AddressLimit {
   /**
-   * Counts one attempt of the peer with this IP address. Returns null where the attempt is within the limit,
-   * otherwise the milliseconds until the address may try again; a refused attempt does not extend that time.
+   * Counts one attempt of the peer with this IP address. Returns null within the limit, else the milliseconds
+   * until the address may try again; a refused attempt does not extend that time.
    */
   take(address: string | undefined): number | null;
 }
@@ -17,8 +17,8 @@ export interface AddressLimit {
  * use it only for work that a cache spares regular clients. An IPv6 host owns a whole /64 and counts as that;
  * a peer without an address (already gone) counts like all others without one.
  *
- * Remembers `addressesMax` addresses. With more than that the oldest are forgotten and may try again early,
- * so a second bound on the work as a whole has to exist beside this one.
+ * Remembers `addressesMax` addresses. Beyond that the oldest are evicted and may try again early, so the
+ * total work needs a second bound.
  */
 export function addressLimit(
   clock: Pick<Clock, 'monotonic'>,
@@ -41,9 +41,8 @@ export function networkOf(address: string | undefined): string {
 }
 
 /**
- * What somebody who has one address of it often has all of: the /24 of an IPv4 address, the /48 of an IPv6
- * address. For shares of work, where a neighbour waits a little longer; `networkOf` is for counts, which
- * refuse.
+ * A network that one party often owns whole: the /24 of an IPv4 address, the /48 of an IPv6 address. For fair
+ * shares of work, where a neighbour only waits longer; `networkOf` is for rate limits, which refuse.
  */
 export function neighbourhoodOf(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return 'unknown';

@@ -5,18 +5,18 @@ import { assert } from '../../shared/errors/assert.ts';
 export type AnswerBody = Readonly<Record<string, unknown>>;
 
 /**
- * What an answer shows once and nothing keeps: the agent's key, an API key, a webhook's secret, the link of
- * an invitation (contract §12).
+ * Members shown once and never stored: the agent's key, an API key, a webhook's secret, an invitation link
+ * (contract §12).
  */
 const shownOnce: ReadonlySet<string> = new Set(['private_key', 'key', 'secret', 'invitation_url']);
-/** The first key of a new account: it lies one object deeper than the others. */
+/** The first key of a new account, one object deeper than the others. */
 const inner = 'api_key';
-/** The token of a passport: a bearer credential, yet of no use to its caller if a replay lacked it. */
+/** The token of a passport: a bearer credential, but a replay without it would be useless. */
 const token = 'jwt';
 
 /**
- * The answer as it may be stored. Members are taken by name at the top and in `api_key` only: deeper down the
- * same names belong to others, such as the `key` of a permission in a catalog.
+ * The storable form of the answer. Removes members by name at the top level and in `api_key` only, because
+ * the same names mean other things deeper down, such as the `key` of a permission in a catalog.
  */
 export function withoutSecrets(body: AnswerBody, seal: (text: string) => string): AnswerBody {
   const kept = Object.entries(body)
@@ -29,7 +29,7 @@ export function withoutSecrets(body: AnswerBody, seal: (text: string) => string)
   return Object.fromEntries(kept);
 }
 
-/** The stored answer as it is replayed: with its token, without what was shown once. */
+/** The replay of a stored answer: with its token, without the members shown once. */
 export function withToken(stored: AnswerBody, open: (sealed: string) => string): AnswerBody {
   const sealed = stored[token];
   return typeof sealed === 'string' ? { ...stored, [token]: open(sealed) } : stored;

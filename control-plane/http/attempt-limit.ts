@@ -1,21 +1,21 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../shared/runtime/clock.ts';
 
-/** How often something may be tried under one key. */
+/** Rate limit of attempts per key. */
 export interface AttemptLimit {
   /**
-   * Counts one attempt. Returns null where it is within the limit, otherwise the milliseconds until the key
-   * may try again; a refused attempt does not extend that time.
+   * Counts one attempt. Returns null within the limit, else the milliseconds until the key may try again; a
+   * refused attempt does not extend that time.
    */
   take(key: string): number | null;
-  /** Takes back one that was counted, because it turned out to be none. */
+  /** Uncounts an attempt that turned out to be none. */
   giveBack(key: string): void;
 }
 
 /**
  * At most `max` attempts of one key in `windowMs`, counted from its first one. Counts are kept in this
- * process: N replicas allow N times as many. Remembers `keysMax` keys; with more than that the oldest are
- * forgotten and may try again early, so a second bound on the work as a whole has to exist beside this one.
+ * process: N replicas allow N times as many. Remembers `keysMax` keys; beyond that the oldest are evicted and
+ * may try again early, so the total work needs a second bound.
  */
 export function attemptLimit(
   clock: Pick<Clock, 'monotonic'>,
@@ -25,7 +25,7 @@ export function attemptLimit(
     max: keysMax,
     ttl: windowMs,
     noUpdateTTL: true,
-    // Read the clock at every look: the default reads it once a millisecond by means of a timer.
+    // Read the clock at every access; the default caches it for a millisecond with a timer.
     ttlResolution: 0,
     perf: { now: () => clock.monotonic() },
   });

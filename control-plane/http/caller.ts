@@ -8,27 +8,27 @@ import type { Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 
 /**
- * Who is calling: the API key of the request, the one that its access token stands for, or the person of its
- * browser session, and whose it is.
+ * The caller: the API key of the request or of its access token, or the person of its browser session; with
+ * its owner.
  */
 export interface Caller {
   readonly accountId: AccountId;
   readonly mode: Mode;
   readonly scopes: readonly Scope[];
-  /** When the key expires; null: never. No key that it makes expires later. */
+  /** Expiry of the key; null: never. Keys that it makes expire no later. */
   readonly expiresAtMs: UnixMillis | null;
   /**
-   * The key with which every key ends that this caller makes: it came with an access token, or its own key
-   * ends so. Null: none.
+   * Keys made by this caller end with this key, because the caller came with an access token or its own key
+   * ends with it. Null: none.
    */
   readonly madeKeysEndWith: ApiKeyId | null;
   /** Whether it is a live key of the operator's account, which manages the others (contract §2). */
   readonly isOperator: boolean;
-  /** Of the account; see admission/plan-limits.ts. */
+  /** The account's; see admission/plan-limits.ts. */
   readonly planLimits: PlanLimits;
-  /** How the audit names it; `actor.id` is the id of the key or of the person. */
+  /** Its name in the audit; `actor.id` is the id of the key or the person. */
   readonly actor: Actor;
-  /** Who has logged in; null: the caller is a program with a key or a token. */
+  /** The logged-in person; null: a program with a key or a token. */
   readonly person: Person | null;
   readonly requestId: RequestId;
 }
@@ -40,22 +40,22 @@ export interface Person {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a key needs for this route; null: no key at all. Every route declares it. */
+    /** The required scope; null: public. Every route declares it. */
     scope?: Scope | null;
-    /** In place of `scope`: any of these will do, and the route looks which of them the caller holds. */
+    /** Instead of `scope`: any of these; the route checks which the caller holds. */
     oneOfScopes?: readonly Scope[];
     /**
-     * In place of an API key: an access token of the authorization server, which opens nothing else (contract
-     * §13), or a browser session, which opens what its role allows besides. Such a route declares no scope.
+     * Instead of an API key: an access token of the authorization server, valid nowhere else (contract §13),
+     * or a browser session. Such a route declares no scope.
      */
     credential?: 'access_token' | 'session';
-    /** A change that needs no session, and must come from our own pages all the same: it begins one. */
+    /** A change without a session that must still come from our own pages, because it begins one. */
     beginsSession?: true;
     /** Besides the scope: only keys of the operator. */
     operatorOnly?: boolean;
   }
   interface FastifyInstance {
-    /** Every route with what it needs, as they are registered: for whoever lists or checks them. */
+    /** All registered routes with their requirements, for listings and tests. */
     routeScopes: {
       readonly method: string;
       readonly url: string;
@@ -68,8 +68,8 @@ declare module 'fastify' {
     /** Null on public routes. */
     caller: Caller | null;
     /**
-     * The caller as the key or session is now, for an answer that lasts: throws as authentication does. Null
-     * but on routes with `oneOfScopes`.
+     * Authenticates the caller again, for long answers; throws as authentication does. Null except on routes
+     * with `oneOfScopes`.
      */
     callerNow: (() => Promise<Caller>) | null;
   }

@@ -4,10 +4,10 @@ import { trimBlanks } from '../../shared/wire/request-headers.ts';
 /** The tag in its quotes (RFC 9110 §8.8.3); always a strong one. */
 export const entityTag = (opaque: string): string => `"${opaque}"`;
 
-/** Whether a request with its precondition may go on, given the tag of what is there. */
+/** Whether a request's precondition holds for the current tag. */
 export type TagCondition = (currentTag: string) => boolean;
 
-/** `"` and everything printable but `"`; a tag may hold commas. */
+/** A quoted tag, which may contain commas. */
 const oneTag = /\s*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y;
 
 interface GivenTag {
@@ -28,9 +28,9 @@ function parseTags(text: string): readonly GivenTag[] | null {
 }
 
 /**
- * `If-Match` (RFC 9110 §13.1.1): `*`, or the tags one of which must be that of what is there; a weak tag
- * matches nothing. Without the header everything goes. Throws `invalid_request` for anything else: a guard
- * that is not understood must not be passed over.
+ * `If-Match` (RFC 9110 §13.1.1): `*`, or tags that must include the current one; a weak tag matches nothing.
+ * Without the header every tag passes. Throws `invalid_request` for anything else: a precondition that is not
+ * understood must not be ignored.
  */
 export function readIfMatch(header: string | undefined): TagCondition {
   if (header === undefined || trimBlanks(header) === '*') return () => true;
@@ -41,7 +41,7 @@ export function readIfMatch(header: string | undefined): TagCondition {
 }
 
 /**
- * `If-None-Match` (RFC 9110 §13.1.2): whether the sender already has what is there. What cannot be read
+ * `If-None-Match` (RFC 9110 §13.1.2): whether the sender has the current version. An unreadable header
  * matches nothing.
  */
 export function isKnownTo(header: string | undefined, currentTag: string): boolean {

@@ -13,21 +13,17 @@ declare module 'fastify' {
   }
 }
 
-/**
- * The three places in which Fastify lets an error be answered, and the one of node:http before Fastify is
- * asked.
- */
+/** Fastify's three hooks for error answers, and the one of node:http before Fastify. */
 export interface ErrorReplies {
   readonly reply: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
-  /** For a part of an answer: the error as its body says it, logged and counted where it is our fault. */
+  /** For a part of an answer: the error's body, logged and counted if internal. */
   readonly render: (error: unknown, request: FastifyRequest) => ErrorBody;
   readonly replyToBrokenHttp: (socket: Duplex) => void;
 }
 
 /**
- * One answer to everything that can go wrong: the specified body with a code of the catalogue (contract §12).
- * What went wrong on our side is logged and counted under the request's id; its message never leaves the
- * house.
+ * Answers every error with the specified body and a code of the catalogue (contract §12). Internal errors are
+ * logged with the request's id and counted; their messages are never sent.
  */
 export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random' | 'clock'>): ErrorReplies {
   const failures = new Counter({
@@ -64,13 +60,13 @@ export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random
     reply: (error, request, reply) => {
       const answered = answerTo(error, request);
       reply.code(answered.status).header('x-request-id', request.id).header('cache-control', 'no-store');
-      // Where another credential than an API key is asked for, whoever refused has said so.
+      // A route with another credential than an API key has set the header itself.
       if (answered.retryAfterS !== null) reply.header('retry-after', answered.retryAfterS);
       if (answered.code === 'unauthorized' && !reply.hasHeader('www-authenticate')) {
         reply.header('www-authenticate', 'Bearer realm="agent-trust"');
       }
-      // Fastify closes the connection after every refused body, because more of it might follow. Once it has
-      // been read, nothing does.
+      // Fastify closes the connection after a refused body, because more of it might follow. After a complete
+      // body it need not.
       if (request.raw.complete) reply.removeHeader('connection');
       reply.type('application/json; charset=utf-8').send(renderError(answered, request.id));
     },
@@ -85,20 +81,20 @@ export function installErrorReplies(app: FastifyInstance, replies: ErrorReplies)
   app.setErrorHandler(replies.reply);
   app.decorate('renderFailure', replies.render);
   app.setNotFoundHandler((request, reply) => replies.reply(new ApiError('route_not_found'), request, reply));
-  // An expectation other than 100-continue: node:http itself would answer 417 without a body.
+  // For expectations other than 100-continue, node:http would answer 417 without a body.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
-  // CONNECT: node:http itself would close the connection without a word.
+  // For CONNECT, node:http would close the connection without an answer.
   app.server.on('connect', (_request, socket) => replies.replyToBrokenHttp(socket));
 }
 
-/** What the framework refuses by itself, in words of ours: its own messages repeat what the caller sent. */
+/** Our messages for the framework's own refusals, because its messages echo input. */
 const frameworkRefusals: Readonly<Record<string, string>> = {
   FST_ERR_BAD_URL: 'The path contains an invalid percent-encoding.',
   FST_ERR_MAX_PARAM_LENGTH: 'A segment of the path is too long.',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'The body must be JSON: send "Content-Type: application/json".',
 };
 
-/** The public error for anything that was thrown. Whatever nobody foresaw is `internal_error`. */
+/** The public error for anything thrown; unexpected errors become `internal_error`. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const away = databaseFailure(error);
@@ -117,7 +113,7 @@ const isRefusal = (error: unknown): boolean =>
   error.statusCode >= 400 &&
   error.statusCode < 500;
 
-/** Name, code and stack, and of a database error neither its detail nor its parameters, which hold rows. */
+/** Name, code and stack. Excludes the detail and parameters of database errors, which contain rows. */
 const describeFailure = (error: unknown): object =>
   error instanceof Error
     ? {

@@ -6,9 +6,9 @@ import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
 
 /**
  * Bodies are JSON (RFC 8259, UTF-8) of at most `bodyLimit` bytes, which a route may raise. A longer one is
- * read on to `limits.bodyDiscardBytesMax`, so that its sender gets the 400 instead of a broken connection; a
- * yet longer one is answered and the connection closed. No body at all counts as `{}`: each field that is
- * then missing is named by validation.
+ * read and discarded up to `limits.bodyDiscardBytesMax`, so that its sender gets the 400 instead of a broken
+ * connection; beyond that the connection is closed after the answer. No body counts as `{}`: validation names
+ * each missing field.
  */
 export function installJsonBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -21,10 +21,10 @@ export function installJsonBody(app: FastifyInstance): void {
 /** Reads the body as JSON, whatever its Content-Type says. */
 export const readJson = jsonReader(parseJsonText);
 
-/** The same for a body of which each part is looked at by itself: nothing in it is safe yet. */
+/** The same without checks, for a body whose parts are checked one by one. */
 export const readUncheckedJson = jsonReader(readJsonText);
 
-/** Reads bodies with `parse`, which sees no empty one. */
+/** Reads bodies with `parse`, which is not called for an empty one. */
 export function jsonReader(parse: (text: string) => unknown) {
   return async (request: FastifyRequest, payload: IncomingMessage): Promise<unknown> => {
     const bytes = await readBody(payload, request.routeOptions.bodyLimit ?? limits.bodyBytesMax);
@@ -32,10 +32,7 @@ export function jsonReader(parse: (text: string) => unknown) {
   };
 }
 
-/**
- * The byte order mark is kept, because JSON has none: it is refused like any other character before the
- * value.
- */
+/** Keeps the byte order mark, which JSON then refuses like any other character before the value. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function decodeUtf8(bytes: Uint8Array): string {
@@ -46,7 +43,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** Throws what its sender is told, also where the connection breaks off: that is no failure of ours. */
+/** Throws public errors, even if the connection breaks off, which is not an internal error. */
 export function readBody(payload: IncomingMessage, bytesMax: number): Promise<Buffer> {
   const discardMax = Math.max(bytesMax, limits.bodyDiscardBytesMax);
   const tooLarge = () =>

@@ -2,10 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Histogram } from 'prom-client';
 import type { BaseDeps } from '../base/deps.ts';
 
-/**
- * Times every request by route, never by address: an address holds ids, and a label per id would be without
- * bound.
- */
+/** Times every request by route, never by address: addresses contain ids, and labels per id are unbounded. */
 export function installRequestMetrics(
   app: FastifyInstance,
   { metrics, logger }: Pick<BaseDeps, 'metrics' | 'logger'>,

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { isIdentity, singleHeaders } from '../../shared/wire/request-headers.ts';
 
-/** Before anybody looks at them: of two headers node:http takes one and says nothing. */
+/** Runs before other readers of headers: of two headers node:http silently uses one. */
 export function installSingleHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ is404, raw: { rawHeaders } }) => {
     if (is404) return;
@@ -16,7 +16,7 @@ export function installSingleHeaders(app: FastifyInstance): void {
   });
 }
 
-/** Before the body, and behind the question who is calling. Nothing here unpacks a body. */
+/** After authentication and before the body. Compressed bodies are not supported. */
 export function installContentEncoding(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ method, headers }) => {
     const isRead = method === 'GET' || method === 'HEAD';

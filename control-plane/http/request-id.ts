@@ -3,10 +3,7 @@ import { assert } from '../../shared/errors/assert.ts';
 import { isId, type RequestId } from '../../shared/model/ids.ts';
 import type { BaseDeps } from '../base/deps.ts';
 
-/**
- * A `req_` id per request. Never taken from a header: two requests must not share one, and it goes into our
- * logs.
- */
+/** A `req_` id per request. Never taken from a header: ids must be unique, and they appear in our logs. */
 export const requestIdMaker =
   ({ random, clock }: Pick<BaseDeps, 'random' | 'clock'>) =>
   (): string =>

@@ -5,18 +5,17 @@ import { assert } from '../../shared/errors/assert.ts';
 import { bodyReader } from '../../shared/wire/body.ts';
 import { shapeReader } from '../../shared/wire/shape.ts';
 
-/** What the validator of one part of a request answers to Fastify. */
+/** The result of a validator for Fastify. */
 type Validation = { readonly value: unknown } | { readonly error: ApiError };
 type Validator = (data: unknown) => Validation;
 
 /**
- * Bodies are taken as they are: no coercion, no defaults, and no dropped fields but optional ones that are
- * null. Query parameters are text, so integers are read from decimal digits and defaults are filled in; an
- * unknown parameter is refused like an unknown field, because a misspelt filter would otherwise answer
- * everything. A parameter that is given twice is refused.
+ * Bodies are not coerced, get no defaults, and lose no fields but optional nulls. Query parameters are text:
+ * integers are read from decimal digits, and defaults are filled in. Unknown parameters are refused like
+ * unknown fields, because a misspelt filter would answer everything. Repeated parameters are refused.
  *
- * Answers are described by schemas too, but written as they are: a serialiser made from a schema would
- * silently drop a field or round a number where the two differ.
+ * Answers have schemas too but are not serialised by them: such a serialiser silently drops fields and rounds
+ * numbers that differ from the schema.
  */
 export function installValidation(app: FastifyInstance): void {
   app.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
@@ -28,8 +27,8 @@ export function installValidation(app: FastifyInstance): void {
 }
 
 /**
- * Fastify takes a percent-encoding that is none literally, where the path answers 400: a filter would
- * silently look for something else.
+ * Fastify takes invalid percent-encoding in a query literally (in a path it answers 400), so a filter would
+ * silently search for something else.
  */
 function refuseBrokenQuery(url: string): void {
   const start = url.indexOf('?');
@@ -55,8 +54,8 @@ const answering =
   };
 
 /**
- * A choice of shapes is left to the route: its parser knows which was meant, where a schema could only say
- * "none of them".
+ * Unions are left to the route's parser, which knows the intended shape; a schema could only say "none of
+ * them".
  */
 function storableBodyReader(schema: TSchema): (data: unknown) => unknown {
   const read = Type.IsUnion(schema) ? (data: unknown) => data : bodyReader(schema);
@@ -68,7 +67,7 @@ function storableBodyReader(schema: TSchema): (data: unknown) => unknown {
 }
 
 /**
- * PostgreSQL can hold U+0000 neither in text nor in jsonb; said here, it is the caller's error and has a
+ * PostgreSQL stores U+0000 neither in text nor in jsonb; refused here, it is the caller's error with a field
  * name.
  */
 export function refuseNul(value: unknown, at: string): void {

@@ -1,5 +1,5 @@
 /**
- * Room `control-plane/issuers`: issuers: created, updated, and the default one of an account. SQL in
+ * Room `control-plane/issuers`: issuers, created and updated, and the default one of an account. SQL in
  * `issuer-store.ts`.
  */
 
@@ -10,7 +10,7 @@ import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { insertIssuer } from './issuer-store.ts';
 
-/** No sidecar has to know of it: to them every issuer is active that is not named as suspended. */
+/** Not published to sidecars, which only know suspended issuers. */
 export async function createIssuer(
   tx: Transaction,
   { random, clock }: Pick<SigningDeps, 'random' | 'clock'>,

@@ -6,9 +6,8 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
 
 /**
- * The issuer in whose name an account's passports are issued where the request names none (contract §3). Made
- * when it is first needed. Two requests at once get the same one: the second insert waits for the first
- * transaction, then does nothing.
+ * The account's issuer for requests that name none (contract §3). Created on first use. Concurrent requests
+ * get the same one: the second insert waits for the first transaction, then does nothing.
  */
 export async function ensureDefaultIssuer(
   tx: Transaction,

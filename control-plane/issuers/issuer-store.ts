@@ -12,7 +12,7 @@ const columns = (sql: Database | Transaction) => sql`
   i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",
   i.metadata, i.status, i.is_default AS "isDefault", i.created_at_ms AS "createdAtMs"`;
 
-/** False: the account already has a default issuer in this mode. Only a default one can meet that. */
+/** False: the account already has a default issuer in this mode, so only for a default issuer. */
 export async function insertIssuer(tx: Transaction, issuer: Issuer): Promise<boolean> {
   const inserted = await tx`
     INSERT INTO issuers (issuer_id, account_id, mode, name, domain, trust_tier, metadata, status, is_default, created_at_ms)
@@ -87,7 +87,7 @@ export async function listIssuers<Item>(
   const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode}`;
   const found = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM issuers WHERE ${where}`,
-    // The page is cut first, so that only its issuers are counted.
+    // Pages first, so that only the page's issuers are counted.
     rows: (limit) => sql<CountedIssuer[]>`
       SELECT ${columns(sql)}, counts.* FROM (
         SELECT * FROM issuers WHERE ${where} ${page.behind === null ? sql`` : sql`AND issuer_id < ${page.behind}`}

@@ -21,7 +21,7 @@ const read = { scope: 'issuers:read' } as const;
 const update = { scope: 'issuers:update' } as const;
 const issuerIdOf = (text: string) => pathId('iss', text, 'issuer_not_found');
 
-/** In whose name passports are issued (contract §4). */
+/** Issuers of passports (contract §4). */
 export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {

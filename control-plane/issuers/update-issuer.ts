@@ -19,7 +19,7 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 
 /**
- * A suspended issuer's passports are blocked everywhere, so its standing goes to the sidecars of all
+ * A suspended issuer's passports are blocked everywhere, so its standing is published to the sidecars of all
  * accounts.
  */
 export async function updateIssuer(
