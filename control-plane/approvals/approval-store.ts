@@ -13,7 +13,7 @@ import type { HeldUnits } from '../quota/held-units.ts';
 import { readPage } from '../storage/read-page.ts';
 import { approvalsLimits } from './limits.ts';
 
-/** An approval with what its records need, and what it holds. */
+/** An approval with the facts for its records, and its holds. */
 export interface StoredApproval extends Approval {
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
@@ -25,12 +25,12 @@ export interface StoredApproval extends Approval {
   readonly holds: readonly HeldUnits[];
 }
 
-/** An approval to which a person has said yes or no. */
+/** An approval that a person has approved or denied. */
 export interface Resolved extends StoredApproval {
   readonly status: 'approved' | 'denied';
 }
 
-/** The one request that an approval is for (contract §8). */
+/** The request that an approval is bound to (contract §8). */
 export interface ApprovalBinding {
   readonly passportId: PassportId;
   readonly gateId: GateId;
@@ -59,22 +59,19 @@ const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
   passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
   AND request_hash = ${to.requestHash}`;
 
-/**
- * Whether it would still be what it was written as at that moment: expiry is seen on read, and written a
- * little later.
- */
+/** Whether its time is over at that moment: reads compute expiry, which is written a little later. */
 const isOver = (
   { status, expiresAtMs }: Pick<Approval, 'status' | 'expiresAtMs'>,
   nowMs: UnixMillis,
 ): boolean => (status === 'pending' || status === 'approved') && nowMs >= expiresAtMs;
 
-/** The approval as it is at that moment. */
+/** The approval as of that moment. */
 export const approvalAt = <A extends Pick<Approval, 'status' | 'expiresAtMs'>>(
   approval: A,
   nowMs: UnixMillis,
 ): A => (isOver(approval, nowMs) ? { ...approval, status: 'expired' } : approval);
 
-/** What approvals were asked for; it never changes. Those that are not there are left out. */
+/** The amounts of approvals, which never change. Unknown ones are left out. */
 export async function readAmounts(
   tx: Transaction,
   ids: readonly ApprovalId[],
@@ -86,8 +83,7 @@ export async function readAmounts(
 }
 
 /**
- * False: there is one of this id, or one that is pending for the same request. Waits for whoever is inserting
- * such a one.
+ * False: the id exists, or the same request has a pending approval. Waits for a concurrent insert of either.
  */
 export async function insertApproval(tx: Transaction, approval: StoredApproval): Promise<boolean> {
   const inserted = await tx`
@@ -106,12 +102,12 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
   return inserted.count === 1;
 }
 
-/** Only for one that this transaction has inserted: no other transaction has seen it. */
+/** Only for one that this transaction inserted: no other transaction has seen it. */
 export async function deleteApproval(tx: Transaction, approvalId: ApprovalId): Promise<void> {
   await tx`DELETE FROM approvals WHERE approval_id = ${approvalId}`;
 }
 
-/** Null: there is none of this id, for this request. */
+/** Null: no approval of this id for this request. */
 export async function findBoundApproval(
   tx: Transaction,
   approvalId: ApprovalId,
@@ -122,7 +118,7 @@ export async function findBoundApproval(
   return row ?? null;
 }
 
-/** How many requests of the passport wait at the gate, at that moment. */
+/** Pending approvals of the passport at the gate at that moment. */
 export async function countPending(
   tx: Transaction,
   { passportId, gateId }: Pick<ApprovalBinding, 'passportId' | 'gateId'>,
@@ -134,7 +130,7 @@ export async function countPending(
   return must(row, 'a count has a row').pending;
 }
 
-/** As last written: it may be over by now. */
+/** As last written: it may have expired since. */
 export async function findPendingApproval(
   tx: Transaction,
   binding: ApprovalBinding,
@@ -144,7 +140,7 @@ export async function findPendingApproval(
   return row ?? null;
 }
 
-/** Those of many requests, in no order. As last written: each may be over by now. */
+/** For many requests, unordered. As last written: each may have expired since. */
 export async function findPendingIds(
   tx: Transaction,
   of: readonly ApprovalBinding[],
@@ -163,8 +159,8 @@ export async function findPendingIds(
 }
 
 /**
- * What a request finds behind the approval that it presents. `mismatch`: there is none of this id, or it is
- * for another passport, gate, policy of the gate or request; which of these is not disclosed.
+ * The state of the approval that a request presents. `mismatch`: unknown id, or an approval of another
+ * passport, gate, policy version or request; which one is not disclosed.
  */
 export async function readPresentedApproval(
   sql: Database | Transaction,
@@ -176,7 +172,7 @@ export async function readPresentedApproval(
   return { state, expiresAtMs };
 }
 
-/** Its state, and the PERMIT that has used the approval; null if none has. */
+/** The state, and the PERMIT that used the approval; null if none. */
 export async function readUse(
   sql: Database | Transaction,
   approvalId: ApprovalId,
@@ -193,10 +189,7 @@ export async function readUse(
   return { state: approvalAt(row, nowMs).status, expiresAtMs, attestationId };
 }
 
-/**
- * The approval of a gate of this owner, as last written and held against every other change until the
- * transaction ends.
- */
+/** Locks an approval of the owner's gates until the transaction ends. As last written. */
 export async function lockApproval(
   tx: Transaction,
   owner: Owner,
@@ -209,7 +202,7 @@ export async function lockApproval(
   return row ?? null;
 }
 
-/** What a person said: the row must be locked, and pending. */
+/** Writes a person's resolution. The row must be locked and pending. */
 export async function writeResolution(tx: Transaction, resolved: Resolved): Promise<void> {
   await tx`
     UPDATE approvals SET status = ${resolved.status}, expires_at_ms = ${resolved.expiresAtMs},
@@ -218,7 +211,7 @@ export async function writeResolution(tx: Transaction, resolved: Resolved): Prom
     WHERE approval_id = ${resolved.approvalId}`;
 }
 
-/** False: it is not approved, not for this request, or over; nothing was changed. */
+/** False: not approved, not for this request, or expired; nothing was changed. */
 export async function writeUse(
   tx: Transaction,
   approvalId: ApprovalId,
@@ -237,7 +230,7 @@ export async function writeUse(
   return used.count === 1;
 }
 
-/** The PERMITs that used them were voided: they can be used again, as far as their time allows. */
+/** For approvals whose PERMITs were voided: they can be used again until they expire. */
 export async function unuseApprovals(tx: Transaction, permits: readonly AttestationId[]): Promise<void> {
   if (permits.length === 0) return;
   await tx`
@@ -247,7 +240,7 @@ export async function unuseApprovals(tx: Transaction, permits: readonly Attestat
       ORDER BY approval_id COLLATE "C" FOR UPDATE))`;
 }
 
-/** Ends those that no person has resolved, for good: the caller sees to their records, events and money. */
+/** Ends the unresolved ones for good. The caller handles their records, events and money. */
 export async function writeWithdrawn(
   tx: Transaction,
   approvalIds: readonly ApprovalId[],
@@ -260,7 +253,7 @@ export async function writeWithdrawn(
     RETURNING ${columns(tx)}`;
 }
 
-/** Makes room for a new approval of the same request. What else its expiry brings about is still due. */
+/** Makes room for a new approval of the same request. The other effects of the expiry are still due. */
 export async function writeOverdue(
   tx: Transaction,
   approvalId: ApprovalId,
@@ -272,8 +265,8 @@ export async function writeOverdue(
 }
 
 /**
- * At most `max` approvals whose time is over, that are not processed and not locked by another transaction;
- * they are locked until the transaction ends. `only`: none but this one.
+ * Locks at most `max` expired, unprocessed approvals until the transaction ends; skips those locked by
+ * another transaction. `only`: this one only.
  */
 export async function lockDueApprovals(
   tx: Transaction,
@@ -289,7 +282,7 @@ export async function lockDueApprovals(
     ORDER BY due_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED`;
 }
 
-/** What `lockDueApprovals` would lock, including those locked by another transaction. */
+/** Like `lockDueApprovals`, without locks, and including those locked by another transaction. */
 export async function findDueApprovals(
   sql: Database,
   nowMs: UnixMillis,
@@ -301,8 +294,7 @@ export async function findDueApprovals(
 }
 
 /**
- * Its expiry is due again in `approvalsLimits.approvalPutOffMs`; that it is over is written now. Waits for no
- * lock.
+ * Writes its expiry, and postpones the processing by `approvalsLimits.approvalPutOffMs`. Waits for no lock.
  */
 export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixMillis): Promise<void> {
   await sql`
@@ -313,8 +305,8 @@ export async function putOff(sql: Database, approvalId: ApprovalId, nowMs: UnixM
 }
 
 /**
- * Ends the pending and approved ones of the gate that are bound to an earlier policy than this; `null`: all
- * of them. Their records, events and money are due now. Resolves to how many there were.
+ * Ends the gate's pending and approved ones bound to an earlier policy version; `null`: all. Their records,
+ * events and money are due now. Resolves to their number.
  */
 export async function writeVoid(
   tx: Transaction,
@@ -329,7 +321,7 @@ export async function writeVoid(
   return ended.count;
 }
 
-/** For good: nothing is left to do for them. */
+/** Final: no processing is left. */
 export async function writeExpired(tx: Transaction, approvalIds: readonly ApprovalId[]): Promise<void> {
   await tx`
     UPDATE approvals SET status = 'expired', due_at_ms = NULL WHERE approval_id = ANY(${[...approvalIds]}::text[])`;
@@ -372,8 +364,7 @@ export async function listApprovals(
 }
 
 /**
- * `approvalAt` in SQL. The values are literals in the statement, so that PostgreSQL sees that the index of
- * the pending ones applies.
+ * `approvalAt` in SQL. The values are literals, so that PostgreSQL can use the partial index of pending ones.
  */
 function hasStatusAt(sql: Database, status: ApprovalStatus, nowMs: UnixMillis) {
   switch (status) {

@@ -11,8 +11,8 @@ interface ResolvedHow {
 }
 
 /**
- * A SUSPEND is attested when it is resolved (contract §8), in the chain of its passport. One that is approved
- * and then not used in time has two records: that it was approved, and that it expired.
+ * A SUSPEND is attested when it is resolved (contract §8), in the chain of its passport. An approval that is
+ * approved and then expires unused has two records.
  */
 export async function attestResolutions(
   tx: Transaction,

@@ -8,7 +8,7 @@ import type { StoredApproval } from './approval-store.ts';
 
 /**
  * Emits events and hints to the owners of the gates (contract §14), when the caller's transaction commits.
- * The approvals are sent as given.
+ * Sends the approvals as given.
  */
 export async function emitApprovalEvents(
   tx: Transaction,

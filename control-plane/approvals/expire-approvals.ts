@@ -18,15 +18,14 @@ type ExpiryDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
 
 /**
  * Expires approvals whose time is over, pending or approved and unused: attests the expiry, emits its event
- * and frees what they hold. Reads already show the expiry by the time. Resolves to how many
- * were seen to, at most `limits.approvalsPerSweepMax`; more may be due.
+ * and frees what they hold. Reads show the expiry before that. Resolves to the number processed, at most
+ * `limits.approvalsPerSweepMax`; more may be due.
  *
- * An approval is locked, read and written in one transaction, and one that another transaction has locked is
- * left to that one: however many replicas do this at once, and whatever is cut off in the middle, each
- * approval expires once and its money is freed once.
+ * Each approval is locked, read and written in one transaction, which skips approvals locked by others. So
+ * with any number of replicas and crashes, each approval expires once and its money is freed once.
  *
- * One that cannot expire must not hold up the others: a batch that fails is done one by one. Throws where
- * nothing can be written at all.
+ * One bad approval must not hold up the others: a failed batch is retried one by one. Throws if nothing can
+ * be written at all.
  */
 export async function expireApprovals(deps: ExpiryDeps): Promise<number> {
   try {
@@ -57,10 +56,7 @@ async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<n
   });
 }
 
-/**
- * What cannot expire is reported, and put off, so that however much of it there is never stands before the
- * others for long.
- */
+/** Approvals that fail are reported and postponed, so that they do not block the others for long. */
 async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
   const due = await findDueApprovals(deps.sql, deps.clock.now(), limits.approvalsPerSweepMax);
   for (const approvalId of due) {
@@ -78,11 +74,11 @@ async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
   return due.length;
 }
 
-/** The database is away, or this replica stops. */
+/** The database is unreachable, or this replica stops. */
 const isNobodysFault = (error: unknown): boolean =>
   error instanceof ApiError || databaseFailure(error) === 'service_unavailable';
 
-/** What is said of a row that is refused may quote it. */
+/** The error of a refused row may quote the row. */
 const withoutContent = (error: unknown): object =>
   error instanceof Error
     ? {

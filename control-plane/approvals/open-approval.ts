@@ -1,5 +1,5 @@
 /**
- * Room `control-plane/approvals`: what waits for a person: opened here, then `resolve-approval.ts`,
+ * Room `control-plane/approvals`: requests that wait for a person. Opened here, then `resolve-approval.ts`,
  * `consume-approval.ts` and `expire-approvals.ts`.
  */
 
@@ -30,9 +30,9 @@ import {
 import { emitApprovalEvents } from './emit-approval-events.ts';
 import { approvalsLimits } from './limits.ts';
 
-/** A request that was suspended, with the money for it. */
+/** A suspended request with its money. */
 export interface NewApproval {
-  /** Made by the program that decided, so that it can ask again when it got no answer. */
+  /** Made by the deciding program, so that it can retry after no answer. */
   readonly approvalId: ApprovalId;
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
   readonly gate: Pick<Gate, 'gateId' | 'policyVersion' | 'accountId' | 'mode'>;
@@ -42,12 +42,11 @@ export interface NewApproval {
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
   /**
-   * How long it waits, from now, and how long it can be used from its approval. At most
-   * `limits.approvalExpiryMsMax`.
+   * How long it stays pending from now, and usable from its approval. At most `limits.approvalExpiryMsMax`.
    */
   readonly expiresInMs: number;
   /**
-   * Units of the ledger that become its own where it is opened; each window once, at most
+   * Units of the ledger that it takes over if it is opened; each window once, at most
    * `limits.approvalHoldsMax`.
    */
   readonly holds: readonly HeldUnits[];
@@ -55,32 +54,30 @@ export interface NewApproval {
 }
 
 export interface OpenedApproval {
-  /**
-   * Under which the request waits: the id that was offered, or that of an earlier one for the same request.
-   */
+  /** The id of the pending approval: the offered one, or an earlier one for the same request. */
   readonly approvalId: ApprovalId;
   readonly expiresAtMs: UnixMillis;
   /**
-   * It waits under the id that was offered, with the holds of the call that opened it. False: the holds that
-   * were offered stay with the program that offers them.
+   * It is pending under the offered id, with the holds of the call that opened it. False: the offered holds
+   * stay with the caller.
    */
   readonly isNew: boolean;
-  /** An earlier call has opened it under this id: its holds were handed over then, and not again. */
+  /** An earlier call opened it under this id and handed over its holds. */
   readonly isRepeat: boolean;
 }
 
 /**
- * Opens an approval, or finds the one that is pending for the same request already: of any number of calls at
- * once, on any replicas, one opens it. Where this answers `isNew` and not `isRepeat`, the caller makes the
- * holds true **in the same transaction**: takes them from the ledger, or moves them out of the lease that
- * they were taken from. From the commit on they belong to the approval, which frees them at its end.
+ * Opens an approval, or finds the pending one of the same request: of concurrent calls on all replicas,
+ * exactly one opens it. If the result is `isNew` and not `isRepeat`, the caller takes the holds **in the same
+ * transaction**, from the ledger or from the lease that they were charged to. From the commit on they belong
+ * to the approval, which frees them at its end.
  *
- * Null: as many requests of the passport wait at the gate as may (`approvalsLimits.approvalsPendingMax`, and
- * a few more where several come at the same moment), and this would be one more; nothing was changed. It is
- * counted only once it is opened, so that one that waits already is found.
+ * Null: the passport already has the maximum of pending approvals at the gate
+ * (`approvalsLimits.approvalsPendingMax`, a few more under concurrency); nothing was changed. Counting comes
+ * after opening, so that an existing approval is found.
  *
- * Locks no quota window; so it comes before they are locked (the order is in storage/locks.ts). Throws
- * `invalid_request` where the id belongs to an approval of something else.
+ * Locks no quota window, so it comes before they are locked (the order is in storage/locks.ts). Throws
+ * `invalid_request` if the id belongs to another approval.
  */
 export async function openApproval(
   tx: Transaction,
@@ -89,7 +86,7 @@ export async function openApproval(
 ): Promise<OpenedApproval | null> {
   const approval = toApproval(wanted);
   const { approvalId } = approval;
-  // Each round ends here, or because another transaction has just ended: two are hardly ever needed.
+  // A round fails only if another transaction has just ended, so two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
     if (await insertApproval(tx, approval)) {
       if ((await countPending(tx, approval, wanted.nowMs)) > approvalsLimits.approvalsPendingMax) {

@@ -11,21 +11,19 @@ import { approvalAt, lockApproval, type Resolved, writeResolution } from './appr
 import { attestResolutions } from './attest-resolutions.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
 
-/** What a person decides about a request. */
+/** A person's decision about a request. */
 export interface ResolutionInput {
   readonly status: 'approved' | 'denied';
   readonly note: string | null;
 }
 
 /**
- * Resolves a pending approval, once: of two that come at the same time the second gets
- * `approval_already_resolved`, and so does whoever comes after its time. Approved, it can be used for as long
- * again as it could wait; denied, its money is free at once. The answer is given when the record of it is
- * committed.
+ * Resolves a pending approval once: the second of two concurrent calls gets `approval_already_resolved`, and
+ * so does a call after the expiry. Approved, it is usable for as long as it could be pending; denied, its
+ * money is freed at once. The answer follows the commit of its record.
  *
- * Neither passport nor gate is looked at: an approval says yes to this request as far as a person is asked,
- * and everything else is checked when the request comes again. A passport that was revoked meanwhile blocks
- * it then.
+ * Passport and gate are not checked: an approval only satisfies the demand for a person's approval. All other
+ * checks run when the request is sent again; a passport revoked meanwhile blocks it then.
  */
 export async function resolveApproval(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,

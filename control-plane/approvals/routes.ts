@@ -19,7 +19,7 @@ const read = { scope: listApprovalsUseCase.scope } as const;
 const resolve = { scope: resolveApprovalUseCase.scope } as const;
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
 
-/** Requests at the caller's gates that wait for a person, or did (contract §8). */
+/** Approvals at the caller's gates, pending and past (contract §8). */
 export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerResolved = (request: FastifyRequest, id: string, resolution: ResolutionInput) =>
     resolveApprovalUseCase.run(deps, callerOf(request), { id, resolution });

@@ -5,10 +5,9 @@ import { expireApprovals } from './expire-approvals.ts';
 import { approvalsLimits } from './limits.ts';
 
 /**
- * Lets approvals expire whose time is over, every `approvalsLimits.approvalSweepIntervalMs`, on every
- * replica: money that can no longer be used is free that long after at the latest. While the database is
- * unreachable nothing expires here; it does when the database is back. Nothing here ever throws; trouble is
- * logged when it begins and when it ends.
+ * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
+ * unusable money is freed within that time. While the database is unreachable the sweep pauses. Never throws;
+ * trouble is logged when it begins and when it ends.
  */
 export function startApprovalSweep(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
@@ -17,7 +16,7 @@ export function startApprovalSweep(
   return repeat(async (state) => {
     try {
       let expired: number;
-      // A full batch may not have been all.
+      // After a full batch more may be due.
       do expired = await expireApprovals(deps);
       while (expired === limits.approvalsPerSweepMax && !state.isStopped);
       if (isFailing) deps.logger.info({}, 'expiry of approvals has resumed');

@@ -6,10 +6,10 @@ import { writeVoid } from './approval-store.ts';
 import { expireApprovals } from './expire-approvals.ts';
 
 /**
- * Ends the open approvals of a gate whose policy was changed, or that was deleted (contract §8), with the
- * caller's transaction, which has locked the gate. From the commit on each is `expired`. Its record and event
- * are written, and its money is freed, by `expireVoided`, which the caller calls after the commit, or by the
- * next sweep (`approvalsLimits.approvalSweepIntervalMs`) where that fails.
+ * Ends the open approvals of a changed or deleted gate (contract §8) in the caller's transaction, which has
+ * locked the gate. From the commit on each is `expired`. After the commit the caller calls `expireVoided`,
+ * which writes their records and events and frees their money; if that fails, the next sweep does
+ * (`approvalsLimits.approvalSweepIntervalMs`).
  */
 export const voidApprovals = (
   tx: Transaction,
@@ -22,8 +22,8 @@ export const voidApprovals = (
 ): Promise<number> => writeVoid(tx, gateId, isDeleted ? null : policyVersion, nowMs);
 
 /**
- * Frees the money of `voided` approvals, up to a batch of `limits.approvalsPerSweepMax`: the sweep does the
- * rest. Never throws: the change of the gate is committed, and must not be answered with an error.
+ * Frees the money of `voided` approvals, one batch of at most `limits.approvalsPerSweepMax`; the sweep does
+ * the rest. Never throws: the gate's change is committed and must not be answered with an error.
  */
 export async function expireVoided(
   deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,

@@ -9,9 +9,9 @@ import { resolutionRecord } from './attest-resolutions.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
 
 /**
- * Ends approvals with which no client was answered, unless a person has resolved them. Returns what the
- * caller's transaction has left to do, in the order of the locks: the records of their expiry, then the units
- * that they held. Left to the sweep, a retry of the refused request would find its own money held.
+ * Ends approvals that no client was told of, unless a person has resolved them. Returns the remaining work of
+ * the caller's transaction, in lock order: records of their expiry, then their held units. If the sweep did
+ * this, a retry of the refused request would find its own money held.
  */
 export async function withdrawApprovals(
   tx: Transaction,

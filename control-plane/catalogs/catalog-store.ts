@@ -5,10 +5,7 @@ import { renderCatalogEntry } from '../../shared/wire/catalog.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStoredEntry } from '../storage/stored-catalog-entry.ts';
 
-/**
- * The version that comes next. The caller holds the gate's lock: nobody else gets the same one, and none is
- * left out.
- */
+/** The next version. The caller holds the gate's lock, so versions are unique and without gaps. */
 export async function nextCatalogVersion(tx: Transaction, gateId: GateId): Promise<number> {
   const [row] = await tx<{ version: number }[]>`
     SELECT coalesce(max(version), 0) + 1 AS version FROM catalogs WHERE gate_id = ${gateId}`;
@@ -32,9 +29,7 @@ interface CatalogRow extends Omit<Catalog, 'gateId' | 'permissions'> {
   readonly entries: readonly unknown[];
 }
 
-/**
- * A version, or the newest (`version` null). Null where there is no such version, or no such gate any more.
- */
+/** A version, or the newest (`version` null). Null: unknown version or gate, or deleted gate. */
 export async function findCatalog(
   sql: Database,
   { gateId, version }: { readonly gateId: GateId; readonly version: number | null },
@@ -54,7 +49,7 @@ export async function findCatalog(
   return { ...rest, gateId, permissions: entries.map(readStoredEntry) };
 }
 
-/** Whoever asks for a catalog learns whether it is the gate that is not there. */
+/** Tells a missing gate from a missing catalog. */
 export async function gateExists(sql: Database, gateId: GateId): Promise<boolean> {
   const rows = await sql`SELECT FROM gates WHERE gate_id = ${gateId} AND deleted_at_ms IS NULL`;
   return rows.length > 0;

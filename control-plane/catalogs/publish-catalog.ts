@@ -18,9 +18,9 @@ import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
 type PublishDeps = Pick<AppendingDeps, 'clock' | 'signingKeys'>;
 
 /**
- * Publishes the next version of a gate's catalog (contract §10): from the push on its sidecars permit what it
- * offers and nothing else, at its prices. The gate's own version rises too, because what it permits has
- * changed, and the approvals that are open at it are voided: `voided` is their number, for `expireVoided`.
+ * Publishes the next version of a gate's catalog (contract §10): from the push on sidecars permit only its
+ * offers, at its prices. The gate's version rises too, because its policy changed, and its open approvals are
+ * voided: `voided` is their number, for `expireVoided`.
  */
 export async function replaceCatalog(
   tx: Transaction,
@@ -52,7 +52,7 @@ export async function replaceCatalog(
   return { catalog, voided };
 }
 
-/** Of a catalog the audit keeps what names it: every version is stored whole, for ever. */
+/** The audit stores only what identifies a catalog, because every version is kept for ever. */
 export const catalogOnRecord = ({ version, contentHash, permissions }: Catalog) => ({
   version,
   content_hash: contentHash,

@@ -21,7 +21,10 @@ const publish = { scope: 'gates:update', creates: true } as const;
 const everybody = { scope: null } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
-/** A new version is seen everywhere within a minute. Its hash, not the cache, says what was signed. */
+/**
+ * A new version is visible everywhere within a minute. The hash, not the cache, identifies the signed
+ * content.
+ */
 const cacheControl = 'public, max-age=60';
 
 const CatalogQuery = Type.Object({
@@ -29,8 +32,8 @@ const CatalogQuery = Type.Object({
 });
 
 /**
- * Permission catalogs (contract §10): published by the gate's owner, read by everybody who knows the gate's
- * id, in both worlds.
+ * Permission catalogs (contract §10): published by the gate's owner, readable by anyone who knows the gate's
+ * id, in both modes.
  */
 export function catalogRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);

@@ -2,6 +2,6 @@ import type { BaseDeps } from '../base/deps.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 
 export interface DiscoveryDeps extends BaseDeps {
-  /** All searches of strangers together have a share of the database of their own (contract §10). */
+  /** All public searches together have one share of the database (contract §10). */
   readonly discoveries: FairShare<'everybody'>;
 }

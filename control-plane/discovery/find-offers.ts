@@ -14,12 +14,11 @@ import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor
 type Fragment = PendingQuery<Row[]>;
 
 /**
- * `GET /discover`: open to everybody, with no scope at all. The offers that match, and how many there are
- * (contract §10). Both queries are made for a million entries: docs/catalogs.md shows the plans. They are
- * read one after the other, not from one snapshot: a catalog that is published in between counts in one and
- * not the other.
+ * `GET /discover`: public, without a scope. The matching offers and their total (contract §10). Both queries
+ * scale to a million entries: docs/catalogs.md shows the plans. They run one after the other, not in one
+ * snapshot: a catalog published in between counts in one of them only.
  *
- * Strangers ask, so all of them together have `limits.discoveriesAtOnceMax` connections, one each. Throws
+ * The callers are anonymous, so all together have `limits.discoveriesAtOnceMax` connections. Throws
  * `overloaded` beyond that and a short queue, `invalid_request` for a cursor of another query.
  */
 export async function discoverGates(
@@ -41,9 +40,7 @@ export async function discoverGates(
   });
 }
 
-/**
- * A capability with a colon is a permission key; without, an area or a category. No entry is found by both.
- */
+/** A capability with a colon is a permission key; without, an area or a category. No entry matches both. */
 const columnsOf = (sql: Database, { capability }: DiscoveryQuery): readonly Fragment[] =>
   capability.includes(':') ? [sql`permission_key`] : [sql`area`, sql`category`];
 
@@ -51,7 +48,7 @@ type OfferRow = Omit<Offer, 'entry' | 'catalog'> &
   Offer['catalog'] &
   OfferPlace & { readonly entry: unknown };
 
-/** The page, in order, and one row more where there is one. `after`: the page begins behind that offer. */
+/** The page in order, plus one more row if there is one. `after`: the page begins after that offer. */
 export function offersQuery(
   sql: Database,
   query: DiscoveryQuery,
@@ -59,8 +56,8 @@ export function offersQuery(
 ): PendingQuery<OfferRow[]> {
   const { limit, offset } = query;
   const order = orderOf(sql, query);
-  // Each part is read off its index alone and stops when it has enough; where the entries say more, only the
-  // page is looked up.
+  // Each part reads its index only and stops when it has enough; other columns are looked up for the page
+  // only.
   const parts = columnsOf(sql, query).flatMap((column) =>
     partsOf(sql, query, after).map(
       (part) => sql`(
@@ -70,7 +67,7 @@ export function offersQuery(
         ORDER BY ${part.order}, gate_id, permission_key LIMIT ${limit + offset + 1})`,
     ),
   );
-  // The tables that are only looked up have the database's collation, and their indexes with them.
+  // The tables for look-ups, and their indexes, use the database's collation.
   return sql<OfferRow[]>`
     WITH found AS MATERIALIZED (
       SELECT * FROM (${parts.reduce((all, part) => sql`${all} UNION ALL ${part}`)}) AS parts
@@ -100,7 +97,7 @@ const toOffer = (row: OfferRow): Offer => ({
   },
 });
 
-/** The column that the offers are sorted by. */
+/** The sort column. */
 function figureOf(sql: Database, { sort }: DiscoveryQuery): Fragment {
   const figures = {
     price_asc: sql`price_cents`,
@@ -113,7 +110,7 @@ function figureOf(sql: Database, { sort }: DiscoveryQuery): Fragment {
 
 const isDescending = ({ sort }: DiscoveryQuery): boolean => sort === 'price_desc' || sort === 'uptime_desc';
 
-/** Nulls last, whichever way. `of`: the table, with its dot. */
+/** Nulls last, in either direction. `of`: the table, with its dot. */
 const orderOf = (sql: Database, query: DiscoveryQuery, of = sql``): Fragment =>
   sql`${of}${figureOf(sql, query)} ${isDescending(query) ? sql`DESC` : sql``} NULLS LAST`;
 
@@ -123,10 +120,10 @@ interface Part {
 }
 
 /**
- * Ranges of the index that make up the results together. From the first page on they are one; but the index
- * by price, read backwards, has its nulls first, so that priced and unpriced entries are read apart. Behind a
- * place they are what has its figure, what has a figure behind it, and what has none: as one condition with
- * OR, the index would be read from its start.
+ * Index ranges that together form the results. The first page is one range, except by price descending: read
+ * backwards, the index has its nulls first, so priced and unpriced entries are separate ranges. After a
+ * cursor there are three: entries with its figure, entries with a later figure, entries without one. As one
+ * condition with OR, the index would be read from its start.
  */
 function partsOf(sql: Database, query: DiscoveryQuery, after: OfferPlace | null): readonly Part[] {
   const figure = figureOf(sql, query);
@@ -146,7 +143,7 @@ function partsOf(sql: Database, query: DiscoveryQuery, after: OfferPlace | null)
   return [same, further, without];
 }
 
-/** Unpriced entries pass unless a price or a model is asked for. */
+/** Unpriced entries match unless the query names a price or a model. */
 const mustBePriced = (query: DiscoveryQuery): boolean =>
   query.max_price_cents !== undefined || query.pricing_model !== undefined;
 
@@ -159,7 +156,7 @@ function filtersOf(sql: Database, query: DiscoveryQuery): Fragment {
     min_uptime_bp: minUptime,
     max_response_time_ms: maxResponse,
   } = query;
-  // The bounds may be larger than the columns' type holds, and the cast must not be on the columns' side.
+  // The bounds may exceed the columns' type, and casting the columns would bypass the index.
   return sql`
     ${mustBePriced(query) ? sql`currency = ${currency}` : sql`(currency IS NULL OR currency = ${currency})`}
     ${maxPrice === undefined ? sql`` : sql`AND price_cents <= ${maxPrice}::bigint`}
@@ -169,7 +166,7 @@ function filtersOf(sql: Database, query: DiscoveryQuery): Fragment {
     ${maxResponse === undefined ? sql`` : sql`AND response_time_ms <= ${maxResponse}::bigint`}`;
 }
 
-/** How many match in all. */
+/** The total of matches. */
 export function totalQuery(sql: Database, query: DiscoveryQuery): PendingQuery<TotalRow[]> {
   const isRanged =
     query.max_price_cents !== undefined ||
@@ -180,7 +177,7 @@ export function totalQuery(sql: Database, query: DiscoveryQuery): PendingQuery<T
 
 type TotalRow = { readonly total: number };
 
-/** A range is narrowed by its index; what is left is counted. */
+/** The index narrows the range; the rest is counted. */
 function countEntries(sql: Database, query: DiscoveryQuery) {
   const counts = columnsOf(sql, query).map(
     (column) => sql`(
@@ -191,8 +188,8 @@ function countEntries(sql: Database, query: DiscoveryQuery) {
 }
 
 /**
- * Areas and categories are counted under one name, permission keys cannot be either: the term alone is
- * enough.
+ * Areas and categories are counted under one name, and permission keys are neither, so the term is
+ * unambiguous.
  */
 function sumCounts(sql: Database, query: DiscoveryQuery) {
   const { capability, currency, pricing_model: model, min_security_profile: minLevel } = query;

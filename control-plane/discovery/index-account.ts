@@ -4,11 +4,10 @@ import { indexGates } from './index-gates.ts';
 import { discoveryLimits } from './limits.ts';
 
 /**
- * Makes discovery forget the gates of an account that has been suspended, and answer them again when it is
- * active (contract §10). To be called after the commit of that: however many gates there are, a suspension
- * waits for none of this. Whoever publishes meanwhile has either seen the new status, or is waited for here
- * at the lock of the gate. Called twice it does no harm, and what a crash has left undone is done by the next
- * call.
+ * Removes the gates of a suspended account from discovery, and adds them again once it is active (contract
+ * §10). Called after the commit of the status, so that a suspension does not wait for many gates. A
+ * concurrent publication has either seen the new status, or this waits at its gate's lock. Idempotent: a call
+ * after a crash finishes the work.
  */
 export async function indexAccount(sql: Database, accountId: AccountId): Promise<void> {
   let after: string | null = '';
@@ -18,7 +17,7 @@ export async function indexAccount(sql: Database, accountId: AccountId): Promise
   }
 }
 
-/** Resolves to the last of them; null: there are no more. */
+/** Resolves to the last gate; null: none left. */
 async function indexNextGates(tx: Transaction, accountId: AccountId, after: string): Promise<GateId | null> {
   const gates = await tx<{ gateId: GateId }[]>`
     SELECT gate_id AS "gateId" FROM gates

@@ -3,7 +3,7 @@ import { pricingModels } from '../../shared/model/catalog.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Transaction } from '../base/database.ts';
 
-/** What an entry is counted by. */
+/** The terms an entry is counted by. */
 interface Counted {
   readonly permission_key: string;
   readonly area: string;
@@ -14,10 +14,10 @@ interface Counted {
 }
 
 /**
- * Makes discovery answer for these gates what is in the database now: each newest catalog with the gate's
- * level, and nothing of a gate that is deleted, of the test world, or of an account that is suspended. The
- * caller holds the locks of the gates, and tells the feed of an account only after this: the rows of the
- * counts, which gates of all accounts share, are locked until the commit.
+ * Synchronises discovery with the database for these gates: each newest catalog with the gate's level, and
+ * nothing of deleted gates, test gates and suspended accounts. The caller holds the gates' locks, and writes
+ * to the account's feed only after this, because the count rows, which all accounts share, stay locked until
+ * the commit.
  */
 export async function indexGates(tx: Transaction, gateIds: readonly GateId[]): Promise<void> {
   const gone = await removeEntries(tx, gateIds);
@@ -30,7 +30,7 @@ const removeEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
     DELETE FROM discovery_entries WHERE gate_id = ANY (${[...gateIds]}::text[])
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
-/** A price without a known model is free-form, and none (contract §10). */
+/** A price without a known model is free-form and counts as no price (contract §10). */
 const insertEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
   tx<Counted[]>`
     INSERT INTO discovery_entries (gate_id, permission_key, version, position, category, trust_level, pricing_model,
@@ -49,8 +49,8 @@ const insertEntries = (tx: Transaction, gateIds: readonly GateId[]) =>
     RETURNING permission_key, area, category, currency, pricing_model, trust_level`;
 
 /**
- * One statement, and in it one order of the rows: two gates that are indexed at once never wait for each
- * other in a circle. A term that nobody offers any more keeps its row, at 0.
+ * One statement with one order of rows, so that concurrent calls cannot deadlock. A term without offers keeps
+ * its row, at 0.
  */
 async function count(
   tx: Transaction,

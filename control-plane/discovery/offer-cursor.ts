@@ -3,25 +3,24 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { DiscoveryQuery } from '../../shared/wire/discovery.ts';
 
-/** The last offer of a page: the next one begins right behind it. */
+/** The last offer of a page; the next page begins after it. */
 export interface OfferPlace {
-  /** What the offers are sorted by: price, uptime or response time. Null is last. */
+  /** The sort value: price, uptime or response time. Null is last. */
   readonly figure: number | null;
   readonly gateId: string;
   readonly permissionKey: string;
 }
 
 /**
- * An opaque place in the results of one query: base64url of JSON with a check that ties it to the query, so
- * that a cursor which was cut, changed or taken to another query is refused instead of leading to a wrong
- * page. It is no secret: it names an offer that was answered.
+ * An opaque place in the results of one query: base64url of JSON with a checksum that ties it to the query,
+ * so that a cut, changed or misused cursor is refused instead of answering a wrong page. Not secret: it names
+ * an offer already answered.
  */
 export const renderOfferCursor = (place: OfferPlace, query: DiscoveryQuery): string =>
   encodeBase64url(Buffer.from(JSON.stringify([...membersOf(place), checkOf(place, query)])));
 
 /**
- * The place in the cursor of a query; null where the query has none. Throws `invalid_request` for a cursor of
- * anything else.
+ * The place in the query's cursor; null without one. Throws `invalid_request` for a cursor of another query.
  */
 export function placeOfQuery(query: DiscoveryQuery): OfferPlace | null {
   const { cursor, offset } = query;
@@ -34,7 +33,7 @@ export function placeOfQuery(query: DiscoveryQuery): OfferPlace | null {
   return place;
 }
 
-/** Neither an id nor a permission has one; PostgreSQL takes no U+0000. */
+/** Characters in neither ids nor permissions, such as U+0000, which PostgreSQL refuses. */
 const hasForeignCharacter = /[^a-z0-9_.:-]/;
 
 function readPlace(cursor: string): OfferPlace | null {
@@ -55,7 +54,7 @@ function readPlace(cursor: string): OfferPlace | null {
 
 const membersOf = ({ figure, gateId, permissionKey }: OfferPlace) => [figure, gateId, permissionKey];
 
-/** Pages of one walk may differ in length: limit and offset are no part of it. */
+/** Pages of one walk may differ in length, so limit and offset are excluded. */
 function checkOf(place: OfferPlace, { limit: _, offset: __, cursor: ___, ...asked }: DiscoveryQuery): string {
   const query = Object.entries(asked).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return sha256Hex(`agent-trust.discovery-cursor.v1:${JSON.stringify([membersOf(place), query])}`).slice(

@@ -3,7 +3,7 @@ import { DiscoveryAnswer, DiscoveryQuery } from '../../shared/wire/discovery.ts'
 import type { DiscoveryDeps } from './deps.ts';
 import { discoverGates } from './find-offers.ts';
 
-/** Which gates offer a capability, and at what price (contract §10): for every agent, without a key. */
+/** Gates that offer a capability, with prices (contract §10): public, without a key. */
 export function discoveryRoutes(deps: DiscoveryDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(

@@ -8,19 +8,19 @@ import { eventsLimits } from './limits.ts';
 import { type HintType, hintScopes } from './note-hints.ts';
 import type { TravellingHint } from './publish-hints.ts';
 
-/** Why the service ends a stream; it says so in the last event (contract §9). */
+/** Why the service ends a stream; sent in the last event (contract §9). */
 export type EndReason = 'slow_reader' | 'access_ended' | 'access_changed' | 'restarting';
 
-/** Of which there may be very many in a second. */
+/** Types with possibly very many hints a second. */
 const busyTypes: ReadonlySet<string> = new Set<HintType>(['record', 'delivery', 'sidecar']);
 
-/** Which hints somebody with these scopes gets. */
+/** The hint types that these scopes may read. */
 export const readableTypes = (scopes: readonly Scope[]): ReadonlySet<string> =>
   new Set(Object.entries(hintScopes).flatMap(([type, scope]) => (holdsScope(scopes, scope) ? [type] : [])));
 
 /**
- * How far apart busy hints of one stream are, in milliseconds. Whoever reads once after each of them uses no
- * more than one part in `eventsLimits.planPart` of what the plan of the account allows.
+ * Minimum distance of busy hints of one stream, in milliseconds. A reader that makes one call per hint uses
+ * at most one part in `eventsLimits.planPart` of the account's plan.
  */
 export function busyIntervalOf({ requestsPerMinute, requestsPerDay }: PlanLimits): number {
   const share = (spanMs: number, requests: number | null) =>
@@ -33,9 +33,9 @@ export function busyIntervalOf({ requestsPerMinute, requestsPerDay }: PlanLimits
 }
 
 /**
- * The server-sent events of one caller (WHATWG HTML §9.2). Calm hints are sent as they come, busy ones at
- * most once in `busyIntervalMs`, each id once. Bounded: a reader that leaves more than
- * `eventsLimits.bufferBytesMax` untaken is closed.
+ * The server-sent events of one caller (WHATWG HTML §9.2). Calm hints are sent at once, busy ones at most
+ * once in `busyIntervalMs`, each id once. Bounded: a reader that leaves more than
+ * `eventsLimits.bufferBytesMax` unread is closed.
  */
 export class EventStream extends Readable {
   readonly mode: Mode;
@@ -68,7 +68,7 @@ export class EventStream extends Readable {
   }
 
   override _read(): void {
-    // Everything is pushed as it happens.
+    // Events are pushed, not pulled.
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
@@ -99,17 +99,17 @@ export class EventStream extends Readable {
     for (const { type, id } of due) this.#send(type, id);
   }
 
-  /** What came before may have been missed: read everything again. */
+  /** Earlier events may be missing: the reader must read everything again. */
   reset(): void {
     this.#send('reset', null);
   }
 
-  /** A comment, which readers pass over. */
+  /** A comment, which readers ignore. */
   beat(): void {
     this.#write(': heartbeat\n\n');
   }
 
-  /** Sends the reason as the last event. A reader that does not take it in time is cut off. */
+  /** Sends the reason as the last event. A reader that is too slow for it is cut off. */
   finish(reason: EndReason): void {
     if (this.isEnded) return;
     this.#isEnded = true;

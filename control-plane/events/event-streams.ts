@@ -9,21 +9,21 @@ import { Watch, type Watcher } from './watch.ts';
 
 type EventStreamsDeps = Pick<BaseDeps, 'bus' | 'clock' | 'logger' | 'metrics'>;
 
-/** An account with an open stream. Resolves to what ends the subscription. */
+/** An account with an open stream. Resolves to the function that ends the subscription. */
 interface Watched {
   readonly watches: Set<Watch>;
   readonly subscription: Promise<() => Promise<void>>;
 }
 
 /**
- * The open event streams of this process. It listens on the bus to the accounts that have one; where messages
- * may have been lost, every stream is told to read again.
+ * The open event streams of this process. It subscribes on the bus to accounts with a stream; if messages may
+ * have been lost, every stream is reset.
  *
  *     open ──close()──> closing, for good: each stream is ended, and none is opened
  *
- * The key or session of a stream is looked up again with every heartbeat, and at once when something changes
- * of who may call. While the database is away that cannot be known: a stream goes on, since nothing can be
- * revoked meanwhile either, and is reset when the database is back.
+ * The key or session of a stream is looked up with every heartbeat, and at once after an `access` hint. While
+ * the database is unreachable a stream continues, because nothing can be revoked either, and is reset
+ * afterwards.
  */
 export class EventStreams {
   readonly #deps: EventStreamsDeps;
@@ -51,7 +51,7 @@ export class EventStreams {
     this.#stopListening = deps.bus.onInterrupted(() => this.#each((stream) => stream.reset()));
   }
 
-  /** Throws `overloaded` where there are too many. */
+  /** Throws `overloaded` for too many streams. */
   async open(watcher: Watcher): Promise<EventStream> {
     const { accountId } = watcher.caller;
     this.#assertRoom(accountId);

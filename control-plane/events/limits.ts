@@ -2,25 +2,25 @@ import { secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const eventsLimits = {
-  /** Open streams of this process, and of one account here: a buffer, a timer and a socket each. */
+  /** Open streams of this process, and of one account in it: a buffer, a timer and a socket each. */
   streamsMax: 512,
   streamsPerAccountMax: 32,
-  /** Proxies close what is silent for a minute; the caller is looked up as often. */
+  /** Proxies close connections that are silent for a minute. Also the interval of the caller's look-up. */
   heartbeatMs: 15 * secondMs,
-  /** What a reader has not taken yet: several hundred hints. */
+  /** Unread bytes of a reader: several hundred hints. */
   bufferBytesMax: 64 * 1_024,
-  /** A reader that was closed may take what is left for so long. */
+  /** Time for a closed reader to read the rest. */
   goodbyeMs: 5 * secondMs,
   /** Hints of records, deliveries and sidecars: at most one for each id in this time. */
   busyIntervalMs: secondMs,
-  /** Ids of these that wait for their turn at one stream; beyond it a hint names its type alone. */
+  /** Ids queued at one stream; beyond it a hint names its type only. */
   busyWaitingMax: 256,
-  /** Where a plan counts requests, one part in so many of the day's pays one read for each busy hint. */
+  /** With a plan limit, one part in this many of the day's requests pays for reads after busy hints. */
   planPart: 4,
-  /** Hints are published together: nobody sees a delay of a tenth of a second. */
+  /** Hints are published together: a tenth of a second is not noticeable. */
   publishIntervalMs: 100,
-  /** Of one account in that time; beyond it a hint names its type alone. */
+  /** Hints of one account in that time; beyond it a hint names its type only. */
   publishedPerAccountMax: 256,
-  /** Accounts with hints in that time; those of others are lost, which a hint may be. */
+  /** Accounts with hints in that time; hints of further ones are dropped, which hints allow. */
   publishedAccountsMax: 4_096,
 } as const;

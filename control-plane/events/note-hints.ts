@@ -1,7 +1,7 @@
 /**
- * Room `control-plane/events`: live changes for browsers: what a transaction changes is noted here,
- * `publish-hints.ts` publishes it after the commit, over the bus; `event-streams.ts` holds the open
- * server-sent events, `watch.ts` is one of them with its caller.
+ * Room `control-plane/events`: live changes for browsers. Transactions note their hints here,
+ * `publish-hints.ts` publishes them over the bus after the commit; `event-streams.ts` has the open
+ * server-sent events, `watch.ts` one of them with its caller.
  */
 
 import type { AccountId } from '../../shared/model/ids.ts';
@@ -9,7 +9,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
-/** What a hint can be about, with the scope that reads it. */
+/** The types of hints, with the scope that reads each. */
 export const hintScopes = {
   approval: 'approvals:read',
   gate: 'gates:read',
@@ -22,15 +22,16 @@ export const hintScopes = {
 export type HintType = keyof typeof hintScopes;
 
 /**
- * Something has changed: look again. Like every message of the bus a hint may be lost, so nobody may be wrong
- * without it. `access`: who may call has changed; for the streams themselves, never sent to a caller.
+ * Something has changed: read again. Like every message of the bus a hint may be lost, so correctness must
+ * not depend on it. `access`: a caller's access may have changed; for the streams themselves, never sent to a
+ * caller.
  */
 export interface Hint {
   readonly accountId: AccountId;
   /** Null: both. */
   readonly mode: Mode | null;
   readonly type: HintType | 'access';
-  /** Null: several, or nothing in particular. */
+  /** Null: several, or none in particular. */
   readonly id: string | null;
 }
 
@@ -40,8 +41,8 @@ const noted = new WeakMap<object, Hint[]>();
 const publishers = new WeakMap<object, Publish>();
 
 /**
- * Notes hints of what this transaction changes: they are published when it is committed, and never where it
- * is not. Given the pool itself, they are published at once.
+ * Notes hints of this transaction's changes, published at its commit and dropped otherwise. With the pool
+ * itself, they are published at once.
  */
 export function noteHints(at: Database | Transaction, hints: readonly Hint[]): void {
   const waiting = noted.get(at);
@@ -49,7 +50,7 @@ export function noteHints(at: Database | Transaction, hints: readonly Hint[]): v
   else for (const hint of hints) waiting.push(hint);
 }
 
-/** Lets every transaction of the pool publish what was noted in it. Where the commit fails, nothing is. */
+/** Publishes the noted hints of every transaction of the pool after its commit; none if the commit fails. */
 export function publishHintsOf(sql: Database, publish: Publish): void {
   const begin = sql.begin.bind(sql) as (...given: unknown[]) => Promise<unknown>;
   publishers.set(sql, publish);

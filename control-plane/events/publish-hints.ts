@@ -3,10 +3,10 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { eventsLimits } from './limits.ts';
 import type { Hint } from './note-hints.ts';
 
-/** Where the hints of an account are published, for all control planes. */
+/** Bus channel of an account's hints, for all control planes. */
 export const hintChannel = (accountId: AccountId): string => `agent-trust:hints:${accountId}`;
 
-/** As a hint travels: the account is that of the channel. */
+/** A hint on the bus: the channel names the account. */
 export type TravellingHint = Pick<Hint, 'mode' | 'type' | 'id'>;
 
 /** Publishes hints together, each once, `eventsLimits.publishIntervalMs` after the first of them. */

@@ -8,13 +8,13 @@ import { hintScopes } from './note-hints.ts';
 
 const oneOfScopes: readonly Scope[] = [...new Set(Object.values(hintScopes))];
 
-/** Hints of what changes in the caller's account and mode, as server-sent events (contract §9). */
+/** Hints of changes in the caller's account and mode, as server-sent events (contract §9). */
 export function eventRoutes(
   deps: Pick<BaseDeps, 'bus' | 'clock' | 'logger' | 'metrics'>,
 ): FastifyPluginAsync {
   return async (app) => {
     const streams = new EventStreams(deps);
-    // Before requests in flight are waited for: a stream never ends by itself.
+    // Before the wait for requests in flight, because a stream never ends by itself.
     app.addHook('preClose', async () => streams.close());
 
     app.get(
@@ -26,8 +26,8 @@ export function eventRoutes(
           again: must(request.callerNow, 'the route asks for one of several scopes'),
           isBack: request.headers['last-event-id'] !== undefined,
         });
-        // nginx would gather what it passes on. The connection ends with its stream: kept, it would hold up a
-        // stop of this process until the time for idle connections is over.
+        // nginx must not buffer. The connection ends with its stream: kept alive, it would delay a stop of
+        // this process until the idle timeout.
         reply.header('x-accel-buffering', 'no').header('connection', 'close');
         return reply.type('text/event-stream; charset=utf-8').send(stream);
       },

@@ -4,17 +4,17 @@ import type { Caller } from '../http/caller.ts';
 import { busyIntervalOf, EventStream, readableTypes } from './event-stream.ts';
 import type { TravellingHint } from './publish-hints.ts';
 
-/** Who opens a stream. */
+/** The caller that opens a stream. */
 export interface Watcher {
   readonly caller: Caller;
-  /** The caller as its key or session is now. Throws as authentication does. */
+  /** Authenticates the caller again. Throws as authentication does. */
   readonly again: () => Promise<Caller>;
-  /** Whether it has read events before: it has missed some. */
+  /** Whether it has read events before, and so has missed some. */
   readonly isBack: boolean;
 }
 
 /**
- * One stream, and whether its caller still has what the stream gives.
+ * One stream, and whether its caller still has access to it.
  *
  *     sure ──the database is away──> unsure ──the look-up works again, and the stream is reset──> sure
  *       └──────────────┬────────────────┘
@@ -56,9 +56,9 @@ export class Watch {
     }
   }
 
-  /** What happened before may have been missed by a caller that is back. */
+  /** A returning caller may have missed events. */
   begin({ isBack }: Watcher): void {
-    // What was revoked since the caller was looked up was published to nobody.
+    // A revocation since the caller's look-up was not published to this stream.
     void this.check();
     if (isBack) this.stream.reset();
     else this.stream.beat();

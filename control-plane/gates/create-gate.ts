@@ -13,22 +13,19 @@ import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
 
-/** What a new gate needs of catalogs, whose room is above this one: the root hands it in. */
+/** Catalog functions for new gates. Their room is above this one, so the root hands them in. */
 export interface FirstCatalog {
-  /** Signs and stores version 1 for a gate that this transaction has written, and makes it discoverable. */
+  /** Signs and stores version 1 for a gate written in this transaction, and makes it discoverable. */
   readonly publish: (
     tx: Transaction,
     deps: Pick<AppendingDeps, 'clock' | 'signingKeys'>,
     wanted: { readonly gate: Gate; readonly offer: CatalogOffer },
   ) => Promise<Catalog>;
-  /** What the audit keeps of it. */
+  /** Its form in the audit. */
   readonly onRecord: (catalog: Catalog) => object;
 }
 
-/**
- * Creates a gate, which the sidecars of its account guard from the push on, and publishes the catalog that
- * comes with it.
- */
+/** Creates a gate, which the account's sidecars serve from the push on, and publishes its first catalog. */
 export async function createGate(
   tx: Transaction,
   change: WriteChange,

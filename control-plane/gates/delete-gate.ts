@@ -13,7 +13,7 @@ import { gateTag } from './gate-tag.ts';
 
 /**
  * Deletes a gate for good, and voids its open approvals; its records and the versions of its catalog stay.
- * Resolves to the moment of it.
+ * Resolves to the time of deletion.
  */
 export async function deleteGate(
   deps: AppendingDeps,

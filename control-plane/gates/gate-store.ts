@@ -32,7 +32,10 @@ const stats = (sql: Database) => sql`
   coalesce(u.total_requests, 0) AS "totalRequests", coalesce(u.permits, 0) AS permits,
   coalesce(u.blocks, 0) AS blocks, u.last_request_at_ms AS "lastRequestAtMs"`;
 
-/** They were read before they were written: a row that cannot be read is our fault, and named. */
+/**
+ * Rows were validated before they were written, so an unreadable one is an internal error that names the
+ * gate.
+ */
 function toGate(row: GateRow): Gate {
   try {
     return readRow(row);
@@ -72,11 +75,11 @@ const toCountedGate = (row: CountedRow): CountedGate => ({
   },
 });
 
-/** Null in the row: none, as in all rows of earlier versions of the service. */
+/** Null in the row: none, as in rows of earlier versions. */
 const routesColumn = ({ routes }: Gate): string | null =>
   routes.length === 0 ? null : JSON.stringify(renderGateRoutes(routes));
 
-/** They were read before they were written, so routes that cannot be read are our fault (InvariantError). */
+/** Routes were validated before they were written: unreadable ones are an InvariantError. */
 function readStoredRoutes(stored: unknown): Gate['routes'] {
   try {
     return parseGateRoutes(stored ?? []);
@@ -85,7 +88,7 @@ function readStoredRoutes(stored: unknown): Gate['routes'] {
   }
 }
 
-/** The two columns that hold the terms of the catalog. */
+/** The two columns of the catalog's terms. */
 function termColumns({ catalogTerms }: Gate): {
   readonly prices: string | null;
   readonly approvals: string[];
@@ -106,7 +109,7 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
 
-/** Of the account, in both modes, those that are there and not deleted. */
+/** The undeleted ones of the account, in both modes. */
 export async function findGates(
   tx: Transaction,
   accountId: AccountId,
@@ -119,7 +122,7 @@ export async function findGates(
   return new Map(rows.map((row) => [row.gateId, toGate(row)]));
 }
 
-/** Deleted gates are gone for everybody. */
+/** Deleted gates are not found. */
 export async function findGate(
   sql: Database | Transaction,
   owner: Owner,
@@ -133,8 +136,8 @@ export async function findGate(
 }
 
 /**
- * Locks the gate against every other change of it. A decision that keeps the gate's policy as it is
- * (`holdPolicy`) is waited for; rows that only refer to the gate are not.
+ * Locks the gate against other changes. Waits for decisions that hold its policy (`holdPolicy`), not for rows
+ * that only reference the gate.
  */
 export async function lockGate(tx: Transaction, owner: Owner, gateId: GateId): Promise<Gate | null> {
   const [row] = await tx<GateRow[]>`
@@ -193,8 +196,8 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
 }
 
 /**
- * Whether the gate still has the policy of this version; if so, it keeps it until the transaction ends. An
- * approval that is opened under it is therefore seen, and voided, by the change that comes next.
+ * Whether the gate still has this policy version; if so, holds it until the transaction ends. So the next
+ * change sees, and voids, an approval opened under it.
  */
 export async function holdPolicy(
   tx: Transaction,

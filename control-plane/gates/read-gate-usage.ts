@@ -15,9 +15,9 @@ import { readUsage } from '../quota/read-usage.ts';
 import { findGate } from './gate-store.ts';
 
 /**
- * What the limits that a request at the gate runs into have given out now: those of the gate, and with a
- * passport of the caller's own also those of the passport, for callers that may read it. A limit that is
- * counted for each passport has numbers only where one is named. Throws `gate_not_found`.
+ * Current usage of the limits that apply at the gate: its own, and with a passport that the caller owns and
+ * may read also the passport's. A limit counted per passport has numbers only if a passport is named. Throws
+ * `gate_not_found`.
  */
 export async function readGateUsage(
   sql: Database,
@@ -51,7 +51,7 @@ export async function readGateUsage(
   }));
 }
 
-/** A limit `per: gate` is of a gate: a passport's own is always the passport's. */
+/** A limit `per: gate` belongs to a gate; a passport's own limits are always per passport. */
 const kindOfGate = ({ kind }: WindowLimit) => (kind === 'gate_rate' ? 'gate_rate' : 'gate_spend');
 
 const windowsOf = (

@@ -37,7 +37,7 @@ const update = { scope: 'gates:update' } as const;
 const manage = { scope: 'gates:manage' } as const;
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
-/** Gates of the caller's account and mode (contract §4). What they decide is in `shared/decision`. */
+/** Gates of the caller's account and mode (contract §4). Their decisions are in `shared/decision`. */
 export function gateRoutes(deps: AppendingDeps, catalogs: FirstCatalog): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.register(creationRoutes(deps, catalogs));

@@ -21,10 +21,9 @@ import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 
 /**
- * Applies a merge patch (contract §4). The gate is locked while it is read and written, so that of two
- * patches at once none is lost. A patch that changes nothing leaves the version as it is, and so the tags
- * that others hold. One that changes trust level, constraints or routes voids the approvals that are open at
- * the gate (contract §8).
+ * Applies a merge patch (contract §4). The gate is locked between read and write, so that concurrent patches
+ * are not lost. A patch without effect keeps the version, and so the entity tags of readers. A change of
+ * trust level, constraints or routes voids the gate's open approvals (contract §8).
  */
 export async function updateGate(
   deps: AppendingDeps,
