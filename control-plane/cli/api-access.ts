@@ -11,8 +11,8 @@ import { parseWebUrl } from '../../shared/wire/domain.ts';
 import { type ApiAccess, UsageError } from './call-api.ts';
 
 /**
- * The settings that a command shares with the service: where that listens, where its data lies, its first
- * key. Throws SettingsError.
+ * The settings that a command shares with the service: its address, its data folder, its first key. Throws
+ * SettingsError.
  */
 export const commandSettings = (environment: Environment): SettingValues =>
   parseSettings(['command'], environment);
@@ -28,8 +28,8 @@ DATA_DIR/admin-api-key. It is never an argument, because other users of this mac
 `;
 
 /**
- * How a command reaches the service; `origin` overrides the settings. Throws UsageError where there is no
- * key, or the origin is no address.
+ * How a command reaches the service; `origin` overrides the settings. Throws UsageError without a key, and
+ * for an invalid origin.
  */
 export async function apiAccessOf(
   environment: Environment,
@@ -60,7 +60,7 @@ async function readKey(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch {
-    // Whatever is wrong with the file: the way out is the same.
+    // The remedy is the same for every fault of the file.
     throw new UsageError(
       `There is no API key: set AGENT_TRUST_API_KEY, or start the service first; ${file} cannot be read.`,
     );

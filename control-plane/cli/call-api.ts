@@ -12,15 +12,15 @@ export interface ApiAccess {
 
 export interface ApiReply {
   readonly body: JsonObject;
-  /** Whether the calls of this account are counted against a plan. */
+  /** Whether a plan limits the calls of this account. */
   readonly isLimited: boolean;
 }
 
-/** A command cannot go on; the message is for the person who gave it. */
+/** A command cannot continue; the message is for its user. */
 export class CommandError extends Error {
   override readonly name: string = 'CommandError';
   readonly exitCode: ExitCode = exitCode.failure;
-  /** In how many seconds the same call may succeed; null: nobody said. */
+  /** In how many seconds the same call may succeed; null: unknown. */
   readonly retryAfterS: number | null;
 
   constructor(message: string, retryAfterS: number | null = null) {
@@ -29,13 +29,13 @@ export class CommandError extends Error {
   }
 }
 
-/** The command was given wrong: it will fail again until somebody gives it otherwise. */
+/** Wrong usage: the same command will fail again. */
 export class UsageError extends CommandError {
   override readonly name = 'UsageError';
   override readonly exitCode = exitCode.usage;
 }
 
-/** Calls an endpoint under `/v1`. Throws CommandError for every answer that is an error, and for none. */
+/** Calls an endpoint under `/v1`. Throws CommandError for an error answer and for no answer. */
 export async function callApi(
   { origin, key }: ApiAccess,
   method: string,
@@ -65,14 +65,14 @@ export async function callApi(
   );
 }
 
-/** Of the specified error body; of anything else nothing is shown. */
+/** The message of the specified error body; other bodies are not shown. */
 function sentenceOf(answer: unknown): string {
   const error = isJsonObject(answer) ? answer['error'] : null;
   if (!isJsonObject(error)) return 'and a body that is not from this service. Is --api the control plane?';
   return `${String(error['code'])}: ${String(error['message'])}`;
 }
 
-/** `fetch failed` says nothing; its cause does. */
+/** The message `fetch failed` explains nothing; its cause does. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -40,7 +40,7 @@ export async function forwardEvent(
   }
 }
 
-/** Throws UsageError for what is no http address. */
+/** Throws UsageError for anything but an http address. */
 export function checkForwardUrl(text: string): void {
   if (parseWebUrl(text) === null) {
     throw new UsageError(

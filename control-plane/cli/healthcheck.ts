@@ -9,15 +9,15 @@ export type CheckedProgram = (typeof checkedPrograms)[number];
 
 type Health =
   | { readonly kind: 'ready' }
-  /** Nobody listens there. */
+  /** Connection refused. */
   | { readonly kind: 'absent'; readonly reason: string }
   | { readonly kind: 'not_ready'; readonly reason: string };
 
 /**
- * `agent-trust healthcheck`: whether the program that runs here, at the address of the same settings, is
- * ready for requests. Without a name it asks both, and what nobody listens for does not count, as in a
- * container that runs only one of them; one at least must be there. Answers within limits.healthcheckMsMax.
- * 0: ready. 1: not. Throws UsageError where a port is 0, which names no address.
+ * `agent-trust healthcheck`: whether the program at the settings' address is ready for requests. Without a
+ * name it asks both, and ignores one that does not listen, as in a container that runs only the other; at
+ * least one must listen. Answers within limits.healthcheckMsMax. 0: ready. 1: not. Throws UsageError for port
+ * 0, which names no address.
  */
 export async function healthcheckCommand(options: {
   readonly program: CheckedProgram | null;
@@ -47,7 +47,7 @@ function listenerOf(program: CheckedProgram, settings: SettingValues): string {
   return originOf({ host, port });
 }
 
-/** More than `/readyz` answers; a stranger at that port must not fill a log. */
+/** More than `/readyz` answers; another program at that port must not fill a log. */
 const bodyCharsMax = 2_000;
 
 async function healthAt(origin: string): Promise<Health> {

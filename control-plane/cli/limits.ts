@@ -2,10 +2,7 @@ import { limits, mustHold } from '../../shared/model/limits.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const cliLimits = {
-  /**
-   * One line of an export: a record with the 32 longest pointers that a body can give rise to, every
-   * character escaped.
-   */
+  /** One line of an export: a record with 32 pointers of the maximum length, every character escaped. */
   exportLineBytesMax: 4 * 1024 * 1024,
 } as const;
 

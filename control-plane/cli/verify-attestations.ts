@@ -16,7 +16,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { cliLimits } from './limits.ts';
 
-/** Where a command writes: `process.stdout` and `process.stderr` are such. */
+/** Output of a command: `process.stdout` and `process.stderr` qualify. */
 export interface TextSink {
   write(text: string): void;
   /** Whether a person is watching. */
@@ -24,8 +24,8 @@ export interface TextSink {
 }
 
 /**
- * 0: everything verifies. 5: it does not, be it for the export or for the keys in the JWKS, or it could not
- * be read to its end. 2: nothing was verified, because a file is missing or is no JSON.
+ * 0: everything verifies. 5: the export or the keys in the JWKS do not verify, or the export could not be
+ * read to its end. 2: nothing was verified, because a file is missing or not JSON.
  */
 export type VerifyExitCode = 0 | 2 | 5;
 
@@ -34,18 +34,18 @@ const progressEveryRecords = 50_000;
 /**
  * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export of attestations (jsonl or json) or
  * of the audit offline, in constant memory. `file` `-` is standard input. Writes the verdict in one line and
- * answers the exit code.
+ * returns the exit code.
  */
 export async function verifyAttestationsCommand(options: {
   readonly file: string;
   /**
-   * Path of a JWKS as `/.well-known/jwks.json` answers it. Get it from the service yourself, not along with
-   * the export.
+   * Path of a JWKS from `/.well-known/jwks.json`. Fetch it from the service yourself, not together with the
+   * export.
    */
   readonly jwks: string;
-  /** Takes the verdict. */
+  /** Gets the verdict. */
   readonly output: TextSink;
-  /** Takes complaints, and progress if a person is watching. Default: standard error. */
+  /** Gets errors, and progress if a person is watching. Default: standard error. */
   readonly errors?: TextSink;
   /** Default: standard input. */
   readonly stdin?: Readable;
@@ -108,14 +108,11 @@ async function verifyStream(
   return verifier.finish();
 }
 
-/** The first line tells which export it is. */
+/** The first line identifies the kind of export. */
 const verifierFor = (line: string | null, keys: Keyset): ExportVerifier<string> =>
   line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys);
 
-/**
- * The keys; 2 where there is no JWKS to hold the export against, 5 where its keys are not what docs/verify.md
- * demands of them.
- */
+/** The keys; 2 without a readable JWKS, 5 if its keys violate docs/verify.md. */
 async function readKeys(
   path: string,
   { output, errors }: { readonly output: TextSink; readonly errors: TextSink },
@@ -144,7 +141,7 @@ async function readSmallFile(path: string, bytesMax: number): Promise<string> {
   }
 }
 
-/** Opens the file before anything is read, so that a missing one is told apart from one that breaks off. */
+/** Opens the file before reading, to tell a missing file from one that breaks off. */
 async function openSource(path: string, stdin: Readable, errors: TextSink): Promise<Readable | null> {
   if (path === '-') return stdin;
   try {

@@ -19,23 +19,20 @@ export interface ListenOptions {
   readonly clock?: Clock;
 }
 
-/** How often the service is asked; with a plan limit seldom enough to leave calls for everything else. */
+/** How often the service is polled; more seldom with a plan limit, to leave calls for other work. */
 const pollMs = secondMs;
 const limitedPollMs = 5 * secondMs;
-/**
- * Deliveries that were forwarded, remembered so that none goes twice: far more than arrive between two looks.
- */
+/** Forwarded deliveries remembered against repeats: far more than arrive between two polls. */
 const seenMax = 10_000;
 
 /**
- * `agent-trust webhooks listen`: forwards what happens to a program on this machine. The service cannot reach
- * that, so this asks the service: it makes a webhook without a URL, fetches its deliveries every second,
- * sends each on, signed with the secret of that webhook, and deletes the webhook at the end. One that is left
- * behind by `kill -9` is disabled after an hour; a machine that slept for longer fetches again, which enables
- * it.
+ * `agent-trust webhooks listen`: forwards events to a program on this machine. The service cannot reach that
+ * program, so the command polls: it creates a webhook without a URL, fetches its deliveries every second,
+ * forwards each signed with the webhook's secret, and deletes the webhook at the end. A webhook left behind
+ * by `kill -9` is disabled after an hour; after a longer sleep of the machine the next fetch enables it
+ * again.
  *
- * Each event is forwarded once, in the order of its making as far as that is known; what the program refuses
- * is shown and not repeated.
+ * Each event is forwarded once, in order of creation as far as known; a refused one is shown and not retried.
  */
 export async function listenCommand(options: ListenOptions): Promise<void> {
   const { api, forwardTo, signal, output, clock = systemClock } = options;
@@ -60,7 +57,7 @@ export async function listenCommand(options: ListenOptions): Promise<void> {
         const { outcome } = await forwardEvent(forwardTo, { id, body, secret, nowMs: clock.now(), signal });
         output.write(`${new Date(clock.now()).toISOString()}  ${event.padEnd(24)} ${id}  -> ${outcome}\n`);
       }
-      // Ends at once with the signal, which the loop looks at.
+      // The signal ends the pause; the loop checks it.
       await pause(pauseMs, null, { signal }).catch(() => null);
     }
   } finally {
@@ -74,7 +71,7 @@ interface FetchedDelivery {
   readonly body: string;
 }
 
-/** What was not seen before, oldest first. Trouble is shown, and the next look is later. */
+/** New deliveries, oldest first. An error is shown and delays the next poll. */
 async function fetchNew(
   api: ApiAccess,
   path: string,
@@ -115,7 +112,7 @@ function take(found: readonly JsonObject[], seen: Set<string>): readonly Fetched
   }));
 }
 
-/** Throws UsageError for a name that is no event. None given: all. */
+/** Throws UsageError for an unknown event. Empty: all. */
 export function checkEvents(names: readonly string[]): readonly WebhookEvent[] {
   const unknown = names.find((name) => !webhookEvents.some((event) => event === name));
   if (unknown !== undefined) {

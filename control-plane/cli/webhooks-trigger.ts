@@ -15,20 +15,20 @@ import { checkForwardUrl, forwardEvent } from './forward-event.ts';
 import type { TextSink } from './verify-attestations.ts';
 import { checkEvents } from './webhooks-listen.ts';
 
-/** 0: it was sent, or is on its way. 1: the program at the address did not take it. */
+/** 0: sent, or in flight. 1: the program at the address refused it. */
 export type TriggerExitCode = 0 | 1;
 
 /**
  * `agent-trust webhooks trigger EVENT`: an event with sample data. With `forwardTo` it goes from here to that
- * address, and nobody is asked; else the service sends it to every enabled webhook of the account that
- * subscribes to it, `agent-trust webhooks listen` among them.
+ * address, without the service; else the service sends it to every enabled webhook of the account that
+ * subscribes to it, including `agent-trust webhooks listen`.
  */
 export async function triggerCommand(options: {
   readonly event: string;
   readonly forwardTo: string | null;
-  /** For `forwardTo`; null: one is made and shown. */
+  /** For `forwardTo`; null: one is generated and shown. */
   readonly secret: string | null;
-  /** Asked for only without `forwardTo`. */
+  /** Called only without `forwardTo`. */
   readonly api: () => Promise<ApiAccess>;
   readonly output: TextSink;
 }): Promise<TriggerExitCode> {

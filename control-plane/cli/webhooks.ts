@@ -4,9 +4,7 @@ import { exitCode } from '../../shared/runtime/exit-codes.ts';
 import type { Environment } from '../../shared/runtime/settings.ts';
 import type { TextSink } from './verify-attestations.ts';
 
-/**
- * What the composition root lends to the commands, which throw CommandError and SettingsError for it to show.
- */
+/** Services of the composition root for the commands, whose CommandError and SettingsError it shows. */
 export interface WebhookCommandHost {
   readonly env: Environment;
   readonly output: TextSink;

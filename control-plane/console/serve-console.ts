@@ -16,7 +16,7 @@ interface ServedFile {
   readonly etag: string;
 }
 
-/** By the path below `/console/`, such as `assets/main-Dx3f.js`. Nothing else can be asked for. */
+/** By path below `/console/`, such as `assets/main-Dx3f.js`. Nothing else is served. */
 export type ConsoleFiles = ReadonlyMap<string, ServedFile>;
 
 export interface ConsoleDeps {
@@ -33,8 +33,8 @@ const types: Readonly<Record<string, string>> = {
 const compress = promisify(gzip);
 
 /**
- * Reads the built console once, so that no request leads to a path of the disk. Files of other types, such as
- * the manifest of the build, are left out. An empty map: it was not built.
+ * Reads the built console once, so that no request touches the file system. Files of other types, such as the
+ * build's manifest, are left out. An empty map: not built.
  */
 export async function readConsole(folder: string): Promise<ConsoleFiles> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
@@ -54,8 +54,8 @@ export async function readConsole(folder: string): Promise<ConsoleFiles> {
 }
 
 /**
- * Nothing is loaded from elsewhere, nothing runs inline, nobody frames the pages, and no text becomes markup
- * (Trusted Types without a policy).
+ * No external resources, no inline scripts, no framing, and no text as markup (Trusted Types without a
+ * policy).
  */
 const policy = [
   "default-src 'none'",
@@ -85,8 +85,8 @@ const headers = {
 const hashed = /^assets\//;
 
 /**
- * `GET /console` and below: the files of the console, and its one page for every address that is no file,
- * because the console reads the address itself.
+ * `GET /console` and below: the files of the console, and its page for every other address, because the
+ * console routes by itself.
  */
 export function consoleRoutes(files: ConsoleFiles): FastifyPluginAsync {
   const send = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
