@@ -1,6 +1,6 @@
 /**
- * Room `shared/audit`: audit entries: linked and verified here; `states.ts` is what an entry shows of a
- * change, without secrets and bounded.
+ * Room `shared/audit`: audit entries. Linked and verified here; `states.ts` makes the states of a change in
+ * an entry, bounded and without secrets.
  */
 
 import { decodeBase64url } from '../crypto/base64url.ts';
@@ -11,7 +11,7 @@ import type { AuditEntry, AuditFacts } from '../model/audit.ts';
 import type { VerificationKey } from '../model/signing-key.ts';
 import { auditBody, type PlacedAuditFacts, parseAuditEntry } from '../wire/audit.ts';
 
-/** The last entry of a chain. Sequence 0 and null: there is none yet. */
+/** The last entry of a chain. Sequence 0 and null for an empty chain. */
 export interface AuditHead {
   readonly sequence: number;
   readonly hash: string | null;
@@ -23,13 +23,13 @@ export const emptyAuditChain: AuditHead = { sequence: 0, hash: null };
 const entryHash = (entry: PlacedAuditFacts): string => contentHash(auditBody(entry));
 
 /**
- * ASCII text that the key signs. The prefix sets it apart from everything else that keys of this purpose
- * sign: no attestation passes for an entry, and no entry for an attestation.
+ * ASCII text that the key signs. The prefix separates it from other messages signed by keys of this purpose:
+ * no attestation passes for an entry, and no entry for an attestation.
  */
 const signatureMessage = (hash: string): string => `agent-trust.audit.v1:${hash}`;
 
 /**
- * Puts an entry behind the head of its chain and signs it. The caller holds the chain's lock. `sign` answers
+ * Links an entry to the head of its chain and signs it. The caller holds the chain's lock. `sign` returns
  * base64url Ed25519.
  */
 export function linkAuditEntry(
@@ -48,7 +48,7 @@ export function linkAuditEntry(
   return { ...placed, hash, signature: key.sign(signatureMessage(hash)) };
 }
 
-/** What can be wrong with an entry, with the words for it. */
+/** Faults of an entry, with their texts. */
 export const entryFaults = {
   malformed: 'this is not an audit entry',
   hash_mismatch: 'the content of this entry does not match its hash: it was changed',
@@ -65,8 +65,8 @@ export type EntryVerdict =
   | { readonly kind: 'invalid'; readonly fault: EntryFault };
 
 /**
- * Verifies one entry in its public form: its hash, its signature by an attestation key, and its place behind
- * `previous`. `previous` null: the entry alone, its place unexamined. Never throws, whatever `wire` is.
+ * Verifies one entry in its public form: its hash, its signature by an attestation key, and its link to
+ * `previous`. `previous` null skips the link. Never throws, whatever `wire` is.
  */
 export function verifyAuditEntry(wire: unknown, previous: AuditHead | null, keys: Keyset): EntryVerdict {
   const entry = parseAuditEntry(wire);

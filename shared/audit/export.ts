@@ -25,15 +25,15 @@ export interface AuditManifest {
   readonly accountId: AccountId;
   readonly mode: Mode;
   readonly createdAtMs: UnixMillis;
-  /** The export starts at the first entry not older; null: at the first of all. */
+  /** The export starts at the first entry that is not older than this; null: at the first entry. */
   readonly sinceMs: UnixMillis | null;
   /** Every attestation key that may have signed an entry of the export. */
   readonly keyIds: readonly string[];
-  /** Without entries it is one more than `lastSequence`. */
+  /** One more than `lastSequence` for an export without entries. */
   readonly firstSequence: number;
-  /** What the first entry names as its predecessor; null for sequence 1. */
+  /** Predecessor of the first entry; null for sequence 1. */
   readonly previousHash: string | null;
-  /** Of the chain when the export was made; 0 for an empty one. */
+  /** Last sequence of the chain at the export; 0 for an empty chain. */
   readonly lastSequence: number;
   readonly lastHash: string | null;
 }
@@ -60,14 +60,14 @@ export const auditEntryLine = (entry: AuditEntry): string => line(renderAuditEnt
 
 export interface AuditEnd {
   readonly entries: number;
-  /** The chain, where it is not whole in the database. */
+  /** The chain, if it is not whole in the database. */
   readonly broken: readonly BrokenAnswer[];
 }
 
 export const auditEndLine = ({ entries, broken }: AuditEnd): string =>
   line({ end: broken.length === 0 ? { entries } : { broken, entries } });
 
-/** Whether an export that begins with this line is one of the audit. */
+/** Whether this is the first line of an audit export. */
 export const isAuditStart = (text: string): boolean => text.startsWith('{"manifest":{"account_id":');
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
@@ -91,7 +91,7 @@ const manifestShape = Compile(
 );
 const endShape = Compile(closed({ end: closed({ broken: brokenMembers.broken, entries: Count }) }));
 
-/** Reads the parsed JSON of a first line; null when it is not one, or contradicts itself. */
+/** Reads the parsed JSON of a first line; null for anything else and for a contradiction. */
 export function parseAuditManifest(value: unknown): AuditManifest | null {
   if (!manifestShape.Check(value)) return null;
   const { manifest } = value;
@@ -116,6 +116,6 @@ export function parseAuditManifest(value: unknown): AuditManifest | null {
   };
 }
 
-/** Null when it is no end. */
+/** Null for anything but an end line. */
 export const parseAuditEnd = (value: unknown): AuditEnd | null =>
   endShape.Check(value) ? { entries: value.end.entries, broken: value.end.broken ?? [] } : null;

@@ -9,9 +9,9 @@ export interface AuditStates {
 }
 
 /**
- * What an audit entry shows of a change: of a resource that was there before and after only the members that
- * differ, without secrets, at most `limits.auditStateBytesMax` each. Null: nothing differs, so there is no
- * change to write down.
+ * The states of a change in its audit entry, without secrets and at most `limits.auditStateBytesMax` each. If
+ * the resource existed before and after, only the members that differ. Null: nothing differs, so there is no
+ * entry.
  */
 export function auditStates({ before, after }: AuditStates): AuditStates | null {
   if (before === null || after === null) return { before: shown(before), after: shown(after) };
@@ -30,10 +30,7 @@ const only = (state: AuditState, names: readonly string[]): AuditState =>
 const shown = (state: AuditState | null): AuditState | null =>
   state === null ? null : bounded(redacted(wellFormed(state)));
 
-/**
- * A state that is too large is named by its hash, by which somebody who has it can still show it to be the
- * one.
- */
+/** An oversized state is replaced by its hash, so that a copy can still be proven to be that state. */
 function bounded(state: AuditState): AuditState {
   const text = canonicalJson(state);
   const bytes = Buffer.byteLength(text);
@@ -44,8 +41,8 @@ function bounded(state: AuditState): AuditState {
 const wellFormed = <T>(value: T): T => mapTexts(value, (text) => text.toWellFormed());
 
 /**
- * The second lock: what is written here is rendered without secrets already. It covers what callers put into
- * free-form members, where a secret has no business, and a renderer that forgets one day.
+ * The second line of defence: states are rendered without secrets already. It covers secrets that callers put
+ * into free-form members, and mistakes of a renderer.
  */
 const redacted = (state: AuditState): AuditState =>
   mapTexts(state, (text) => text.replaceAll(secretPattern, mark), secretNames);
@@ -63,15 +60,13 @@ const secretNames: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * API keys, agents' private keys, secrets of webhooks, and signed tokens (JWS). Each is tried once for each
- * run of its characters: linear time.
+ * API keys, agents' private keys, secrets of webhooks, and signed tokens (JWS). Linear time: each run of
+ * characters is tried once.
  */
 const secretPattern =
   /at_(?:live|test)_[A-Za-z0-9_-]{20,}|ed25519_private:[A-Za-z0-9_-]+|whsec_[A-Za-z0-9+/=_-]+|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/g;
 
-/**
- * A copy with every text in it mapped, names of members included; members of these names become `[redacted]`.
- */
+/** A copy with all texts mapped, including member names; `hidden` members become `[redacted]`. */
 function mapTexts<T>(value: T, map: (text: string) => string, hidden?: ReadonlySet<string>): T;
 function mapTexts(value: unknown, map: (text: string) => string, hidden?: ReadonlySet<string>): unknown {
   if (typeof value === 'string') return map(value);

@@ -12,7 +12,7 @@ import {
   parseAuditManifest,
 } from './export.ts';
 
-/** What can be wrong with an export beyond its single entries, with the words for it. */
+/** Faults of an export beyond its single entries, with their texts. */
 const lineFaults = {
   not_a_line:
     'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
@@ -41,8 +41,7 @@ type Invalid = Extract<ExportVerdict<AuditFault>, { kind: 'invalid' }>;
 
 /**
  * Verifies an export of the audit line by line, in constant memory: spelling, hashes, links, sequence
- * numbers, signatures, keys, what the manifest and the end announce (docs/audit.md). Never throws, whatever
- * the lines say.
+ * numbers, signatures, keys, and the announcements of manifest and end (docs/audit.md). Never throws.
  *
  *   manifest ──> entries ──last one──> end ──> ended
  */
@@ -141,7 +140,7 @@ export function auditVerifier(keys: Keyset): ExportVerifier<AuditFault> {
   };
 }
 
-/** Undefined, which has no line of its own, for what is not JSON. */
+/** Undefined, which no JSON line yields, if it is not JSON. */
 function parseJson(line: string): unknown {
   try {
     return JSON.parse(line);

@@ -4,8 +4,8 @@ import { makeListeners } from './listeners.ts';
 
 /**
  * The bus of one process, in which the control plane and the sidecar run side by side; the contract is at
- * `Bus`. Nothing is ever lost here, so `onInterrupted` never fires. Listeners run after the publisher's own
- * turn, so that none of them finds the publisher in the middle of something.
+ * `Bus`. No message is ever lost, so `onInterrupted` never fires. Listeners run after the publisher's turn of
+ * the event loop, so none runs in the middle of its work.
  */
 export function inProcessBus(logger: Logger): Bus {
   const listeners = makeListeners(logger);

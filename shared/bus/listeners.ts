@@ -2,13 +2,13 @@ import type { Logger } from '../runtime/logger.ts';
 
 type Listener = (message: string) => void;
 
-/** Who listens to what: the part that every adapter of the bus has in common. */
+/** Subscriptions by channel, shared by the adapters of the bus. */
 export interface Listeners {
   /** The result ends this one subscription, also where the same function was added twice. */
   add(channel: string, listener: Listener): () => void;
   has(channel: string): boolean;
   channels(): string[];
-  /** Never throws: what a listener throws is logged and harms nobody else. */
+  /** Never throws: exceptions of a listener are logged. */
   deliver(channel: string, message: string): void;
   clear(): void;
 }
@@ -28,8 +28,8 @@ export function makeListeners(logger: Logger): Listeners {
     has: (channel) => byChannel.has(channel),
     channels: () => [...byChannel.keys()],
     deliver: (channel, message) => {
-      // Copied, because a listener may subscribe or leave while it runs; asked again, because an earlier one
-      // may have ended this subscription or closed the bus.
+      // Copied, because a listener may subscribe or unsubscribe while it runs. Checked again, because an
+      // earlier listener may have ended this subscription or closed the bus.
       for (const listener of [...(byChannel.get(channel) ?? [])]) {
         if (byChannel.get(channel)?.has(listener) !== true) continue;
         try {

@@ -18,11 +18,11 @@ const refusals: Readonly<Record<string, string>> = {
   MAXCLIENTS: 'Redis has no connection left (maxclients).',
 };
 
-/** Redis itself has answered with an error. */
+/** An error answer of Redis itself. */
 export const isRefusal = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
-/** Never holds the message, which may name the user. */
+/** Excludes the error's message, which may name the user. */
 export function redisTrouble(error: unknown): ConnectionTrouble {
   if (!isRefusal(error))
     return connectionTrouble(error, 'sslrootcert of REDIS_URL or in NODE_EXTRA_CA_CERTS');

@@ -12,30 +12,26 @@ import { isRefusal, redisTrouble } from './redis-trouble.ts';
 const commandMsMax = 500;
 const reconnectFirstMs = 50;
 const reconnectLastMs = 1_000;
-/** Between two tries of what Redis refuses: a person has to change something there first. */
+/** First pause after a refusal of Redis, which a person has to fix. */
 const refusedFirstMs = 1_000;
 const refusedLastMs = 30_000;
-/** Causes that are named in one time of trouble; two that take turns are named once each. */
+/** Causes logged in one outage; alternating ones are logged once each. */
 const causesMax = 8;
-/**
- * Probes begin after this silence; with ten probes a second apart a dead peer is noticed 15 s after its last
- * word.
- */
+/** Probes begin after this silence; ten probes a second apart detect a dead peer within 15 s. */
 const keepAliveMs = 5_000;
 
 const connectionOptions = {
-  // While there is no connection a command fails at once: a message that waits is worth less than the pull
-  // that replaces it.
+  // Without a connection a command fails at once: a queued message would arrive after the pull that replaces
+  // it.
   enableOfflineQueue: false,
   // An interrupted command is not sent again on the next connection: at most once, and in order.
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  // Done here instead, so that `onInterrupted` fires when the subscriptions are in force again and not
-  // before.
+  // Done here instead, so that `onInterrupted` fires once the subscriptions are active again.
   autoResubscribe: false,
   commandTimeout: commandMsMax,
   connectTimeout: 2_000,
-  // They would need permissions that nothing else here needs.
+  // It would need permissions that nothing else here needs.
   enableReadyCheck: false,
   disableClientInfo: true,
   keepAlive: keepAliveMs,
@@ -46,8 +42,8 @@ const connectionOptions = {
 /**
  * The bus over Redis (or Valkey) pub/sub; the contract is at `Bus`. It keeps no data there, so a Redis that
  * lost its memory changes nothing. Two connections, because a subscribing one takes no other commands; both
- * reconnect for ever. What Redis refuses is tried again on the same connection, less and less often. The URL
- * may hold a password and is never logged. Throws StartError for a URL that no setting may have.
+ * reconnect for ever. A refused command is retried on the same connection with growing pauses. The URL may
+ * hold a password and is never logged. Throws StartError for an invalid URL.
  */
 export function redisBus(options: { readonly url: string; readonly logger: Logger }): Bus {
   const { logger } = options;
@@ -70,7 +66,7 @@ export function redisBus(options: { readonly url: string; readonly logger: Logge
     } catch (error) {
       subscriber.noteBad(error);
       isInForce = false;
-      // Where Redis says nothing, a new connection makes them all anew.
+      // If Redis does not answer, a new connection subscribes again.
       if (!isRefusal(error)) {
         if (subscriber.redis.status === 'ready') subscriber.redis.disconnect(true);
       } else if (!isClosed) {
@@ -86,7 +82,7 @@ export function redisBus(options: { readonly url: string; readonly logger: Logge
     clearTimeout(retry);
     if (isClosed || subscriber.redis.status !== 'ready') return;
     const renewed = new Set<string>();
-    // Again and again, because somebody may begin to listen while Redis is still answering.
+    // A loop, because subscriptions may be added while Redis is still answering.
     for (let missing = listeners.channels(); missing.length > 0; ) {
       if (!(await subscribeTo(missing))) return;
       for (const channel of missing) renewed.add(channel);
@@ -143,7 +139,7 @@ export function redisBus(options: { readonly url: string; readonly logger: Logge
       listeners.clear();
       interruption.clear();
       subscriber.redis.disconnect();
-      // Lets publications on their way arrive first.
+      // Lets publications in flight arrive first.
       await orConnectionLost(publisher.redis.quit());
       publisher.redis.disconnect();
     },
@@ -154,16 +150,13 @@ const interrupted = 'interrupted';
 
 interface Connection {
   readonly redis: Redis;
-  /** Redis has refused the last command that mattered. */
+  /** Redis refused the last command that mattered. */
   readonly isRefused: boolean;
   noteBad(error: unknown): void;
   noteGood(): void;
 }
 
-/**
- * One connection. Its trouble is logged when it begins and when it ends, and each cause of it once, not at
- * every attempt in between.
- */
+/** One connection. Logs the begin and end of an outage and each of its causes once, not every attempt. */
 function connection(url: string, logger: Logger, purpose: string): Connection {
   const address = readRedisUrl(url);
   if (address instanceof Wrong) throw new StartError(`REDIS_URL ${address.sentence}.`);
@@ -204,7 +197,7 @@ function connection(url: string, logger: Logger, purpose: string): Connection {
   };
 }
 
-/** Waits for the event, but not longer than for a command: without Redis nobody hangs. */
+/** Waits for the event, at most as long as for a command, so that a missing Redis blocks nothing. */
 function emitted(emitter: EventEmitter, event: string): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -217,7 +210,7 @@ function emitted(emitter: EventEmitter, event: string): Promise<void> {
   });
 }
 
-/** A connection that is gone has neither subscriptions nor anything to wait for. */
+/** A lost connection has no subscriptions and nothing to wait for. */
 async function orConnectionLost(command: Promise<unknown>): Promise<void> {
   await command.catch(() => undefined);
 }

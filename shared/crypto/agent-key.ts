@@ -1,7 +1,7 @@
 import { decodeBase64url, encodeBase64url, readBase64url } from './base64url.ts';
 import { isAcceptablePublicKey } from './ed25519-checks.ts';
 
-/** How an agent's own key pair is written (contract §3). */
+/** Text form of an agent's key pair (contract §3). */
 const publicPrefix = 'ed25519:';
 const privatePrefix = 'ed25519_private:';
 
@@ -14,19 +14,16 @@ export const renderPublicKey = (publicKey: Uint8Array): string => publicPrefix +
  */
 export const renderPrivateKey = (seed: Uint8Array): string => privatePrefix + encodeBase64url(seed);
 
-/**
- * As `renderPublicKey` of these bytes, which are given in base64url. Null where `parsePublicKey` would not
- * read the result.
- */
+/** `renderPublicKey` for bytes in base64url. Null if `parsePublicKey` would refuse the result. */
 export function publicKeyOf(x: string): string | null {
   const bytes = readBase64url(x);
-  // What was read back alike is what would be written.
+  // Decoding is strict, so encoding the bytes again gives the same text.
   return bytes !== null && isAcceptablePublicKey(bytes) ? publicPrefix + x : null;
 }
 
 /**
- * The 32 raw bytes. Null for another form, length or encoding, and for a key of small order, which everybody
- * can sign for.
+ * The 32 raw bytes. Null for another form, length or encoding, and for a key of small order, for which anyone
+ * can sign.
  */
 export function parsePublicKey(text: string): Uint8Array | null {
   if (!text.startsWith(publicPrefix)) return null;

@@ -5,16 +5,15 @@ import type { Mode } from '../model/mode.ts';
 import { sha256Hex } from './content-hash.ts';
 
 /**
- * `at_live_` or `at_test_` + 30 random base62 characters + 6 of CRC32 over everything before them
- * (contract §2). The checksum is no security: it tells a mistyped key, or somebody else's, without asking the
- * database.
+ * `at_live_` or `at_test_` + 30 random base62 characters + 6 of CRC32 over everything before them (contract
+ * §2). The checksum is no security: it detects mistyped and foreign keys without a query.
  */
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomChars = 30;
 const checksumChars = 6;
 const keyPattern = /^at_(live|test)_([0-9A-Za-z_-]{32,128})$/;
 
-/** What a key consumes: 256 bits for 62^30 (178.6 bits), so that the remainder's bias is below 2^-77. */
+/** Random bytes per key: 256 bits for 62^30 (178.6 bits), so that the modulo bias is below 2^-77. */
 export const apiKeyRandomBytes = 32;
 
 export function makeApiKey(mode: Mode, randomBytes: Uint8Array): string {
@@ -25,9 +24,9 @@ export function makeApiKey(mode: Mode, randomBytes: Uint8Array): string {
 }
 
 /**
- * Reads the shape of a key: null if this cannot be one. A key of exactly the length that `makeApiKey` gives
- * must carry its checksum. An operator may choose another of 32 to 128 characters of base62, `_` and `-` for
- * ADMIN_API_KEY (contract §1). Says nothing about whether the key exists.
+ * Checks the form of a key; null if it cannot be one. A key with the length of `makeApiKey` must carry its
+ * checksum. For ADMIN_API_KEY an operator may choose 32 to 128 characters of base62, `_` and `-` (contract
+ * §1). Does not check whether the key exists.
  */
 export function parseApiKey(text: string): { readonly mode: Mode } | null {
   const match = keyPattern.exec(text);
@@ -36,10 +35,10 @@ export function parseApiKey(text: string): { readonly mode: Mode } | null {
   return { mode: match[1] === 'live' ? 'live' : 'test' };
 }
 
-/** Hex SHA-256: all that is kept of a key. Its 178 random bits need no slow hash. */
+/** Hex SHA-256, the stored form of a key. Its 178 random bits need no slow hash. */
 export const hashApiKey = (key: string): string => sha256Hex(key);
 
-/** Whether the hash is that of this key, in a time that does not depend on how much of it is. */
+/** Whether the hash is this key's, in constant time. */
 export function isKeyOfHash(key: string, keyHash: string): boolean {
   const given = Buffer.from(hashApiKey(key));
   const expected = Buffer.from(keyHash);

@@ -1,11 +1,11 @@
 /**
  * The one spelling of a JSON value (RFC 8785, JCS): members sorted by UTF-16 code units, no white space,
- * numbers as ECMAScript writes them. Takes what `JSON.parse` returns; members that are undefined are left
- * out, `toJSON` is not called. Throws TypeError for what JSON cannot say: lone surrogates, NaN, infinities,
- * undefined. Recurses: the caller bounds the depth, and a cycle overflows it.
+ * numbers as ECMAScript writes them. Accepts results of `JSON.parse`; undefined members are left out,
+ * `toJSON` is not called. Throws TypeError for values without a JSON form: lone surrogates, NaN, infinities,
+ * undefined. Recursive: the caller bounds the depth, and a cycle overflows the stack.
  *
- * Every request is hashed in this form, so it is written here in a third of the time and half of the memory
- * that the package `canonicalize` takes (bench row `micro`: canonicalJson), which is the oracle in the tests.
+ * Every request is hashed in this form. This takes a third of the time and half the memory of the package
+ * `canonicalize` (bench row `micro`: canonicalJson), the oracle of the tests.
  */
 export function canonicalJson(value: unknown): string {
   switch (typeof value) {
@@ -42,7 +42,7 @@ function object(value: object): string {
   return text === '' ? '{}' : `${text}}`;
 }
 
-/** Above this, moving each name to its place one by one takes longer than the sort of the language. */
+/** Above this, insertion sort is slower than the built-in sort. */
 const insertionMax = 16;
 
 /** In place, by UTF-16 code units, which is how ECMAScript compares strings. */
@@ -64,7 +64,7 @@ export function sortNames(names: string[]): string[] {
 /** Printable ASCII without quote and backslash: nothing that JSON escapes, no surrogates. */
 const plain = /^[ !#-[\]-~]*$/;
 
-/** It stands in JSON as it is. */
+/** Whether the text needs no escapes in JSON. */
 export const isPlain = (text: string): boolean => plain.test(text);
 
 /** A string as JSON. Throws for a lone surrogate. */

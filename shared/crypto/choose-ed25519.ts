@@ -22,8 +22,8 @@ export function firstWorking(makers: readonly (() => Ed25519)[]): Ed25519 | null
       const engine = make();
       if (reproducesTestVector(engine)) return engine;
     } catch {
-      // Its library cannot be loaded or lacks the algorithm. The next one is as good, and the choice shows by
-      // its name.
+      // The library cannot be loaded or lacks the algorithm: try the next. The result's name shows the
+      // choice.
     }
   }
   return null;

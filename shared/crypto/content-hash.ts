@@ -7,8 +7,8 @@ export const sha256Hex = (data: string | Uint8Array): string => hash('sha256', d
 export const sha256Bytes = (data: string | Uint8Array): Uint8Array => hash('sha256', data, 'buffer');
 
 /**
- * The same of a text, as one character for each byte: half of what the bytes cost, which would be memory
- * of their own outside of the heap.
+ * The hash of a text as one character per byte: half the cost of a byte array, which needs memory outside of
+ * the heap.
  */
 export const sha256Chars = (text: string): string => hash('sha256', text, 'binary');
 

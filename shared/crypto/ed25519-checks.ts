@@ -1,7 +1,6 @@
 /**
- * What every engine checks before it computes anything. libsodium, OpenSSL and noble disagree about
- * signatures that an honest signer never makes; what is left after these checks they judge alike
- * (test/unit/crypto/ed25519.long.test.ts).
+ * Checks before every engine. libsodium, OpenSSL and noble disagree about signatures that an honest signer
+ * never makes; after these checks they agree (test/unit/crypto/ed25519.long.test.ts).
  */
 
 const seedBytes = 32;
@@ -9,9 +8,8 @@ export const publicKeyBytes = 32;
 export const signatureBytes = 64;
 
 /**
- * The y coordinates of the eight points of small order, as they are encoded, the sign bit left out. A key
- * that is one of them verifies signatures nobody made; libsodium also refuses them as the R of a signature,
- * OpenSSL does not.
+ * The y coordinates of the eight points of small order, as they are encoded, the sign bit left out. Such a
+ * key verifies forged signatures. libsodium also refuses them as the R of a signature, OpenSSL does not.
  */
 const smallOrderHex = [
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -36,8 +34,8 @@ const signBit = 0x80;
 
 /**
  * Whether these bytes may be imported as a public key: 32 of them, the canonical encoding (y below the
- * prime), not of small order. Whether they are a point of the curve at all is not looked at: if not, no
- * engine accepts a signature for them.
+ * prime), not of small order. It need not be a point of the curve: if it is not, no engine accepts a
+ * signature for it.
  */
 export const isAcceptablePublicKey = (key: Uint8Array): boolean =>
   key.length === publicKeyBytes && !isSmallOrder(key) && isBelow(key, 0, prime, ~signBit);
@@ -51,10 +49,7 @@ export const isWellFormedSignature = (signature: Uint8Array): boolean =>
   !isSmallOrder(signature) &&
   isBelow(signature, publicKeyBytes, order, ~0);
 
-/**
- * The caller's bytes may change under us: a key is copied when it is imported. Throws TypeError when it must
- * not be used.
- */
+/** Copies the key, because the caller may change its bytes. Throws TypeError for an unacceptable key. */
 export function importPublicKey(key: Uint8Array): Uint8Array {
   if (!isAcceptablePublicKey(key)) throw new TypeError('not an acceptable Ed25519 public key');
   return Uint8Array.from(key);

@@ -5,7 +5,7 @@ import { importPublicKey, importSeed, isWellFormedSignature, publicKeyBytes } fr
 
 /** Ed25519 in plain JavaScript: twenty times slower than libsodium, and the same everywhere. */
 export function nobleEd25519(): Ed25519 {
-  // The library leaves its hash to whoever uses it.
+  // The library has no hash of its own.
   hashes.sha512 = (message) => Uint8Array.from(createHash('sha512').update(message).digest());
   return {
     name: 'noble',
@@ -28,9 +28,9 @@ export function nobleEd25519(): Ed25519 {
 const plainBytes = (bytes: Uint8Array): Uint8Array => Uint8Array.from(bytes);
 
 /**
- * The library compares both sides after multiplying by the cofactor 8, so that an R with a component of small
- * order passes. libsodium and OpenSSL compare the points themselves (both ways are allowed by RFC 8032
- * §5.1.7): so do we, besides.
+ * The library compares both sides after multiplying by the cofactor 8, so it accepts an R with a component of
+ * small order. libsodium and OpenSSL compare the points themselves (RFC 8032 §5.1.7 allows both), so this
+ * does too.
  */
 function verifyStrictly(message: Uint8Array, signature: Uint8Array, key: Uint8Array): boolean {
   if (!verify(signature, message, key, { zip215: false })) return false;

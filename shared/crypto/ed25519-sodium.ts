@@ -41,6 +41,6 @@ export function sodiumEd25519(): Ed25519 {
   };
 }
 
-/** libsodium's binding reads nothing from memory that is shared between threads: such bytes are copied. */
+/** The binding does not read memory shared between threads, so such bytes are copied. */
 const unshared = (bytes: Uint8Array): Uint8Array =>
   bytes.buffer instanceof SharedArrayBuffer ? Uint8Array.from(bytes) : bytes;

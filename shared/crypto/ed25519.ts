@@ -13,8 +13,8 @@ export interface Signer {
 }
 
 /**
- * Whether the signature is this key's over the message. Answers for any bytes, also of wrong length, and
- * never throws. Refuses what RFC 8032 leaves open: unreduced S, and an R of small order.
+ * Whether the signature is this key's over the message. Never throws, even for bytes of wrong length. Refuses
+ * cases that RFC 8032 leaves open: unreduced S, and an R of small order.
  */
 export type Verifier = (message: Uint8Array, signature: Uint8Array) => boolean;
 

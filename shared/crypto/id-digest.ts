@@ -28,8 +28,8 @@ export function writeDigest(words: DigestWords, at: number, id: string): void {
 }
 
 /**
- * Reads base64url of whole digests, one after another. Throws for everything else: half a digest would block
- * nobody.
+ * Reads base64url of whole digests, one after another. Throws for everything else: a partial digest would
+ * silently block no passport.
  */
 export function readDigests(text: string): DigestWords {
   const bytes = decodeBase64url(text);

@@ -1,25 +1,25 @@
 /**
- * What JSON.parse loses without a word: a number that no double holds, and the first of two members with one
- * name (I-JSON, RFC 7493 §2.2 and §2.3). Another reader may keep it, and nothing that is hashed shows it.
+ * A silent loss of JSON.parse: a number that no double holds, or the first of two members with one name
+ * (I-JSON, RFC 7493 §2.2 and §2.3). Another parser may keep it, and no hash shows the difference.
  */
 export interface JsonLoss {
   readonly kind: 'number' | 'name';
-  /** Names and indexes, outermost first; of what is nested deeper than `pathStepsMax`, only as many. */
+  /** Names and indexes, outermost first, at most `pathStepsMax`. */
   readonly path: readonly (string | number)[];
 }
 
-/** What is nested deeper is refused for that, wherever losses are looked for. */
+/** Callers refuse deeper nesting anyway. */
 const pathStepsMax = 100;
 
 /**
- * Whether JSON.parse has read `value` from the text without a loss. Linear in the text, whatever it is, and
- * recurses nowhere. A member that is there twice is one name more in the text than members in the value.
+ * Whether JSON.parse has read `value` from the text without a loss. Linear time, without recursion. A
+ * duplicate member shows as more names in the text than members in the value.
  */
 export const isLossless = (text: string, value: unknown): boolean => namesIn(text) === countMembers(value);
 
 /**
- * How many members the objects in a JSON text have as it is written, those of one name counted each. Null: it
- * has a number that no double holds.
+ * The number of members written in a JSON text, duplicates included. Null: it has a number that no double
+ * holds.
  */
 export function namesIn(text: string): number | null {
   let names = 0;
@@ -49,14 +49,17 @@ function countMembers(value: unknown): number {
   return count;
 }
 
-/** An object or array around the place where the scan is. */
+/** An object or array around the current place. */
 interface Around {
-  /** Those that came. Null: an array. */
+  /** The names so far. Null: an array. */
   readonly names: Set<string> | null;
   step: string | number;
 }
 
-/** Each loss with its place: for what `isLossless` is false of, and several times slower. `text`: JSON. */
+/**
+ * Each loss with its place. Several times slower than `isLossless`, so only after that is false. `text`:
+ * JSON.
+ */
 export function* jsonLosses(text: string): Generator<JsonLoss> {
   const around: Around[] = [];
   for (let at = 0; at < text.length; at++) {
@@ -108,7 +111,7 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Most strings are shorter, and a call for each would take longer than a look at each of its characters. */
+/** Most strings are shorter, and scanning their characters is faster than a call of `indexOf`. */
 const shortStringChars = 32;
 
 /** Behind the closing quotation mark. Each character is looked at at most twice. */
@@ -119,7 +122,7 @@ function endOfString(text: string, start: number): number {
     if (code === quote) return at + 1;
     if (code === backslash) at++;
   }
-  // A mark that the loop has passed over was escaped, and so is one behind an odd number of backslashes.
+  // A quotation mark before `at` was escaped, and so is one after an odd number of backslashes.
   let end = text.indexOf('"', at);
   while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
   return end + 1;
@@ -145,16 +148,16 @@ function endOfNumber(text: string, start: number): number {
   return end;
 }
 
-/** Digits, the point, signs, and `e` in both forms. NaN, the code behind the end, is none of them. */
+/** Digits, the point, signs, and `e` in both cases; not NaN, the code after the end. */
 const isNumberPart = (code: number): boolean =>
   (code >= 0x2b && code <= 0x39 && code !== comma && code !== 0x2f) || (code | 0x20) === 0x65;
 
-/** A double has at least so many significant digits, wherever its point is. */
+/** A double has at least this many exact significant digits. */
 const surelyExactChars = 15;
 
 /**
- * Whether the decimal value of the literal is that of the double that it is read as, in its shortest form.
- * `-0` is: RFC 8785 §3.2.2.3 writes it as 0, which has the same decimal value.
+ * Whether the literal's decimal value equals the shortest form of its double. True for `-0`, which RFC 8785
+ * §3.2.2.3 writes as 0.
  */
 function isExactNumber(text: string, start: number, end: number): boolean {
   if (end - start <= surelyExactChars && !hasExponent(text, start, end)) return true;
@@ -169,7 +172,7 @@ function hasExponent(text: string, start: number, end: number): boolean {
 }
 
 /**
- * One spelling of each decimal number: `1.50e1` and `15` are both `15e0`. Digits are cut off, never made:
+ * The canonical spelling of a decimal number: `1.50e1` and `15` are both `15e0`. Only removes digits:
  * `1e1000000000` has one.
  */
 function decimalOf(literal: string): string {

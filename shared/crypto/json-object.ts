@@ -8,9 +8,9 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The JSON object that these bytes spell in UTF-8, or null. A byte order mark is refused, and so is
- * what other readers may read differently (json-losses.ts). `__proto__` is a member like any other:
- * JSON.parse sees to that, and does not recurse, however deep the text.
+ * The JSON object that these bytes spell in UTF-8, or null. Refuses a byte order mark, and JSON that other
+ * parsers read differently (json-losses.ts). `__proto__` is an ordinary member for JSON.parse, which does not
+ * recurse.
  */
 export function readJsonObject(bytes: Uint8Array): JsonObject | null {
   if (!isUtf8(bytes)) return null;

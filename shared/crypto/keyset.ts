@@ -20,18 +20,15 @@ export interface KeysetEntry {
   readonly verify: Verifier;
 }
 
-/** The service's keys, ready to verify. A new set is made when a key changes; a set itself never does. */
+/** The service's keys, ready to verify. Immutable: a change of a key makes a new set. */
 export interface Keyset {
-  /**
-   * The key of that id, if it has that purpose: a catalog key verifies no passport, whoever names it
-   * (contract §11).
-   */
+  /** The key of that id, if it has that purpose: a catalog key verifies no passport (contract §11). */
   find(purpose: KeyPurpose, kid: string): KeysetEntry | null;
 }
 
 /**
- * Imports all keys at once, so that a broken one shows here and not at the first token. Says nothing about
- * times, retirement or compromise: whoever asks looks at `key`. Throws TypeError for an unusable key.
+ * Imports all keys at once, so that a broken one fails here and not at the first token. Callers check times,
+ * retirement and compromise at `key`. Throws TypeError for an unusable key.
  */
 export function keyset(ed25519: Ed25519, keys: readonly VerificationKey[]): Keyset {
   const entries = new Map<string, KeysetEntry>();
@@ -50,8 +47,8 @@ export function keyset(ed25519: Ed25519, keys: readonly VerificationKey[]): Keys
 }
 
 /**
- * RFC 7638: base64url SHA-256 of the key's required members in their order. It is the `kid` of every key of
- * this service.
+ * RFC 7638: base64url SHA-256 of the key's required members in their order. The `kid` of every key of this
+ * service.
  */
 export const thumbprint = (publicKey: Uint8Array): string =>
   encodeBase64url(sha256Bytes(`{"crv":"Ed25519","kty":"OKP","x":"${encodeBase64url(publicKey)}"}`));
@@ -66,15 +63,15 @@ export interface Jwk {
   readonly purpose: Exclude<KeyPurpose, 'sync'>;
   /** base64url of the 32 raw bytes. */
   readonly x: string;
-  /** The key signs from then on. Whole seconds since 1970, rounded down. */
+  /** When the key starts to sign. Whole seconds since 1970, rounded down. */
   readonly nbf: UnixSeconds;
   /** ISO 8601; null while the key is current or still to come. */
   readonly retired_at: string | null;
-  /** Somebody else may have had the private key: what it signed proves nothing. */
+  /** The private key may have leaked: its signatures prove nothing. */
   readonly compromised: boolean;
 }
 
-/** Leaves out the keys of purpose `sync`, with which only our own programs speak. */
+/** Without keys of purpose `sync`, which only our own programs use. */
 export function renderJwks(keys: readonly VerificationKey[]): { readonly keys: readonly Jwk[] } {
   const published: Jwk[] = [];
   for (const key of keys) {
@@ -95,15 +92,14 @@ export function renderJwks(keys: readonly VerificationKey[]): { readonly keys: r
   return { keys: published };
 }
 
-/** A JWKS that cannot be used, with the entry at fault. */
+/** An unusable JWKS; the message names the entry at fault. */
 export class JwksError extends Error {
   override readonly name = 'JwksError';
 }
 
 /**
- * Reads what `renderJwks` wrote, from parsed JSON. Entries that are not Ed25519 keys of a purpose we know are
- * passed over, as RFC 7517 §5 asks; one that is must be whole, and its `kid` must be its thumbprint. Throws
- * JwksError.
+ * Reads what `renderJwks` wrote, from parsed JSON. Ignores entries other than Ed25519 keys of a known
+ * purpose, as RFC 7517 §5 asks; others must be complete, with their thumbprint as `kid`. Throws JwksError.
  */
 export function parseJwks(json: unknown): VerificationKey[] {
   const entries = isJsonObject(json) ? json['keys'] : null;

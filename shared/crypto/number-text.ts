@@ -1,22 +1,22 @@
 /**
- * Few of a thousand prices share one of so many places. They take at most 230 KB: 64 for the table, the rest
- * for texts, of which the longest have 24 characters.
+ * With this many places few of a thousand prices collide. At most 230 KB: 64 for the table, the rest for
+ * texts of at most 24 characters.
  */
 const places = 4_096;
 const values = new Float64Array(places).fill(Number.NaN);
 const texts: string[] = new Array(places).fill('');
 
 /**
- * A number as ECMAScript writes it, which for a finite one is how RFC 8785 §3.2.2.3 has it: `${value}`.
+ * `${value}`: a number as ECMAScript writes it, which for a finite one is the form of RFC 8785 §3.2.2.3.
  *
- * V8 remembers the texts of numbers too, each under the lowest bits of its halves. For all amounts in
- * quarters these are zero, so that they and the number 0 take the place of one another and are worked out
- * each time, which is 0.25 us of a decision; a thousand prices in cents often share places as well. Here the
- * place comes from the cents (bench row `micro`: numberText). Small whole numbers V8 keeps well by itself.
+ * V8 caches the texts of numbers by the lowest bits of their halves. These are zero for all amounts in
+ * quarters, so such amounts and 0 evict each other and are formatted each time, 0.25 us of a decision; prices
+ * in cents often collide as well. This cache takes its place from the cents (bench row `micro`: numberText).
+ * V8 caches small integers well.
  */
 export function numberText(value: number): string {
   const whole = value | 0;
-  // Not of `value`: V8 would work that text out once for both ways, before it knows which one is taken.
+  // Not `value`: V8 would hoist its formatting above the branch.
   if (whole === value) return `${whole}`;
   const place = (value * 100) & (places - 1);
   if (values[place] === value) return texts[place] ?? '';

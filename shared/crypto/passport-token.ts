@@ -4,26 +4,22 @@ import type { Signer } from './ed25519.ts';
 import { signatureBytes } from './ed25519-checks.ts';
 import { type JsonObject, readJsonObject } from './json-object.ts';
 
-/**
- * A token whose envelope is in order. Nothing in it is believed yet: the signature is still to be verified.
- */
+/** A token with a valid envelope. Untrusted until its signature is verified. */
 export interface OpenToken {
-  /** The whole token, as it came. A bearer credential: never logged. */
+  /** The whole token as received. A bearer credential: never logged. */
   readonly token: string;
-  /** Names the key; whether such a key exists is for the keyset to say. */
+  /** Names the key, which need not exist. */
   readonly kid: string;
-  /** What the signature is over: header and payload as they stand in the token. ASCII. */
+  /** The signed part: header and payload as in the token. ASCII. */
   readonly signedText: string;
-  /** The same as bytes, made anew each time that it is asked for. */
+  /** The same as bytes, a new array at each access. */
   readonly signingInput: Uint8Array;
   /** 64 bytes. */
   readonly signature: Uint8Array;
   readonly payload: JsonObject;
 }
 
-/**
- * RFC 8725 §3.11: the type keeps a passport from passing for another kind of token, and the other way round.
- */
+/** RFC 8725 §3.11: the type keeps passports and other kinds of tokens from passing for each other. */
 const tokenType = 'passport+jwt';
 
 /**
@@ -32,11 +28,10 @@ const tokenType = 'passport+jwt';
  * UTF-8.
  *
  * Only `alg`, `typ` and `kid` of the header are read. A key or an address of keys in it (`jwk`, `jku`, `x5u`)
- * is never looked at, and a header with `crit` is refused, since no extension is understood here (RFC 7515
- * §4.1.11).
+ * is ignored, and a header with `crit` is refused, because no extension is supported (RFC 7515 §4.1.11).
  */
 export function openPassportToken(token: string): OpenToken | null {
-  // Everything that gets past the parts' alphabet is ASCII, so that characters are bytes.
+  // The alphabet of the parts is ASCII, so characters are bytes.
   if (token.length > limits.tokenBytesMax) return null;
   const headerEnd = token.indexOf('.');
   const payloadEnd = token.indexOf('.', headerEnd + 1);
@@ -51,7 +46,7 @@ export function openPassportToken(token: string): OpenToken | null {
   return new Opened({ token, kid, signedText: token.slice(0, payloadEnd), signature, payload });
 }
 
-/** Whoever has the signature checked elsewhere takes the text, and bytes of it would be garbage here. */
+/** A caller that verifies elsewhere needs only the text, so bytes are made on demand. */
 class Opened implements OpenToken {
   readonly token: string;
   readonly kid: string;
@@ -73,8 +68,8 @@ class Opened implements OpenToken {
 }
 
 /**
- * Signs the claims as a passport token. The caller sees to it that the result is at most
- * `limits.tokenBytesMax` long.
+ * Signs the claims as a passport token. The caller ensures that the result has at most `limits.tokenBytesMax`
+ * bytes.
  */
 export function signPassportToken(
   payload: object,
@@ -85,13 +80,12 @@ export function signPassportToken(
   return `${signingInput}.${encodeBase64url(key.signer.sign(asciiBytes(signingInput)))}`;
 }
 
-/** The header that was read last, and what came of it. */
+/** The last good header and its `kid`. */
 let lastHeader: { readonly text: string; readonly kid: string } | null = null;
 
 /**
- * All tokens of a key have the same header, character by character, and a service signs with one key for
- * months: what was read of the last good header holds for the next one that is the same text. Only
- * `readHeader` says what a header means.
+ * All tokens of a key have the same header, and a service signs with one key for months, so the result for
+ * the last good header is reused for the same text. Only `readHeader` interprets a header.
  */
 function kidOf(token: string, headerEnd: number): string | null {
   if (lastHeader !== null && lastHeader.text.length === headerEnd && token.startsWith(lastHeader.text))
@@ -102,10 +96,7 @@ function kidOf(token: string, headerEnd: number): string | null {
   return kid;
 }
 
-/**
- * The `kid` of a header that is ours; null for any other. `Ed25519` is the name that RFC 9864 gives to the
- * algorithm.
- */
+/** The `kid` of a header of ours; null for any other. `Ed25519` is the name of the algorithm in RFC 9864. */
 function readHeader(part: string): string | null {
   const header = decodeJson(part);
   if (header === null) return null;

@@ -5,47 +5,47 @@ import type { JsonObject } from './json-object.ts';
 import { numberText } from './number-text.ts';
 
 /**
- * Writes the RFC 8785 form of parsed JSON and sees in the same walk that it is JSON that the service accepts
- * (`assertSafeJson`): what the sidecar does with each request. The plain version is `canonicalJson` after
- * `assertSafeJson`; a property test compares the two.
+ * Writes the RFC 8785 form of parsed JSON and checks in the same walk that it is safe (`assertSafeJson`), for
+ * each request of a sidecar. The reference is `canonicalJson` after `assertSafeJson`; a property test
+ * compares the two.
  *
- * Callers send objects with the same lists of member names again and again. Of each list the writer keeps
- * which member comes where, and its names as they are written: a list that is known is neither sorted nor
- * quoted nor checked again. Lists are found by following their names one by one:
+ * Callers repeat the same lists of member names. For each list the writer caches a plan, the order of its
+ * members and their quoted names, so known lists are not sorted, quoted or checked again. Plans are found by
+ * following the names one by one:
  *
  *     root ──"permission_key"──> ○ ──"amount"──> ● plan of {permission_key, amount}
  *                                └──"domain"──> ● plan of {permission_key, domain}
  *
- * A document adds at most `stepsPerDocumentMax` steps, and a writer with `stepsMax` of them begins anew:
- * names that never come again cost little, and no memory.
+ * A document adds at most `stepsPerDocumentMax` steps, and a writer with `stepsMax` steps starts over, so
+ * names that never repeat cost little.
  */
 export class RequestWriter {
-  /** Steps of lists that are known. */
+  /** Steps of known lists. */
   steps = 0;
-  /** Plans that were made since the start, kept or not. */
+  /** Plans made since the start, cached or not. */
   plansMade = 0;
   #root = newStep();
   #budget = 0;
   #isPlain = false;
-  /** Of what was written last: see `isWholeOf`. */
+  /** Facts about the last written value: see `isWholeOf`. */
   #written = 0;
   #members = 0;
   #hasLongNumber = false;
   #hasZeros = false;
   /** Walks since the start. */
   #walks = 0;
-  /** Of a copy: characters that it may still have. */
+  /** Remaining characters of a copy. */
   #charsLeft = 0;
   /** The object or list that was copied last. */
   #copied: object = {};
-  /** Texts of the members of the objects around the place where the walk is. */
+  /** Member texts of the objects around the current place. */
   #texts: string[] = [];
   #top = 0;
 
   /**
-   * Null for what `assertSafeJson` refuses, and for what JSON cannot say. `depth`: objects and arrays around
-   * the value. `isPlain`: no text in it has a character that JSON escapes, nor one beyond ASCII, as in a
-   * document of ASCII without a backslash.
+   * Null for values that `assertSafeJson` refuses or that have no JSON form. `depth`: objects and arrays
+   * around the value. `isPlain`: all its texts are ASCII and need no escapes, as in an ASCII document without
+   * a backslash.
    */
   write(
     value: unknown,
@@ -56,15 +56,14 @@ export class RequestWriter {
   }
 
   /**
-   * Whether JSON.parse has read the value that was written last from this text without a loss
-   * (json-losses.ts). `others`: characters of the text that are around the value, beside members of their
-   * own, and written as RFC 8785 has them.
+   * Whether JSON.parse has read the last written value from this text without a loss (json-losses.ts).
+   * `others`: characters of the text around the value, beside members of their own, in RFC 8785 form.
    *
-   * The length shows it for most. White space and the first of two members with one name are in the text and
-   * not in the RFC 8785 form, and no string is longer there than in the text; nor is a number, unless it was
-   * written with an exponent and has zeros in a row: `1e8` may make up for a member that is gone. So a text
-   * that is as long as the form has lost neither a member nor a character of a number, and digits can only
-   * have been replaced by as many others where there are sixteen or more.
+   * Equal lengths prove it for most texts. White space and the first of two members with one name are in the
+   * text and not in the RFC 8785 form, in which no string is longer than in the text. Nor is a number, unless
+   * it was written with an exponent and has zeros in a row: `1e8` may hide a lost member. So a text as long
+   * as its form has lost neither a member nor a character of a number, and digits can only have changed in
+   * numbers of sixteen or more.
    */
   isWholeOf(
     text: string,
@@ -76,10 +75,10 @@ export class RequestWriter {
   }
 
   /**
-   * The same for an object of a program, of which a copy is written: what the program changes later, or says
-   * otherwise when it is asked again, is in neither. Null also for what the copy would not show as
-   * JSON.stringify does (`toJSON`, undefined, -0), for long lists of names or items, and for more than
-   * `limits.bodyBytesMax` characters of names and texts. `depth`: as in `write`.
+   * The same for a program's object, via a copy, so that later changes and unstable getters of the program
+   * have no effect. Null also for values that JSON.stringify writes differently (`toJSON`, undefined, -0),
+   * for long lists of names or items, and for more than `limits.bodyBytesMax` characters of names and texts.
+   * `depth`: as in `write`.
    */
   writeCopy(
     given: object,
@@ -89,12 +88,12 @@ export class RequestWriter {
     const walk = this.#begin(false);
     this.#charsLeft = limits.bodyBytesMax;
     const text = this.#end(this.#copy(given, depth));
-    // A getter of the program may have asked for another check meanwhile, whose walk has replaced this one.
+    // A getter of the program may have started another check, whose walk replaced this one.
     const isWhole = walk === this.#walks && this.#charsLeft >= 0;
     return text === null || !isWhole ? null : { copy: this.#copied as JsonObject, text };
   }
 
-  /** Returns which walk it is. */
+  /** Returns the number of the walk. */
   #begin(isPlain: boolean): number {
     this.#isPlain = isPlain;
     this.#members = 0;
@@ -136,7 +135,7 @@ export class RequestWriter {
     if (!Number.isFinite(value)) return null;
     const text = numberText(value);
     if ((value | 0) === value) {
-      // Most are such, and end in less than three zeros.
+      // Most numbers are small integers with fewer than three trailing zeros.
       if (value % 1_000 === 0 && value !== 0) this.#hasZeros = true;
     } else {
       const size = Math.abs(value);
@@ -160,7 +159,7 @@ export class RequestWriter {
     const texts = this.#texts;
     const first = this.#top;
     let step: Step | null = this.#root;
-    // Parsed JSON has no inherited members: `for in` sees its own ones and makes no list of them.
+    // Parsed JSON has no inherited members, so `for in` lists its own without an array.
     for (const name in members) {
       const text = this.#value(members[name], depth);
       if (text === null) return null;
@@ -170,16 +169,16 @@ export class RequestWriter {
     return this.#join(members, first, step);
   }
 
-  /** The text of the copy; the copy itself is in `#copied` then. */
+  /** The text of the copy, which is then in `#copied`. */
   #copy(given: object, depth: number): string | null {
     if (depth >= limits.jsonDepthMax || (given as Members)['toJSON'] !== undefined) return null;
     if (Array.isArray(given)) return this.#copyList(given, depth + 1);
-    // As many as that are counted before they are copied.
+    // Count before copying.
     if (Object.keys(given).length > namesMax) return null;
     this.#charsLeft -= 2;
-    // Objects that refer to the same ones again and again double with each level.
+    // Shared references can double the size with each level.
     if (this.#charsLeft < 0) return null;
-    // As a whole, so that it keeps the shape that V8 knows: member by member takes several times as long.
+    // A spread keeps V8's hidden class: copying member by member takes several times as long.
     const copy: Record<string, unknown> = { ...given };
     const texts = this.#texts;
     const first = this.#top;
@@ -219,7 +218,9 @@ export class RequestWriter {
     return this.#charsLeft < 0 || Object.is(value, -0) ? null : this.#value(value, depth);
   }
 
-  /** The members in their order. Their texts lie from `first` on, in the order of the list of `step`. */
+  /**
+   * Joins the members in canonical order. Their texts start at `first`, in the order of the list of `step`.
+   */
   #join(members: Members, first: number, step: Step | null): string | null {
     if (this.#top === first) return '{}';
     this.#members += this.#top - first;
@@ -233,7 +234,7 @@ export class RequestWriter {
     return `${text}}`;
   }
 
-  /** Null where a name may not be. */
+  /** Null for a forbidden name. */
   #makePlan(names: readonly string[]): Plan | null {
     if (!names.every(isSafeName)) return null;
     this.plansMade++;
@@ -247,7 +248,7 @@ export class RequestWriter {
     return plan;
   }
 
-  /** Where the budget of the document ends, the next one with this list goes on from there. */
+  /** If the document's budget ends, the next document with this list continues from there. */
   #keep(names: readonly string[], plan: Plan): void {
     if (names.length > namesMax || names.some(({ length }) => length > nameCharsMax)) return;
     if (this.steps + stepsPerDocumentMax > stepsMax) {
@@ -276,15 +277,15 @@ const exponent = /\d[eE]/;
 type Members = Readonly<Record<string, unknown>>;
 
 interface Plan {
-  /** Each name as it is written, with what comes before and after it; in the order of RFC 8785. */
+  /** The quoted names with the punctuation around them, in the order of RFC 8785. */
   readonly heads: readonly string[];
-  /** For each of them, the place of the member in the list. */
+  /** For each, the member's index in the list. */
   readonly places: readonly number[];
 }
 
 interface Step {
   readonly next: Map<string, Step>;
-  /** Of the list that ends here. */
+  /** The plan of the list that ends here. */
   plan: Plan | null;
 }
 
@@ -293,15 +294,15 @@ const newStep = (): Step => ({ next: new Map(), plan: null });
 const isSafeName = (name: string): boolean => name !== '__proto__' && name.isWellFormed();
 
 /**
- * Each takes about 300 bytes with its share of a plan: 1.2 MB in all, for some 500 lists of 8 names. Lists of
- * `namesMax` names of `nameCharsMax` characters that differ in the last one alone would take 15 MB.
+ * About 300 bytes each with its share of a plan: 1.2 MB for some 500 lists of 8 names. In the worst case,
+ * lists of `namesMax` names of `nameCharsMax` characters that differ in the last, 15 MB.
  */
 export const stepsMax = 4_096;
-/** A usual list is complete after one document; making so many takes about a microsecond. */
+/** Enough for a usual list; making this many takes about a microsecond. */
 export const stepsPerDocumentMax = 8;
-/** Longer lists are those of tables keyed by id, which hardly come twice. */
+/** Longer lists are tables keyed by id, which hardly repeat. */
 const namesMax = 32;
-/** Nor is a longer one the name of a field. */
+/** Longer names are not names of fields. */
 const nameCharsMax = 64;
-/** Between documents; a larger one is given back, because it holds on to the texts of its document. */
+/** Kept between documents; a larger array is dropped, because it keeps the texts of its document alive. */
 const textsMax = 256;

@@ -3,7 +3,7 @@ import { assert } from '../errors/assert.ts';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 
 /**
- * What was sealed cannot be opened: another master key or context, or it was changed. Says nothing about its
+ * A sealed text cannot be opened: another master key or context, or changed text. Contains nothing of its
  * content.
  */
 export class SealError extends Error {
@@ -12,9 +12,9 @@ export class SealError extends Error {
 
 export interface Sealer {
   /**
-   * `v1.<nonce>.<ciphertext and tag>`. The context names what is sealed and where it lies
-   * (`signing_keys/<kid>`): sealed text that is moved to another place does not open there. `nonce`: 12
-   * random bytes, never used twice with one master key.
+   * `v1.<nonce>.<ciphertext and tag>`. The context names the place of the secret (`signing_keys/<kid>`): text
+   * moved to another place does not open there. `nonce`: 12 random bytes, never used twice with one master
+   * key.
    */
   seal(plain: Uint8Array, context: string, nonce: Uint8Array): string;
   /** Throws SealError. */

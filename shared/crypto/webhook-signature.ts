@@ -2,9 +2,8 @@ import { createHmac } from 'node:crypto';
 import { assert } from '../errors/assert.ts';
 
 /**
- * Signatures of webhooks as Standard Webhooks has them, version `v1`: HMAC-SHA256 with a secret that sender
- * and receiver share, over the id, the time and the exact bytes of the body.
- * https://github.com/standard-webhooks/standard-webhooks, "Signature scheme".
+ * Signatures of Standard Webhooks, version `v1`: HMAC-SHA256 with a shared secret over the id, the time and
+ * the exact bytes of the body. https://github.com/standard-webhooks/standard-webhooks, "Signature scheme".
  */
 const secretPrefix = 'whsec_';
 
@@ -12,15 +11,14 @@ const secretPrefix = 'whsec_';
 export const webhookSecretBytes = 32;
 
 /**
- * `whsec_` + plain base64: unlike everything else here not base64url, because the libraries of the standard
- * decode this one.
+ * `whsec_` + plain base64: not base64url as elsewhere, because the standard's libraries decode plain base64.
  */
 export function makeWebhookSecret(randomBytes: Uint8Array): string {
   assert(randomBytes.length === webhookSecretBytes, 'a webhook secret is made of 32 random bytes');
   return secretPrefix + Buffer.from(randomBytes).toString('base64');
 }
 
-/** The bytes of a secret; null for text that is none. */
+/** The bytes of a secret; null for any other text. */
 export function readWebhookSecret(text: string): Uint8Array | null {
   if (!text.startsWith(secretPrefix)) return null;
   const body = text.slice(secretPrefix.length);

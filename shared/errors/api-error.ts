@@ -1,9 +1,6 @@
 import { catalogue, type ErrorCode } from './catalogue.ts';
 
-/**
- * An error that its caller gets, with a code of the catalogue. The message never holds a secret, token or
- * key.
- */
+/** An error for the caller, with a code of the catalogue. The message never holds a secret, token or key. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
@@ -33,16 +30,13 @@ export class ApiError extends Error {
     return catalogue[this.code].status;
   }
 
-  /**
-   * For the header `Retry-After`: in so many seconds the same call may succeed (contract §5); 1 for every
-   * 503. Null: no header.
-   */
+  /** For the header `Retry-After`, in seconds (contract §5): 1 for every 503. Null: no header. */
   get retryAfterS(): number | null {
     return this.#retryAfterS ?? (this.status === 503 ? 1 : null);
   }
 }
 
-/** The commonest of them: a field that is wrong, and what would be right. */
+/** The most common error: a wrong field, with the right form in the message. */
 export const invalidRequest = (param: string, message: string): ApiError =>
   new ApiError('invalid_request', { param, message });
 

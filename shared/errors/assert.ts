@@ -1,19 +1,17 @@
-/**
- * A broken invariant: our fault, never the caller's. Whoever catches it fails the request closed and reports.
- */
+/** A broken invariant: our fault, never the caller's. The catcher fails the request closed and reports it. */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }
 
 /**
- * Throws InvariantError unless the condition holds. Stays on in production. The sentence says what should
- * have been true.
+ * Throws InvariantError unless the condition holds. Stays on in production. The sentence states the
+ * invariant.
  */
 export function assert(condition: boolean, sentence: string): asserts condition {
   if (!condition) throw new InvariantError(sentence);
 }
 
-/** The value, which must be there. */
+/** The value, which must exist. */
 export function must<T>(value: T | null | undefined, sentence: string): T {
   if (value === null || value === undefined) throw new InvariantError(sentence);
   return value;

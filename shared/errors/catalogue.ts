@@ -3,7 +3,7 @@
  * `assert.ts` is for our own faults.
  */
 
-/** One public error: the HTTP status, and the sentence sent when nothing more precise is known. */
+/** One public error: its HTTP status and default message. */
 interface CatalogueRow {
   readonly status: number;
   readonly message: string;

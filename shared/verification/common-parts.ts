@@ -3,7 +3,7 @@ import { type DigestWords, digestAt, idDigestWords } from '../model/id-digest.ts
 import type { PassportClaims } from '../model/passport-claims.ts';
 import type { PermissionKey } from '../model/permission.ts';
 
-/** An issuer and its account, with their digests at their places; that of the passport is empty. */
+/** An issuer and its account, with their digests in place; the passport's digest is left empty. */
 interface Owner {
   readonly issuerId: PassportClaims['issuerId'];
   readonly accountId: PassportClaims['accountId'];
@@ -11,8 +11,8 @@ interface Owner {
 }
 
 /**
- * Issuers, and lists of permissions, that are remembered; past this the memory starts again. A sidecar meets
- * a few of each, and only signed claims come here.
+ * Cached issuers, and lists of permissions; beyond this the cache starts over. A sidecar meets a few of each,
+ * and only signed claims come here.
  */
 const partsMax = 256;
 
@@ -20,9 +20,8 @@ const owners = new Map<string, Owner>();
 const permissionSets = new Map<string, ReadonlySet<string>>();
 
 /**
- * Who stands behind a passport: the same texts for all passports of an issuer, in place of copies that each
- * token brings. A sidecar remembers passports by the ten thousand, and every object of theirs is looked at by
- * each collection of garbage.
+ * The owner of a passport, shared by all passports of an issuer instead of a copy per token: a sidecar
+ * remembers tens of thousands of passports, and every garbage collection visits each of their objects.
  */
 export function ownerOf({ issuerId, accountId }: Pick<PassportClaims, 'issuerId' | 'accountId'>): Owner {
   const known = owners.get(issuerId);
@@ -36,14 +35,14 @@ export function ownerOf({ issuerId, accountId }: Pick<PassportClaims, 'issuerId'
   return owner;
 }
 
-/** The digests of a passport and of who stands behind it, as `digestWordsOf` of the three. */
+/** The digests of passport, issuer and account: `digestWordsOf` of the three. */
 export function digestsOf(passportId: PassportClaims['passportId'], owner: Owner): DigestWords {
   const words = Int32Array.from(owner.digests) as DigestWords;
   writeDigest(words, digestAt.passport, passportId);
   return words;
 }
 
-/** The permissions as a set: one and the same for all lists that are equal. */
+/** The permissions as a set, shared by equal lists. */
 export function permissionSetOf(permissions: readonly PermissionKey[]): ReadonlySet<string> {
   // No permission has a space in it.
   const name = permissions.join(' ');

@@ -16,11 +16,11 @@ export interface RefusedToken {
   readonly reason: TokenRefusal;
 }
 
-/** What a token is worth, once its signature was looked at. */
+/** The verdict on a token after its signature check. */
 export type TokenVerdict = RefusedToken | { readonly kind: 'verified'; readonly passport: VerifiedPassport };
 
 /**
- * A token that is worth a signature check: `key.verify(open.signingInput, open.signature)`, here or in a pool
+ * A token ready for its signature check: `key.verify(open.signingInput, open.signature)`, here or in a pool
  * of workers.
  */
 export interface OpenedToken {
@@ -30,10 +30,9 @@ export interface OpenedToken {
 }
 
 /**
- * The steps before the signature, in the order of contract §5: shape, algorithm, then whether there is such a
- * key at all. Never throws, whatever the token is. A key that was declared compromised is as good as none:
- * its tokens prove nothing, so that a decision about them may not be in the chain of the passport they name
- * (contract §9 and §11).
+ * The steps before the signature, in the order of contract §5: shape, algorithm, existence of the key. Never
+ * throws. A compromised key counts as missing: its tokens prove nothing, so a decision about them must not be
+ * in the chain of the passport they name (contract §9 and §11).
  */
 export function openToken(token: string, keys: Keyset): RefusedToken | OpenedToken {
   const open = openPassportToken(token);
@@ -44,8 +43,8 @@ export function openToken(token: string, keys: Keyset): RefusedToken | OpenedTok
 }
 
 /**
- * The steps after it: the verdict on the signature, then the types of the claims. Says nothing about times,
- * revocation or status; those are for `decide`, each time.
+ * The steps after it: the signature's result, then the types of the claims. `decide` checks times, revocation
+ * and status each time.
  */
 export function admitToken(opened: OpenedToken, signatureIsValid: boolean): TokenVerdict {
   if (!signatureIsValid) return refused('passport_signature_invalid');
