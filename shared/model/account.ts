@@ -13,9 +13,7 @@ export interface PlanLimits {
   readonly requestsPerDay: number | null;
 }
 
-/**
- * The table of plans. Enterprise accounts have no limits unless they are set for the account (contract §2).
- */
+/** The table of plans. Enterprise accounts have no limits unless set for the account (contract §2). */
 const limitsByPlan: Readonly<Record<Plan, PlanLimits>> = {
   free: { requestsPerMinute: 30, requestsPerDay: 1_000 },
   pro: { requestsPerMinute: 120, requestsPerDay: 10_000 },
@@ -23,15 +21,13 @@ const limitsByPlan: Readonly<Record<Plan, PlanLimits>> = {
   enterprise: { requestsPerMinute: null, requestsPerDay: null },
 };
 
-/**
- * What binds an account now: its own limits, which only the enterprise plan may have, or those of its plan.
- */
+/** The limits in force: the account's own, which only the enterprise plan may have, or its plan's. */
 export const planLimitsOf = ({ plan, limits }: Pick<Account, 'plan' | 'limits'>): PlanLimits =>
   plan === 'enterprise' && limits !== null ? limits : limitsByPlan[plan];
 
 /**
- * Whoever owns issuers, passports, gates, keys and webhooks. The operator's live `admin:*` keys manage the
- * others.
+ * The owner of issuers, passports, gates, keys and webhooks. The operator's live `admin:*` keys manage the
+ * other accounts.
  */
 export interface Account {
   readonly accountId: AccountId;

@@ -3,9 +3,7 @@ import type { Mode } from './mode.ts';
 import type { Scope } from './scopes.ts';
 import type { UnixMillis } from './time.ts';
 
-/**
- * An API key as it is kept: never the key itself, only its SHA-256 and what a person needs to recognise it.
- */
+/** A stored API key: its SHA-256 and parts to recognise it by, never the key itself. */
 export interface ApiKey {
   readonly keyId: ApiKeyId;
   readonly accountId: AccountId;
@@ -20,8 +18,8 @@ export interface ApiKey {
   readonly createdAtMs: UnixMillis;
   readonly expiresAtMs: UnixMillis | null;
   /**
-   * The key with which this one ends: it was made, directly or not, through an access token that is based on
-   * that key. Null: none.
+   * The key that ends this one with its own end, because this one was made, directly or not, with an access
+   * token of that key. Null: none.
    */
   readonly endsWithKeyId: ApiKeyId | null;
   readonly revokedAtMs: UnixMillis | null;

@@ -13,12 +13,11 @@ import { secondMs, type UnixMillis } from './time.ts';
 export const approvalStatuses = ['pending', 'approved', 'denied', 'expired', 'used'] as const;
 export type ApprovalStatus = (typeof approvalStatuses)[number];
 
-/** How long somebody is waited for where nobody said otherwise (contract §4). */
+/** Default time to wait for a person (contract §4). */
 export const approvalExpiryMsDefault = 300 * secondMs;
 
 /**
- * A request that waits for a person, or did. It belongs to one passport, gate, gate policy and request, and
- * to no other.
+ * A request that waits, or waited, for a person. It is bound to one passport, gate, gate policy and request.
  */
 export interface Approval {
   readonly approvalId: ApprovalId;
@@ -26,7 +25,7 @@ export interface Approval {
   readonly passportId: PassportId;
   readonly agentId: string;
   readonly gateId: GateId;
-  /** `Gate.policyVersion` when it was opened. */
+  /** `Gate.policyVersion` at its opening. */
   readonly gateVersion: number;
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
@@ -40,8 +39,7 @@ export interface Approval {
 }
 
 /**
- * What is behind the approval that a request presents. `none`: it presents none. `unasked`: it presents one,
- * and the store of approvals was not asked yet. `mismatch`: there is none of that id, or it belongs to
- * something else.
+ * The state of the approval that a request presents. `none`: none presented. `unasked`: presented, but the
+ * store of approvals was not asked yet. `mismatch`: unknown id, or bound to something else.
  */
 export type PresentedApproval = 'none' | 'unasked' | 'mismatch' | ApprovalStatus;

@@ -9,7 +9,7 @@ export type ChainId = PassportId | GateId | AccountId;
 
 /**
  * approved, denied, expired: how an approval ended; the record has decision SUSPEND. voided: the decision in
- * `refersTo` has no effect, because nobody got it as an answer; the record repeats the voided decision.
+ * `refersTo` has no effect, because no client got it as an answer; the record repeats the voided decision.
  */
 export type Resolution = 'approved' | 'denied' | 'expired' | 'voided';
 
@@ -19,7 +19,7 @@ export interface PiiFinding {
   readonly type: string;
 }
 
-/** What is known of a decision at the moment it is made, before it has a place in its chain. */
+/** The facts of a decision, before the record has a place in its chain. */
 export interface AttestationRecord {
   readonly id: AttestationId;
   readonly chainId: ChainId;
@@ -35,19 +35,18 @@ export interface AttestationRecord {
   readonly pii: readonly PiiFinding[];
   readonly test: boolean;
   readonly resolution: Resolution | null;
-  /** What the record resolves or voids. Null exactly where `resolution` is. */
+  /** The approval it resolves, or the attestation it voids. Null exactly if `resolution` is. */
   readonly refersTo: AttestationId | ApprovalId | null;
   readonly source: SidecarId | 'control-plane';
   /**
-   * The account whose sidecar decided, or whose call the control plane answered. Null only in records that a
-   * build before this member wrote: their hashes cover neither this nor `refersTo`, so their public form
-   * leaves both out.
+   * The account of the sidecar that decided, or of the control plane's caller. Null only in records of older
+   * builds: their hashes cover neither this nor `refersTo`, so their public form omits both.
    */
   readonly sourceAccount: AccountId | null;
   readonly timestampMs: UnixMillis;
 }
 
-/** A record in its place: linked to the one before, hashed and signed. */
+/** A record in its chain: linked to its predecessor, hashed and signed. */
 export interface Attestation extends AttestationRecord {
   /** From 1, without holes. */
   readonly sequence: number;

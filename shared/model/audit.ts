@@ -4,7 +4,7 @@ import type { UnixMillis } from './time.ts';
 
 /**
  * Who made a change. `id` names it: an API key, directly or through an access token that is bound to it, or a
- * person (`user`). Readers must take a `type` that they do not know.
+ * person (`user`). Readers must accept an unknown `type`.
  */
 export interface Actor {
   readonly type: string;
@@ -13,10 +13,7 @@ export interface Actor {
   readonly clientId: string | null;
 }
 
-/**
- * The operations that change something, by their operationId: each success writes one audit entry (contract
- * §16).
- */
+/** The changing operations, by operationId: each success writes one audit entry (contract §16). */
 export const auditedOperations = [
   'issuePassport',
   'issuePassportUnattended',
@@ -74,13 +71,13 @@ export interface AuditFacts {
   readonly accountId: AccountId;
   readonly mode: Mode;
   readonly actor: Actor;
-  /** One of `auditedOperations`; text, because a later version of the service has more of them. */
+  /** One of `auditedOperations`; text, because a later version may have more. */
   readonly operation: string;
-  /** The id of what was changed. */
+  /** The id of the changed resource. */
   readonly target: string;
-  /** Null: it did not exist. Where `after` is there too, both hold only the members that differ. */
+  /** Null: it did not exist. If `after` exists too, both hold only the members that differ. */
   readonly before: AuditState | null;
-  /** Null: it exists no more. */
+  /** Null: it no longer exists. */
   readonly after: AuditState | null;
   readonly requestId: RequestId;
   readonly createdAtMs: UnixMillis;

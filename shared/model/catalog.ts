@@ -7,14 +7,14 @@ export const pricingModels = ['per_call', 'per_minute', 'subscription'] as const
 export type PricingModel = (typeof pricingModels)[number];
 
 /**
- * What a permission costs: in one of the known models, or in words of the publisher's own, which count as no
- * price (contract §10).
+ * The price of a permission: in a known model, or in the publisher's own words, which count as no price
+ * (contract §10).
  */
 export type Pricing = KnownPricing | OwnPricing;
 
 interface OwnPricing {
   readonly model: null;
-  /** All of it, as it was published, its `model` included. Model `free` is the price 0 to a decision. */
+  /** The whole price as published, including `model`. Decisions read the model `free` as price 0. */
   readonly more: Readonly<Record<string, unknown>>;
 }
 
@@ -23,11 +23,11 @@ interface KnownPricing {
   readonly priceCents: number;
   /** `USD`, or another code of its form. */
   readonly currency: string;
-  /** What the publisher says about the price besides; signed with the rest, and never read here. */
+  /** Unknown members of the price; signed with the rest and never read here. */
   readonly more: Readonly<Record<string, unknown>>;
 }
 
-/** What the publisher promises; nobody measures it. */
+/** Promised by the publisher and not measured. */
 export interface ServiceLevel {
   /** 10,000 is 100 %. */
   readonly uptimeBasisPoints: number;
@@ -47,20 +47,20 @@ export interface CatalogEntry {
   readonly requiresApproval: boolean;
 }
 
-/** What is signed: a version of what a gate offers. It never changes; the next one takes its place. */
+/** The signed content of one version. Immutable; the next version replaces it. */
 export interface CatalogContent {
   readonly gateId: GateId;
   /** From 1, without holes. */
   readonly version: number;
   /** Each key once, in the publisher's order. */
   readonly permissions: readonly CatalogEntry[];
-  /** What the publisher says in the catalog besides; signed with the rest, and never read here. */
+  /** Unknown members of the catalog; signed with the rest and never read here. */
   readonly more: Readonly<Record<string, unknown>>;
   readonly publishedAtMs: UnixMillis;
   readonly signingKeyId: string;
 }
 
-/** What the publisher decides of a version. */
+/** The part of a version that the publisher sets. */
 export type CatalogOffer = Pick<CatalogContent, 'permissions' | 'more'>;
 
 export interface Catalog extends CatalogContent {
@@ -69,15 +69,15 @@ export interface Catalog extends CatalogContent {
   readonly signature: string;
 }
 
-/** What a decision reads of one permission. */
+/** The terms of one permission for decisions. */
 export interface PermissionTerms {
-  /** Per call. Null: there is no such price in USD. */
+  /** Per call. Null: no per-call price in USD. */
   readonly priceMicroUsd: MicroUsd | null;
-  /** Somebody has to approve each request for it (contract §8). */
+  /** A person must approve each request for it (contract §8). */
   readonly requiresApproval: boolean;
 }
 
-/** A catalog as a decision reads it: every permission there is, and on which terms. */
+/** A catalog for decisions: every permission with its terms. */
 export type CatalogTerms = ReadonlyMap<PermissionKey, PermissionTerms>;
 
 export const catalogTerms = (permissions: readonly CatalogEntry[]): CatalogTerms =>
@@ -88,7 +88,7 @@ export const catalogTerms = (permissions: readonly CatalogEntry[]): CatalogTerms
     ]),
   );
 
-/** Prices by the minute, for a subscription or in another currency are no amount of a single request. */
+/** Prices per minute, for a subscription or in another currency have no amount per request. */
 function pricePerCall(pricing: Pricing | null): MicroUsd | null {
   if (pricing === null) return null;
   if (pricing.model === null) return isFree(pricing.more) ? microUsdFromCents(0) : null;

@@ -2,7 +2,7 @@ import type { IssuerId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
 
-/** Whose counter a limit runs on: one for the whole gate, or one for each passport at it. */
+/** The counter of a limit: one for the whole gate, or one per passport. */
 export type LimitScope = 'gate' | 'passport';
 
 export interface RateLimits {
@@ -13,8 +13,8 @@ export interface RateLimits {
 }
 
 /**
- * What a request gets for which nobody names an amount where a money rule applies: BLOCK `amount_missing`, or
- * it counts as 0 (contract §4).
+ * The treatment of a request without an amount or price under a money rule: BLOCK `amount_missing`, or it
+ * counts as 0 (contract §4).
  */
 export const unpricedRules = ['block', 'permit'] as const;
 export type UnpricedRule = (typeof unpricedRules)[number];
@@ -26,7 +26,7 @@ export interface SpendLimits {
   readonly per: LimitScope;
   /** Fraction of a window's limit at which `spend_limit.approaching` fires. */
   readonly alertAt: number;
-  /** Binds the spend limits beside it, and `approvals.above_usd` of the same constraints. */
+  /** Applies to the spend limits beside it and to `approvals.above_usd` of the same constraints. */
   readonly unpriced: UnpricedRule;
 }
 
@@ -47,17 +47,17 @@ export interface ApprovalRule {
   readonly expiresInMs: number;
 }
 
-/** The issuers that a gate names. `own`: those of its account are among them, whichever they are. */
+/** The issuers that a gate trusts by name. `own`: including all issuers of its account. */
 export interface TrustedIssuerList {
   readonly own: boolean;
   readonly named: readonly IssuerId[];
-  /** How many of the named ones stand before `own`, where some do: what was chosen is shown in its order. */
+  /** The index of `own` in the given order, if it is not first. */
   readonly ownAt?: number;
 }
 
 /**
- * The policy of a gate, and the part of it that a passport may carry for itself (contract §4).
- * Every field is null when it is not configured; nothing is ever "configured but ignored".
+ * The policy of a gate, and the part of it that a passport may carry (contract §4). A field is null if not
+ * configured; nothing is ever "configured but ignored".
  */
 export interface Constraints {
   readonly rateLimits: RateLimits | null;

@@ -39,8 +39,8 @@ export const decisionReasons = [
 export type DecisionReason = (typeof decisionReasons)[number];
 
 /**
- * The checks of a decision in the order in which they run (contract §5); the first BLOCK wins.
- * These are the words of `constraints_evaluated`.
+ * The checks of a decision in their order (contract §5); the first BLOCK wins. These names are in
+ * `constraints_evaluated`.
  */
 export const checkNames = [
   'passport',

@@ -7,7 +7,7 @@ import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
 
-/** A policy checkpoint in front of something a resource server offers. */
+/** A policy checkpoint in front of a resource server. */
 export interface Gate {
   readonly gateId: GateId;
   readonly accountId: AccountId;
@@ -16,9 +16,9 @@ export interface Gate {
   readonly description: string | null;
   readonly trustLevel: TrustTier;
   readonly constraints: Constraints;
-  /** In the order in which they are tried; empty: the gate has none. */
+  /** In matching order; empty: none. */
   readonly routes: readonly GateRoute[];
-  /** Of its newest catalog; null: none is published. */
+  /** The terms of its newest catalog; null: none published. */
   readonly catalogTerms: CatalogTerms | null;
   /** Rises by one with every change. */
   readonly version: number;
@@ -30,8 +30,8 @@ export interface Gate {
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
   /**
-   * Who made the change at `updatedAtMs`, a new catalog included; null: an earlier version of the service,
-   * which did not keep it.
+   * The author of the change at `updatedAtMs`, including a new catalog; null: not recorded by an earlier
+   * version of the service.
    */
   readonly lastChangedBy: Actor | null;
 }

@@ -1,9 +1,9 @@
 import type { Branded } from './brand.ts';
 
 /**
- * The first 16 bytes of SHA-256 of an id's text, as 22 characters of base64url: what the global feed says
- * instead of the id, so that only who holds a token can look its passport up (contract §11). Ids have 80
- * random bits, so a digest cannot be guessed back.
+ * The first 16 bytes of SHA-256 of an id's text, as 22 characters of base64url. The global feed carries it
+ * instead of the id, so that only a holder of the token can look up its passport (contract §11). Ids have 80
+ * random bits, so a digest cannot be reversed by guessing.
  */
 export type IdDigest = Branded<string, 'IdDigest'>;
 

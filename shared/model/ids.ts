@@ -54,8 +54,8 @@ export const idRandomBytes = 10;
 
 /**
  * Makes `<prefix>_` + 26 characters: 48 bits of time, then 80 random bits, so that ids sort by the
- * millisecond of their making (contract §12). Two ids of one millisecond sort at random.
- * `random` holds at least `idRandomBytes` bytes from `randomOffset` on; each byte is used for one id only.
+ * millisecond of their creation (contract §12). Ids of one millisecond sort at random. `random` holds at
+ * least `idRandomBytes` bytes from `randomOffset` on; each byte is used for one id only.
  */
 export const makeId = <P extends IdPrefix>(
   prefix: P,
@@ -64,7 +64,7 @@ export const makeId = <P extends IdPrefix>(
   randomOffset = 0,
 ): Id<P> => assembleId(prefix, idTime(nowMs), random, randomOffset);
 
-/** The time in an id. Whoever makes many ids in a millisecond asks once. */
+/** The time part of an id, reusable for all ids of one millisecond. */
 export function idTime(nowMs: UnixMillis): string {
   let time = '';
   let rest: number = nowMs;
@@ -110,7 +110,7 @@ function eightChars(bytes: Uint8Array, at: number): string {
 const byte = (bytes: Uint8Array, index: number): number => bytes[index] ?? 0;
 const charCode = (bits: number): number => charCodes[bits & 31] ?? 0;
 
-/** Whether the text is an id of that kind. Says nothing about whether such a thing exists. */
+/** Whether the text is an id of that kind, existing or not. */
 export const isId = <P extends IdPrefix>(prefix: P, text: unknown): text is Id<P> =>
   typeof text === 'string' &&
   text.length === prefix.length + 1 + timeChars + randomChars &&

@@ -6,7 +6,7 @@ import type { TrustTier } from './trust-tier.ts';
 export const issuerStatuses = ['active', 'suspended'] as const;
 export type IssuerStatus = (typeof issuerStatuses)[number];
 
-/** In whose name passports are issued. `domain` is a claim that nobody verified (contract §4). */
+/** The issuer of passports. `domain` is an unverified claim (contract §4). */
 export interface Issuer {
   readonly issuerId: IssuerId;
   readonly accountId: AccountId;

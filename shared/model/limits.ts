@@ -8,19 +8,21 @@ import { dayMs, hourMs, minuteMs, secondMs } from './time.ts';
 export const limits = {
   /** A longer token is `passport_malformed` before any cryptography (contract §3). */
   tokenBytesMax: 8 * 1024,
-  /** Contract §5; also what every JSON endpoint of the control plane takes. */
+  /** Contract §5; also for every JSON endpoint of the control plane. */
   bodyBytesMax: 64 * 1024,
   /** Checks in one batch, and the bytes of its body (contract §16). */
   batchChecksMax: 256,
   batchBodyBytesMax: 1024 * 1024,
-  /** A body is read on to here so that its sender gets an answer instead of a reset (contract §5). */
+  /**
+   * An oversized body is read up to here, so that its sender gets an answer instead of a reset (contract §5).
+   */
   bodyDiscardBytesMax: 1024 * 1024,
   /**
    * Headers of a request to a sidecar: room for a token of tokenBytesMax in one of them (contract §15) beside
    * the usual ones.
    */
   headerBytesMax: 16 * 1024,
-  /** Deeper JSON is refused: whoever walks it later may recurse (contract §5). */
+  /** Deeper JSON is refused, because later walks may recurse (contract §5). */
   jsonDepthMax: 32,
   /**
    * Batches of attestations from a sidecar: 4,000 short records of about 230 bytes twice over, or 3,000 whole
@@ -28,15 +30,15 @@ export const limits = {
    */
   ingestBodyBytesMax: 2 * 1024 * 1024,
   /**
-   * One transaction stores them, which takes about 75 ms of one core; whoever else adds to one of their
-   * chains waits so long. What a batch costs in itself, at both ends, is shared by so many.
+   * Stored in one transaction, about 75 ms of one core; other writers of the same chains wait that long.
+   * Shares the fixed cost of a batch among many records.
    */
   ingestRecordsMax: 4_000,
   /** Lists (contract §12). */
   pageItemsDefault: 50,
   pageItemsMax: 200,
   attestationPageItemsMax: 500,
-  /** What is skipped is still read: whoever is that deep in a list wants a filter. */
+  /** Skipped items are still read; so deep in a list a filter is the better tool. */
   pageOffsetMax: 1_000_000,
   /** A cursor of a list holds an id and a number: about 100 characters. */
   listCursorCharsMax: 256,
@@ -48,8 +50,8 @@ export const limits = {
   /** How long a duplicate waits for the first request to end (contract §12). */
   idempotencyWaitMsMax: 5 * secondMs,
   /**
-   * Claims that are over, removed by each call that adds some; a call that adds many removes twice as many as
-   * it adds. So they go faster than they come.
+   * Expired claims removed by each call that adds some; a call that adds many removes twice as many. So they
+   * go faster than they come.
    */
   permitClaimsPerTrimMax: 10,
   reasonCharsMax: 500,
@@ -68,7 +70,7 @@ export const limits = {
   priceCentsMax: 100_000_000_000,
   /** Promised response time: whatever answers later is no call. */
   responseTimeMsMax: dayMs,
-  /** A held amount is money that nobody else can spend: a week of it is more than any approver needs. */
+  /** A held amount is blocked for other requests: a week is more than any approver needs. */
   approvalExpiryMsMax: 7 * dayMs,
   /** Windows that an approval holds money of: day and month, of a gate and of a passport. */
   approvalHoldsMax: 4,
@@ -90,30 +92,29 @@ export const limits = {
   routeMethodsMax: 16,
   methodCharsMax: 32,
   /**
-   * A path at the per-gate address: the longest target that nginx and most servers take; beyond it a reader
-   * may have cut it off.
+   * A path at the per-gate address: the longest target that nginx and most servers accept; a longer one may
+   * have been cut.
    */
   requestPathCharsMax: 8 * 1024,
-  /** Contract §3: `nbf` may lie this far ahead, for clocks that differ. `exp` has no leeway. */
+  /** Contract §3: `nbf` may be this far in the future, for clocks that differ. `exp` has no leeway. */
   notBeforeLeewayMs: 60 * secondMs,
   /** Freshness of the sidecar's state by trust level (contract §4). L1 has no bound. */
   stateAgeL2MsMax: 60 * secondMs,
   stateAgeL3MsMax: 5 * secondMs,
   /**
    * How long a request waits for leases, look-ups and settlements, all in all; then it is answered 503
-   * `overloaded` (contract §5 and §6). Fifty times what a call takes, so that a burst is worked off instead
-   * of refused.
+   * `overloaded` (contract §5 and §6). Fifty times the duration of a call, so that a burst is worked off
+   * instead of refused.
    */
   quotaWaitMsMax: secondMs,
-  /**
-   * When a BLOCK `quota_unavailable` is worth another try: a control plane that restarts is back about then.
-   */
+  /** When to retry after BLOCK `quota_unavailable`: a restarting control plane is back about then. */
   quotaRetryMs: secondMs,
   /**
-   * Longest pause between two attempts of a lease call: a control plane that is back is noticed that soon.
+   * Longest pause between two attempts of a lease call, and so the delay until a returned control plane is
+   * noticed.
    */
   leaseRetryLastMs: 250,
-  /** Of one call: a transaction of some 30 ms, and about 700 KB; fewer, where records hold many findings. */
+  /** Of one call: a transaction of some 30 ms, and about 700 KB; fewer if records hold many findings. */
   settlementsPerCallMax: 256,
   settlementCallBytesMax: 8 * 1024 * 1024,
   /**
@@ -121,11 +122,9 @@ export const limits = {
    * and of the passport.
    */
   settlementHeldMax: 10,
-  /** A void that the spool does not take is tried again after this. */
+  /** Pause before a void that the spool refused is retried. */
   voidRetryMs: secondMs,
-  /**
-   * Between two machines that keep time the clocks differ by milliseconds; more is reported (contract §6).
-   */
+  /** Clocks of synchronised machines differ by milliseconds; more is reported (contract §6). */
   clockOffsetMsMax: secondMs,
   /** Heads are read from PostgreSQL and published this often (ARCHITECTURE.md, "The change feed"). */
   heartbeatIntervalMs: secondMs,
@@ -145,10 +144,9 @@ export const limits = {
   snapshotsPerAccountMax: 2,
   snapshotsWaitingPerAccountMax: 16,
   /**
-   * Batches of records that are taken at once, of all accounts and of one: one is stored, the next is signed,
-   * the third is read. Those that wait are held in memory, at most two of each sidecar, and no more than a
-   * machine that stores 8,000 records a second has taken within `internalCallMsMax`: later nobody waits for
-   * the answer any more.
+   * Batches of records processed at once, of all accounts and of one: one is stored, the next signed, the
+   * third read. Waiting batches are in memory, at most two per sidecar, and no more than a machine at 8,000
+   * records a second stores within `internalCallMsMax`, after which their senders have given up.
    */
   ingestsAtOnceMax: 4,
   ingestsPerAccountMax: 3,
@@ -159,8 +157,8 @@ export const limits = {
    */
   pullGapMsMin: 25,
   /**
-   * The standing of a passport is kept this long past its expiry: who revoked it and who checks it may have
-   * different clocks.
+   * The standing of a passport is kept this long past its expiry, because the clocks of revoker and checker
+   * may differ.
    */
   standingKeptMs: hourMs,
   /** Verification, spool and answer together; past it the caller gets 503 `overloaded`. */
@@ -187,7 +185,7 @@ export const limits = {
   /** Retry of the shipper and of the pull, doubling from first to last. */
   retryFirstMs: 50,
   retryLastMs: secondMs,
-  /** A call from one of our programs to another that brings no answer is given up after this. */
+  /** Timeout of a call from one of our programs to another. */
   internalCallMsMax: 10 * secondMs,
   /** DRAIN_GRACE_MS: longer than any load balancer takes to notice that `/readyz` fails. */
   drainGraceMsMax: 5 * minuteMs,
@@ -196,7 +194,7 @@ export const limits = {
   /** `expires_in_days` and `expires_in` of a passport (contract §3). */
   passportDaysDefault: 90,
   passportDaysMax: 3_650,
-  /** More than there are scopes, aliases included. */
+  /** More than all scopes with their aliases. */
   scopesPerKeyMax: 32,
   /**
    * After a roll the old key, or the old secret of a webhook, may work for a week: long enough to change it
@@ -213,9 +211,8 @@ export const limits = {
   /** A lease call with as many of both: 300 characters each at most. */
   leaseCallBytesMax: 256 * 1024,
   /**
-   * Of what is left in a window after all that is needed now, one part in so many is leased ahead. With fewer
-   * than 17 units left nobody gets one that somebody else may need first, so that several sidecars use a
-   * window to its last unit.
+   * One part in this many of the rest of a window, after current needs, is leased ahead. With fewer than 17
+   * units left nothing is leased ahead, so that several sidecars use a window to its last unit.
    */
   leaseAheadPart: 16,
   /**
@@ -224,30 +221,27 @@ export const limits = {
    */
   leasesPerRecordMax: 16,
   /**
-   * A sidecar leases so much ahead near a limit, by what was taken of late: many times what a call takes, and
-   * a fraction of a second for others to miss it.
+   * Lead time of units leased ahead near a limit, at the recent rate: many times the duration of a call, yet
+   * others miss the units only for a fraction of a second.
    */
   leaseAheadMs: 200,
-  /** And so much far from it: a restart of the control plane or of PostgreSQL takes less. */
+  /** The same far from a limit: longer than a restart of the control plane or of PostgreSQL. */
   leaseReserveMs: 5 * secondMs,
-  /**
-   * The pace by which that is counted is the mean of one to two such spans: requests that ended are forgotten
-   * after a second.
-   */
+  /** The rate is the mean over one to two such spans, so past requests are forgotten after a second. */
   leasePaceMs: 500,
-  /** Demand is measured over no less: the requests of one event-loop turn are no rate. */
+  /** Minimum interval of a measurement: the requests of one event-loop turn are no rate. */
   leaseSampleMsMin: 20,
   /**
-   * Units that were not needed for so long go back, looked for this often: after 0.6 to 1.4 s, so within 2 s
-   * with the call (contract §6).
+   * Units idle for this long go back, swept this often: after 0.6 to 1.4 s, so within 2 s including the call
+   * (contract §6).
    */
   leaseIdleMs: 600,
-  /** Units that are lent and not used are back after this (contract §6). */
+  /** Lent, unused units are back after this (contract §6). */
   lentUnitsMsMax: 2 * secondMs,
   leaseSweepMs: 200,
   /** Windows of the quota ledger in one statement: all of them stay locked until it commits. */
   quotaWindowsPerCallMax: 500,
-  /** A longer URL is cut by something on its way. */
+  /** Longer URLs are cut by programs in between. */
   webhookUrlCharsMax: 2_048,
   /**
    * One attempt, from the name of the host to the last byte of the answer: a receiver that needs longer
@@ -264,29 +258,29 @@ export const limits = {
   /** No account keeps all others from exporting. */
   exportsPerAccountMax: 2,
   /**
-   * A reader of an export that takes nothing for so long is disconnected, because its snapshot holds up
-   * clean-up.
+   * A reader of an export that reads nothing for this long is disconnected, because its snapshot holds up
+   * vacuum.
    */
   exportStallMsMax: 20 * secondMs,
-  /** So long a snapshot may hold up clean-up at most: a gigabyte at 50 KB/s. */
+  /** A snapshot may hold up vacuum for at most this long: a gigabyte at 50 KB/s. */
   exportMsMax: 6 * hourMs,
   /**
-   * `before` and `after` of an audit entry: a passport with a page of metadata fits; what is larger is named
-   * by its hash.
+   * `before` and `after` of an audit entry: a passport with a page of metadata fits; larger states are
+   * replaced by their hash.
    */
   auditStateBytesMax: 8 * 1024,
   /** `last_used_at` of an API key is written at most this often (contract §2). */
   keyUseWriteIntervalMs: minuteMs,
   /**
    * From the publication of a signing key to its first signature (contract §11): until then every replica,
-   * every sidecar and every cached JWKS has learned of it.
+   * sidecar and cached JWKS has it.
    */
   signingKeyLeadMs: minuteMs,
   /** How long an answered JWKS may be kept. */
   jwksAgeMsMax: 30 * secondMs,
   /**
-   * Each replica reads the signing keys this often: how long a compromised one may go on signing where the
-   * push got lost.
+   * Each replica reads the signing keys this often: how long a compromised one may go on signing if the push
+   * is lost.
    */
   signingKeysReadIntervalMs: secondMs,
   /**
@@ -294,45 +288,39 @@ export const limits = {
    * stay well below its default of 100.
    */
   databaseConnectionsMax: 28,
-  /** What DATABASE_CONNECTIONS may be: a few for each kind of work, and what the largest servers have. */
+  /** Range of DATABASE_CONNECTIONS: a few for each kind of work, up to the limits of the largest servers. */
   databaseConnectionsRange: { min: 10, max: 1_000 },
   /**
-   * Searches of strangers that run at once, each on a connection: at 5 ms each 400 a second. The next so many
-   * wait, which is a quarter second at most, and what comes beyond is answered 503 `overloaded`.
+   * Public searches at once, each on a connection: at 5 ms each 400 a second. The next ones wait, a quarter
+   * second at most; beyond that 503 `overloaded`.
    */
   discoveriesAtOnceMax: 2,
   discoveriesWaitingMax: 64,
-  /** Offers that a search passes over by offset; a cursor leads on from there. */
+  /** Offers that a search skips by offset; a cursor leads further. */
   discoveryOffsetMax: 1_000,
   /** A cursor holds a figure, a gate and a permission key: at most 300 characters. */
   discoveryCursorCharsMax: 512,
   /**
-   * Transactions that decide, of all accounts and of one: they may wait for each other's locks, each on a
-   * connection. The other connections look keys up, grant leases and take records.
+   * Deciding transactions, of all accounts and of one: they may wait for each other's locks, each on a
+   * connection. The other connections serve key look-ups, lease calls and records.
    */
   decisionsAtOnceMax: 10,
   decisionsPerAccountMax: 6,
-  /**
-   * A database that does not even accept a connection is away: the caller gets 503 while it still waits for
-   * an answer.
-   */
+  /** Timeout of a new connection: below the patience of callers, so that they get their 503. */
   databaseConnectMsMax: 5 * secondMs,
   /**
-   * A connection on which nothing passes for so long, a statement or a transaction open, is taken for dead;
-   * its caller gets 503.
+   * A connection that is silent for this long with an open statement or transaction counts as dead; its
+   * caller gets 503.
    */
   databaseSilenceMsMax: 10 * secondMs,
   /** The statements of a migration may rewrite a table, and replicas wait for each other. */
   databaseMigrationMsMax: 10 * minuteMs,
   /**
-   * `/readyz` says that the database is away when it has not answered for so long: below the usual patience
+   * `/readyz` reports a database that has not answered within this as unreachable: below the usual patience
    * of a prober.
    */
   readinessMsMax: 2 * secondMs,
-  /**
-   * `agent-trust healthcheck` waits for an answer so long: whoever runs it, such as Docker, has a patience of
-   * its own.
-   */
+  /** Timeout of `agent-trust healthcheck`: below that of its callers, such as Docker. */
   healthcheckMsMax: 3 * secondMs,
   /** A JWKS read from a file or an address: several thousand keys of about 300 bytes. */
   jwksBytesMax: 1024 * 1024,

@@ -1,4 +1,4 @@
-/** Live and test are two worlds: a key sees only rows of its own mode (contract §2). */
+/** Live and test are separate environments: a key sees only rows of its own mode (contract §2). */
 export const modes = ['live', 'test'] as const;
 
 export type Mode = (typeof modes)[number];

@@ -22,15 +22,15 @@ export function parseUsd(amountUsd: unknown): MicroUsd | null {
   if (typeof amountUsd !== 'number' || !Number.isFinite(amountUsd)) return null;
   if (amountUsd < 0 || amountUsd > amountUsdMax) return null;
   const micro = Math.round(amountUsd * microPerUsd);
-  // Rounding may lose the noise of binary fractions (3 * 1.1), and nothing else: 0.1234567 is not an amount
-  // of whole micro-dollars.
+  // Rounding may only remove the noise of binary fractions (3 * 1.1): 0.1234567 is not a whole number of
+  // micro-dollars.
   const isNoise = Math.abs(micro / microPerUsd - amountUsd) <= amountUsd * binaryNoise;
   return isNoise ? ((micro + 0) as MicroUsd) : null;
 }
 
 export const renderUsd = (amount: MicroUsd): number => amount / microPerUsd;
 
-/** Reads a stored or transmitted integer of micro-USD. Returns null when it is not one. */
+/** Reads a stored or transmitted integer of micro-USD; null for anything else. */
 export const parseMicroUsd = (value: unknown): MicroUsd | null =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? (value as MicroUsd) : null;
 

@@ -1,7 +1,7 @@
 import type { PasskeyId, UserId } from './ids.ts';
 import type { UnixMillis } from './time.ts';
 
-/** A passkey as its person sees it. The key itself is in their authenticator. */
+/** A passkey as its user sees it. The private key is in the authenticator. */
 export interface Passkey {
   readonly passkeyId: PasskeyId;
   readonly userId: UserId;

@@ -6,13 +6,13 @@ import type { UnixSeconds } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
 
 /**
- * What a passport token says (contract §3), read out of its JSON. It says nothing about whether the token may
- * be trusted: that is the signature's part, and the passport's standing is kept elsewhere.
+ * The claims of a passport token (contract §3), parsed. Not proof of trust: the signature is verified, and
+ * the passport's standing kept, elsewhere.
  */
 export interface PassportClaims {
   readonly passportId: PassportId;
   readonly issuerId: IssuerId;
-  /** What the issuer says its domain is; nobody verified it. */
+  /** The issuer's claimed domain; unverified. */
   readonly issuerDomain: string | null;
   /** The account of the issuer. */
   readonly accountId: AccountId;
@@ -21,7 +21,7 @@ export interface PassportClaims {
   readonly agentName: string;
   readonly permissions: readonly PermissionKey[];
   readonly trustTier: TrustTier;
-  /** The passport's own: only the keys that a passport may carry are ever set. */
+  /** The passport's own: only keys that a passport may carry are set. */
   readonly constraints: Constraints;
   readonly issuedAtS: UnixSeconds;
   readonly notBeforeS: UnixSeconds;

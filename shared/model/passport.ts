@@ -9,7 +9,7 @@ import type { TrustTier } from './trust-tier.ts';
 export const passportStatuses = ['active', 'suspended', 'revoked', 'expired'] as const;
 export type PassportStatus = (typeof passportStatuses)[number];
 
-/** What is kept of a passport. The token itself is a bearer credential and is kept only as its SHA-256. */
+/** A stored passport. The token is a bearer credential, so only its SHA-256 is stored. */
 export interface Passport {
   readonly passportId: PassportId;
   readonly accountId: AccountId;
@@ -25,14 +25,16 @@ export interface Passport {
   readonly trustTier: TrustTier;
   /** The agent's key: `ed25519:` + base64url of 32 bytes. */
   readonly publicKey: string;
-  /** As of the moment of reading: an unrevoked passport is `expired` from `expiresAtMs` on. */
+  /** As of reading: an unrevoked passport is `expired` from `expiresAtMs` on. */
   readonly status: PassportStatus;
   readonly issuedAtMs: UnixMillis;
   /** Null: it never expires. Always a whole second. */
   readonly expiresAtMs: UnixMillis | null;
   readonly revokedAtMs: UnixMillis | null;
   readonly revocationReason: string | null;
-  /** Who revoked it first; null: it is not revoked, or an earlier version of the service did not keep it. */
+  /**
+   * Author of the first revocation; null: not revoked, or not recorded by an earlier version of the service.
+   */
   readonly revokedBy: Actor | null;
   readonly metadata: Readonly<Record<string, unknown>>;
   /** PERMITs only (contract §3). */
@@ -41,7 +43,8 @@ export interface Passport {
 }
 
 /**
- * The state a reader sees: revocation is final, expiry comes by time, suspension can be lifted (contract §3).
+ * The status at that moment: revocation is final, then expiry, then a suspension, which can be lifted
+ * (contract §3).
  */
 export function passportStatusAt(
   stored: { readonly status: PassportStatus; readonly expiresAtMs: UnixMillis | null },

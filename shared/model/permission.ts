@@ -8,7 +8,7 @@ export type PermissionKey = Branded<string, 'PermissionKey'>;
 
 const permissionPattern = /^[a-z0-9_.-]+:(?:[a-z0-9_.-]+|\*)$/;
 
-/** Of `<area>:<action>` without `*`: what one request can ask for. */
+/** `<area>:<action>` without `*`: a requestable permission. */
 export const requestablePermissionPattern = /^[a-z0-9_.-]+:[a-z0-9_.-]+$/;
 
 /**
@@ -17,11 +17,11 @@ export const requestablePermissionPattern = /^[a-z0-9_.-]+:[a-z0-9_.-]+$/;
 export const permissionCharsMax = 128;
 export const permissionsPerPassportMax = 64;
 
-/** Reads a permission as it may be granted: `orders:create` or `orders:*`. */
+/** Whether it is grantable: `orders:create` or `orders:*`. */
 export const isGrantablePermission = (value: unknown): value is PermissionKey =>
   typeof value === 'string' && value.length <= permissionCharsMax && permissionPattern.test(value);
 
-/** Reads a permission as it may be asked for: a single action, no `*`. */
+/** Whether it is requestable: a single action, no `*`. */
 export const isRequestablePermission = (value: unknown): value is PermissionKey =>
   typeof value === 'string' && value.length <= permissionCharsMax && requestablePermissionPattern.test(value);
 

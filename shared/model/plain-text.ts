@@ -1,7 +1,7 @@
 /**
  * Text that people and models read beside other text: names, ids, descriptions, reasons (contract §3).
- * Without the characters that would make it look like something else: controls (line breaks among them),
- * bidirectional marks and overrides, line and paragraph separators.
+ * Excludes characters that disguise it: controls (including line breaks), bidirectional marks and overrides,
+ * line and paragraph separators.
  */
 const misleading = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069';
 export const plainTextPattern = new RegExp(`^[^${misleading}]*$`);
@@ -13,7 +13,7 @@ export const isPlainText = (text: string): boolean => plainTextPattern.test(text
 /** Continues the name of a field. */
 export const plainTextDemand = 'must hold no control, bidirectional or line-separator characters';
 
-/** What a field of this pattern is asked for, where the pattern is one of these. */
+/** The demand on a field, by its pattern. */
 export const demandsByPattern: ReadonlyMap<string, string> = new Map([
   [plainTextPattern.source, plainTextDemand],
   [

@@ -50,12 +50,9 @@ function grants(held: Scope, required: Scope): boolean {
   return held === 'osgate:manage' && required === 'osgate:read';
 }
 
-/**
- * Whether a key with this scope can make other keys, so that it may be the beginning of more than it is
- * itself.
- */
+/** Whether a key with this scope can make other keys. */
 export const makesKeys = (scope: Scope): boolean => grants(scope, 'keys:manage');
 
-/** Whether one of the held scopes is, or implies, the required one. */
+/** Whether a held scope is, or implies, the required one. */
 export const holdsScope = (held: readonly Scope[], required: Scope): boolean =>
   held.some((scope) => grants(scope, required));

@@ -1,7 +1,7 @@
 import type { UnixMillis } from './time.ts';
 
 /**
- * What a key may sign. A verifier accepts only keys of its own purpose (contract §11). `sync` never leaves
+ * The purpose of a key. A verifier accepts only keys of its own purpose (contract §11). `sync` never leaves
  * the service.
  */
 export const keyPurposes = ['passport', 'catalog', 'attestation', 'sync'] as const;

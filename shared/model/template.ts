@@ -3,16 +3,13 @@ import type { TemplateId } from './ids.ts';
 import type { UnixMillis } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
 
-/**
- * What a new gate may start from. It is copied into the gate; changing one never changes the other (contract
- * §4).
- */
+/** Start values of a new gate. Copied into the gate, so later changes do not propagate (contract §4). */
 export interface Template {
-  /** A slug for the built-in ones, `tmpl_` for the accounts' own. */
+  /** A slug for built-in templates, `tmpl_` for an account's own. */
   readonly templateId: TemplateId | BuiltInTemplateId;
   readonly name: string;
   readonly description: string | null;
-  /** Null: whoever makes a gate of it says which. */
+  /** Null: the new gate must name it. */
   readonly trustLevel: TrustTier | null;
   readonly constraints: Constraints;
   readonly isBuiltIn: boolean;

@@ -43,7 +43,7 @@ export function parseTime(text: string): UnixMillis | null {
   const beforeMs = Date.parse(inTime.toUpperCase());
   const timeMs = isLeap ? beforeMs + secondMs : beforeMs;
   if (!isUnixMillis(timeMs) || (isLeap && timeMs % dayMs >= secondMs)) return null;
-  // Date.parse rolls 30 February over into March: the day that comes out must be the day that went in.
+  // Date.parse rolls 30 February over into March, so the day must come out unchanged.
   const day = Number(text.slice(8, 10));
   const monthDays = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
   return day <= monthDays ? timeMs : null;
@@ -53,7 +53,7 @@ export const toSeconds = (timeMs: UnixMillis): UnixSeconds => Math.floor(timeMs 
 
 export const toMillis = (timeS: UnixSeconds): UnixMillis => (timeS * secondMs) as UnixMillis;
 
-/** Whether its time is over: from the very moment on at which it expires, and never where that is null. */
+/** Whether it is expired: from `expiresAtMs` on, inclusive; never if that is null. */
 export const isExpired = (
   { expiresAtMs }: { readonly expiresAtMs: UnixMillis | null },
   nowMs: UnixMillis,

@@ -16,8 +16,7 @@ const reading = [
 ] as const satisfies readonly Scope[];
 
 /**
- * The scopes of each role. Nobody gives a role of which they do not hold every scope, so `admin:*` alone
- * makes owners.
+ * The scopes of each role. A user can only give roles whose scopes they hold, so only `admin:*` makes owners.
  */
 export const scopesOfRole = {
   owner: ['admin:*'],
@@ -53,16 +52,16 @@ export const scopesOfRole = {
 export const userStatuses = ['invited', 'active', 'disabled'] as const;
 export type UserStatus = (typeof userStatuses)[number];
 
-/** A person of an account. What proves who they are is kept beside it and never leaves its room. */
+/** A person of an account. Credentials are stored separately and never leave their room. */
 export interface User {
   readonly userId: UserId;
   readonly accountId: AccountId;
-  /** In lower case; unique in the account. */
+  /** Lower case; unique in the account. */
   readonly email: string;
   readonly name: string;
   readonly role: Role;
   readonly isDisabled: boolean;
-  /** When the invitation was accepted; null: not yet. */
+  /** Acceptance of the invitation; null: not yet. */
   readonly acceptedAtMs: UnixMillis | null;
   readonly totpEnabled: boolean;
   readonly createdAtMs: UnixMillis;

@@ -2,7 +2,7 @@ import type { AccountId, DeliveryId, EventId, WebhookId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import { hourMs, minuteMs, secondMs, type UnixMillis } from './time.ts';
 
-/** What subscribers can be notified of (contract §14). */
+/** The events of webhooks (contract §14). */
 export const webhookEvents = [
   'passport.verified',
   'passport.denied',
@@ -19,15 +19,15 @@ export type WebhookStatus = (typeof webhookStatuses)[number];
 
 /**
  * Why nothing is sent to an endpoint: `owner` disabled it; `gone`: it answered 410; `failing`: no attempt
- * succeeded for `webhooksLimits.webhookFailingMsMax`; `unread`: nobody fetched from an endpoint without a
- * URL, until somebody does.
+ * succeeded for `webhooksLimits.webhookFailingMsMax`; `unread`: no fetch from an endpoint without a URL; the
+ * next fetch enables it.
  */
 export const disablingReasons = ['owner', 'gone', 'failing', 'unread'] as const;
 export type DisablingReason = (typeof disablingReasons)[number];
 
 /**
- * An endpoint that subscribes to events of its account and mode. Its secrets lie sealed in the database and
- * nowhere else.
+ * An endpoint that subscribes to events of its account and mode. Its secrets are stored sealed, in the
+ * database only.
  */
 export interface Webhook {
   readonly webhookId: WebhookId;
@@ -40,18 +40,13 @@ export interface Webhook {
   readonly status: WebhookStatus;
   /** Null while it is enabled. */
   readonly disabledReason: DisablingReason | null;
-  /**
-   * When the first attempt failed after the last one that succeeded; null: the last one succeeded, or there
-   * was none.
-   */
+  /** The first failure after the last success; null: the last attempt succeeded, or there was none. */
   readonly failingSinceMs: UnixMillis | null;
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
 }
 
-/**
- * `pending` is waiting for its next attempt or under way; `failed` is given up until somebody sends it again.
- */
+/** `pending`: an attempt is due or in flight; `failed`: given up until it is sent again. */
 export const deliveryStatuses = ['pending', 'succeeded', 'failed'] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
@@ -62,9 +57,9 @@ export interface DeliveryAttempt {
   readonly latencyMs: number;
   /** Null: there was no answer. */
   readonly statusCode: number | null;
-  /** Why there was no answer, in a few words; null where there was one. */
+  /** Why there was no answer, in a few words; null if there was one. */
   readonly error: string | null;
-  /** The first KiB of the answer, without what looks like a secret; null where there was none. */
+  /** The first KiB of the answer without apparent secrets; null if there was none. */
   readonly response: string | null;
 }
 
@@ -75,10 +70,10 @@ export interface Delivery {
   /** The `webhook-id` header: the same in every attempt, and at every endpoint that gets the event. */
   readonly eventId: EventId;
   readonly event: WebhookEvent;
-  /** What is sent, byte for byte. */
+  /** The sent bytes. */
   readonly body: string;
   readonly status: DeliveryStatus;
-  /** Newest first; of many only the newest. */
+  /** The newest attempts, newest first. */
   readonly attempts: readonly DeliveryAttempt[];
   readonly attemptCount: number;
   /** Null: none is planned. */
