@@ -32,7 +32,7 @@ import {
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
 import { answerTrouble } from './answer-trouble.ts';
-import { callerThread } from './caller-thread.ts';
+import { type CallerThread, callerThread } from './caller-thread.ts';
 import { ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
 import type { Answer, Call } from './http-caller.ts';
 import { replicaLimits } from './limits.ts';
@@ -43,45 +43,6 @@ interface ControlPlaneConnection {
   readonly sidecarId: SidecarId;
   readonly accountId: AccountId;
   readonly connectionId: string;
-}
-
-/**
- * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is
- * repeated here. Each throws ControlPlaneError for an answer that is an error, and whatever the network says
- * for none.
- */
-export interface ControlPlaneClient {
-  /** See Reach. */
-  readonly isAway: boolean;
-  /**
-   * Null until `connect` has succeeded, and again where the control plane does not know the connection any
-   * more.
-   */
-  readonly connection: ControlPlaneConnection | null;
-  /** Makes this process the only connected one of its sidecar id. */
-  connect(): Promise<ConnectAnswer>;
-  snapshot(): Promise<SignedSnapshot>;
-  /** `signal` ends it early. */
-  changes(after: Position, waitMs: number, signal: AbortSignal): Promise<SealedChangesAnswer>;
-  ack(applied: Position): Promise<void>;
-  /** Says that this process stops, and is not missing from now on. Ends its connection. */
-  sayGoodbye(): Promise<void>;
-  /**
-   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
-   * `onOver`: as in `CallerThread.attempt`.
-   */
-  shipAttestations(body: Uint8Array, onOver?: () => void): Promise<ShipAnswer>;
-  /**
-   * As the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not one
-   * to the call.
-   */
-  lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'>;
-  /**
-   * One attempt, as the newest connection, of settlements for which that holder has taken. Throws where
-   * nothing is known of their outcome.
-   */
-  settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]>;
-  close(): Promise<void>;
 }
 
 /** The sender, in every call that only a connection may make. */
@@ -107,178 +68,215 @@ export interface ControlPlaneClientOptions {
 /** Answers that are read whole, but are never larger. */
 const smallAnswerBytesMax = 1024 * 1024;
 
-export function controlPlaneClient(options: ControlPlaneClientOptions): ControlPlaneClient {
-  const { sidecarId, clock } = options;
-  const caller = callerThread({
-    origin: options.origin,
-    headers: {
-      authorization: `Bearer ${options.apiKey}`,
-      'user-agent': renderSidecarAgent(packageVersion),
-    },
-    logger: options.logger,
-  });
-  let connection: ControlPlaneConnection | null = null;
+/**
+ * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is
+ * repeated here. Each throws ControlPlaneError for an answer that is an error, and whatever the network says
+ * for none.
+ *
+ *     unconnected ──connect──> connected ──goodbye, or the control plane knows it no more──> unconnected
+ */
+export class ControlPlaneClient {
+  readonly #options: ControlPlaneClientOptions;
+  readonly #caller: CallerThread;
+  readonly #reach: Reach;
+  #connection: ControlPlaneConnection | null = null;
 
-  const { reach = new Reach(clock) } = options;
-  const call = async ({ signal, onOver, ...request }: Request): Promise<Answer> => {
-    const sentAtMs = clock.monotonic();
+  constructor(options: ControlPlaneClientOptions) {
+    this.#options = options;
+    this.#reach = options.reach ?? new Reach(options.clock);
+    this.#caller = callerThread({
+      origin: options.origin,
+      headers: {
+        authorization: `Bearer ${options.apiKey}`,
+        'user-agent': renderSidecarAgent(packageVersion),
+      },
+      logger: options.logger,
+    });
+  }
+
+  /** See Reach. */
+  get isAway(): boolean {
+    return this.#reach.isAway;
+  }
+
+  /**
+   * Null until `connect` has succeeded, and again where the control plane does not know the connection any
+   * more.
+   */
+  get connection(): ControlPlaneConnection | null {
+    return this.#connection;
+  }
+
+  /** Makes this process the only connected one of its sidecar id. */
+  async connect(): Promise<ConnectAnswer> {
+    const { sidecarId, clock } = this.#options;
+    const body = {
+      sync_version: syncVersion,
+      sidecar_id: sidecarId,
+      now_ms: clock.now(),
+    } satisfies ConnectRequest;
+    const answer = await this.#ask(
+      { path: 'connect', body: JSON.stringify(body), headers: this.#clockHeaders() },
+      parseConnectAnswer,
+    );
+    this.#connection = { sidecarId, accountId: answer.account_id, connectionId: answer.connection_id };
+    return answer;
+  }
+
+  snapshot(): Promise<SignedSnapshot> {
+    return this.#ask(
+      { path: 'snapshot', bytesMax: replicaLimits.snapshotBytesMax, timeMsMax: replicaLimits.snapshotMsMax },
+      parseSignedSnapshot,
+    );
+  }
+
+  /** `signal` ends it early. */
+  changes({ account, global }: Position, waitMs: number, signal: AbortSignal): Promise<SealedChangesAnswer> {
+    return this.#asConnected((sender) => {
+      const query = new URLSearchParams({
+        ...sender,
+        account_after: String(account.revision),
+        account_mark: account.mark,
+        global_after: String(global.revision),
+        global_mark: global.mark,
+        wait_ms: String(waitMs),
+      });
+      const times = this.#options.decisionTimes?.() ?? null;
+      return this.#ask(
+        {
+          path: `changes?${query}`,
+          headers: {
+            ...(times !== null && { [decisionTimesHeader]: renderDecisionTimes(times) }),
+            ...this.#clockHeaders(),
+          },
+          bytesMax: replicaLimits.changesBytesMax,
+          signal,
+        },
+        parseChangesAnswer,
+      );
+    });
+  }
+
+  ack({ account, global }: Position): Promise<void> {
+    return this.#asConnected(async (sender) => {
+      const body = {
+        ...sender,
+        account_revision: account.revision,
+        account_mark: account.mark,
+        global_revision: global.revision,
+        global_mark: global.mark,
+      } satisfies AckRequest;
+      await this.#ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
+    });
+  }
+
+  /** Says that this process stops, and is not missing from now on. Ends its connection. */
+  sayGoodbye(): Promise<void> {
+    return this.#asConnected(async (sender, speaker) => {
+      const body = JSON.stringify(sender);
+      await this.#ask({ path: 'goodbye', body, timeMsMax: replicaLimits.goodbyeMsMax }, () => true);
+      this.#forget(speaker);
+    });
+  }
+
+  /**
+   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
+   * `onOver`: as in `CallerThread.attempt`.
+   */
+  async shipAttestations(body: Uint8Array, onOver: () => void = () => undefined): Promise<ShipAnswer> {
+    const speaker = this.#connection;
+    const answer = await this.#call({ path: 'attestations', body, onOver });
+    const parsed = parseShipAnswer(answer.status, answer.text);
+    if (parsed === null) throw errorOf('attestations', answer);
+    if (parsed.kind === 'reconnect') this.#forget(speaker);
+    return parsed;
+  }
+
+  /**
+   * As the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not one
+   * to the call.
+   */
+  lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'> {
+    return this.#asConnected(async (sender) => {
+      const answer = await this.#call({
+        path: 'leases',
+        body: JSON.stringify({ ...sender, ...call } satisfies LeaseCall),
+        bytesMax: limits.leaseCallBytesMax,
+        timeMsMax: replicaLimits.quotaCallMsMax,
+      });
+      const outcome = parseLeaseOutcome(answer.status, answer.text);
+      if (outcome?.kind === 'granted') return outcome.answer;
+      if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
+      throw errorOf('leases', answer);
+    });
+  }
+
+  /**
+   * One attempt, as the newest connection, of settlements for which that holder has taken. Throws where
+   * nothing is known of their outcome.
+   */
+  settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]> {
+    return this.#asConnected(async (sender) => {
+      const body = JSON.stringify({ ...sender, holder, settlements } satisfies SettlementCall);
+      const { answers } = await this.#ask(
+        { path: 'settlements', body, by: 'settlements', timeMsMax: replicaLimits.quotaCallMsMax },
+        parseSettlementAnswer,
+      );
+      return answers;
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#caller.close();
+  }
+
+  async #call({ signal, onOver, ...request }: Request): Promise<Answer> {
+    const sentAtMs = this.#options.clock.monotonic();
     try {
-      const answer = await caller.attempt({ ...usual, ...request }, signal, onOver);
+      const answer = await this.#caller.attempt({ ...usual, ...request }, signal, onOver);
       // The program may be there while its database is not: the same to a caller.
-      if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') reach.noteAnswer();
-      else reach.noteAway({ sentAtMs, canConnect: true });
+      if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') this.#reach.noteAnswer();
+      else this.#reach.noteAway({ sentAtMs, canConnect: true });
       return answer;
     } catch (error) {
+      const canConnect = !hasCode(error, 'ECONNREFUSED');
       // One that was ended by its own caller says nothing about the control plane.
-      if (signal?.aborted !== true) reach.noteAway({ sentAtMs, canConnect: !hasCode(error, 'ECONNREFUSED') });
+      if (signal?.aborted !== true) this.#reach.noteAway({ sentAtMs, canConnect });
       throw error;
     }
-  };
+  }
 
   /** For calls that have one good answer. */
-  const ask = async <T>(request: Request, parse: (text: string) => T | null): Promise<T> => {
-    const answer = await call(request);
+  async #ask<T>(request: Request, parse: (text: string) => T | null): Promise<T> {
+    const answer = await this.#call(request);
     const parsed = answer.status === 200 ? parse(answer.text) : null;
     if (parsed === null) throw errorOf(request.path, answer);
     return parsed;
-  };
+  }
 
   /**
    * For calls of a connection: forgets it where the control plane has, unless there is a newer one already.
    */
-  const asConnected = async <T>(speak: (as: ControlPlaneConnection) => Promise<T>): Promise<T> => {
-    const speaker = connection;
+  async #asConnected<T>(speak: (sender: Sender, as: ControlPlaneConnection) => Promise<T>): Promise<T> {
+    const speaker = this.#connection;
     if (speaker === null) throw new Error('not connected to the control plane yet');
+    const sender = { sidecar_id: speaker.sidecarId, connection_id: speaker.connectionId };
     try {
-      return await speak(speaker);
+      return await speak(sender, speaker);
     } catch (error) {
-      if (error instanceof ControlPlaneError && error.code === 'connection_unknown') forget(speaker);
+      if (error instanceof ControlPlaneError && error.code === 'connection_unknown') this.#forget(speaker);
       throw error;
     }
-  };
-  const clockHeaders = (): Record<string, string> => {
-    const offsetMs = options.clockOffsetMs?.() ?? null;
-    return offsetMs === null ? {} : { [clockOffsetHeader]: renderClockOffset(offsetMs) };
-  };
-  const forget = (speaker: ControlPlaneConnection | null): void => {
-    if (connection === speaker) connection = null;
-  };
+  }
 
-  return {
-    get isAway() {
-      return reach.isAway;
-    },
-    get connection() {
-      return connection;
-    },
-    connect: async () => {
-      const body = {
-        sync_version: syncVersion,
-        sidecar_id: sidecarId,
-        now_ms: clock.now(),
-      } satisfies ConnectRequest;
-      const answer = await ask(
-        { path: 'connect', body: JSON.stringify(body), headers: clockHeaders() },
-        parseConnectAnswer,
-      );
-      connection = { sidecarId, accountId: answer.account_id, connectionId: answer.connection_id };
-      return answer;
-    },
-    snapshot: () =>
-      ask(
-        {
-          path: 'snapshot',
-          bytesMax: replicaLimits.snapshotBytesMax,
-          timeMsMax: replicaLimits.snapshotMsMax,
-        },
-        parseSignedSnapshot,
-      ),
-    changes: ({ account, global }, waitMs, signal) =>
-      asConnected(({ connectionId }) => {
-        const query = new URLSearchParams({
-          sidecar_id: sidecarId,
-          connection_id: connectionId,
-          account_after: String(account.revision),
-          account_mark: account.mark,
-          global_after: String(global.revision),
-          global_mark: global.mark,
-          wait_ms: String(waitMs),
-        });
-        const times = options.decisionTimes?.() ?? null;
-        return ask(
-          {
-            path: `changes?${query}`,
-            headers: {
-              ...(times !== null && { [decisionTimesHeader]: renderDecisionTimes(times) }),
-              ...clockHeaders(),
-            },
-            bytesMax: replicaLimits.changesBytesMax,
-            signal,
-          },
-          parseChangesAnswer,
-        );
-      }),
-    ack: ({ account, global }) =>
-      asConnected(async ({ connectionId }) => {
-        const body = {
-          sidecar_id: sidecarId,
-          connection_id: connectionId,
-          account_revision: account.revision,
-          account_mark: account.mark,
-          global_revision: global.revision,
-          global_mark: global.mark,
-        } satisfies AckRequest;
-        await ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
-      }),
-    sayGoodbye: () =>
-      asConnected(async (speaker) => {
-        const { connectionId } = speaker;
-        const body = JSON.stringify({ sidecar_id: sidecarId, connection_id: connectionId });
-        await ask({ path: 'goodbye', body, timeMsMax: replicaLimits.goodbyeMsMax }, () => true);
-        forget(speaker);
-      }),
-    shipAttestations: async (body, onOver = () => undefined) => {
-      const speaker = connection;
-      const answer = await call({ path: 'attestations', body, onOver });
-      const parsed = parseShipAnswer(answer.status, answer.text);
-      if (parsed === null) throw errorOf('attestations', answer);
-      if (parsed.kind === 'reconnect') forget(speaker);
-      return parsed;
-    },
-    lease: (body) =>
-      asConnected(async ({ connectionId }) => {
-        const answer = await call({
-          path: 'leases',
-          body: JSON.stringify({
-            sidecar_id: sidecarId,
-            connection_id: connectionId,
-            ...body,
-          } satisfies LeaseCall),
-          bytesMax: limits.leaseCallBytesMax,
-          timeMsMax: replicaLimits.quotaCallMsMax,
-        });
-        const outcome = parseLeaseOutcome(answer.status, answer.text);
-        if (outcome?.kind === 'granted') return outcome.answer;
-        if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
-        throw errorOf('leases', answer);
-      }),
-    settle: (settlements, holder) =>
-      asConnected(async ({ connectionId }) => {
-        const speaker = { sidecar_id: sidecarId, connection_id: connectionId, holder };
-        const body = { ...speaker, settlements } satisfies SettlementCall;
-        const { answers } = await ask(
-          {
-            path: 'settlements',
-            body: JSON.stringify(body),
-            by: 'settlements',
-            timeMsMax: replicaLimits.quotaCallMsMax,
-          },
-          parseSettlementAnswer,
-        );
-        return answers;
-      }),
-    close: () => caller.close(),
-  };
+  #forget(speaker: ControlPlaneConnection | null): void {
+    if (this.#connection === speaker) this.#connection = null;
+  }
+
+  #clockHeaders(): Record<string, string> {
+    const offsetMs = this.#options.clockOffsetMs?.() ?? null;
+    return offsetMs === null ? {} : { [clockOffsetHeader]: renderClockOffset(offsetMs) };
+  }
 }
 
 /** A call, as far as it is not like most. */

@@ -26,7 +26,7 @@ import { Turns } from '../intake/turns.ts';
 import { decisionTimesOfMinute } from '../operations/decision-times.ts';
 import { type LeaseHolder, leaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
-import { controlPlaneClient } from '../replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../replica/control-plane-client.ts';
 import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
 import { type Following, startFollowing } from '../replica/follow.ts';
 import { Reach } from '../replica/reach.ts';
@@ -105,7 +105,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
 
   const reach = new Reach(time.machine);
   let decisionTimes: () => DecisionTimes | null = () => null;
-  const client = controlPlaneClient({
+  const client = new ControlPlaneClient({
     ...options.controlPlane,
     sidecarId,
     clock: time.machine,
@@ -170,7 +170,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
   const settlements = makeSettlements({
-    send: client.settle,
+    send: (batch, holder) => client.settle(batch, holder),
     isAway: () => client.isAway,
     clock,
     random,

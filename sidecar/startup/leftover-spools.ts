@@ -11,7 +11,7 @@ import { startShipper } from '../attest/shipper.ts';
 import { openSpool } from '../attest/spool.ts';
 import { nodeFiles } from '../attest/spool-files.ts';
 import { findEpochs } from '../attest/spool-folder.ts';
-import { type ControlPlaneClient, controlPlaneClient } from '../replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../replica/control-plane-client.ts';
 import { threadFolder, threadsFolder } from './from-settings.ts';
 import { sidecarIdOf } from './identity.ts';
 
@@ -59,7 +59,7 @@ async function shipFolder(
   const directory = join(folder, 'spool');
   if ((await findEpochs(nodeFiles, directory, { isSole: false })).length === 0) return;
   const random = systemRandom();
-  const client = controlPlaneClient({
+  const client = new ControlPlaneClient({
     origin: settings.CONTROL_PLANE_URL,
     apiKey: settings.SIDECAR_API_KEY,
     sidecarId: await sidecarIdOf(folder, { clock: systemClock, random }),

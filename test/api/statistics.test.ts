@@ -5,7 +5,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { renderSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
-import { controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 
@@ -163,7 +163,7 @@ describe('sidecars', () => {
     const origin = await api.app.listen({ host: '127.0.0.1', port: 0 });
     const sidecarId = api.deps.random.newId('side', api.deps.clock.now());
     let times: DecisionTimes | null = null;
-    const client = controlPlaneClient({
+    const client = new ControlPlaneClient({
       origin,
       apiKey: connector.key,
       sidecarId,

@@ -7,12 +7,12 @@ import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import { voidShipped } from '../../control-plane/decisions/void-settlements.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseAttestationBatch, parseBatchItem } from '../../shared/wire/attestation-batch.ts';
 import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
 import { startShipper } from '../../sidecar/attest/shipper.ts';
-import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
 import { secondControlPlane } from '../support/second-control-plane.ts';
@@ -324,10 +324,10 @@ describe('a sidecar that ships to a control plane', () => {
 
   /** A start of the sidecar: connects, opens its spool, ships. `around` stands in the way of each batch. */
   async function start(
-    sidecarId: Parameters<typeof controlPlaneClient>[0]['sidecarId'],
+    sidecarId: SidecarId,
     around: (call: () => Promise<ShipAnswer>) => Promise<ShipAnswer> = (call) => call(),
   ) {
-    const client: ControlPlaneClient = controlPlaneClient({
+    const client: ControlPlaneClient = new ControlPlaneClient({
       origin,
       apiKey: sidecarKey,
       sidecarId,
@@ -408,7 +408,7 @@ describe('a sidecar that ships to a control plane', () => {
     await until(async () => (await expectSoundStore(api)).includes(records[5]?.id ?? ''), {
       what: 'half is shipped',
     });
-    const successor = controlPlaneClient({
+    const successor = new ControlPlaneClient({
       origin,
       apiKey: sidecarKey,
       sidecarId,

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { type ControlPlaneClient, controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneError } from '../../sidecar/replica/control-plane-error.ts';
 import { numbered } from '../support/model-service.ts';
 import { until } from '../support/until.ts';
@@ -36,7 +36,7 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  client = controlPlaneClient({
+  client = new ControlPlaneClient({
     origin: `http://127.0.0.1:${port}`,
     apiKey,
     sidecarId,

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { controlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { testCa } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { sharedService } from '../support/shared-services.ts';
@@ -29,7 +29,7 @@ async function portOf(server: Server): Promise<number> {
 
 /** What a sidecar says of the control plane at this origin. */
 async function problemAt(origin: string): Promise<string> {
-  const client = controlPlaneClient({
+  const client = new ControlPlaneClient({
     origin,
     apiKey: 'at_live_of_a_test',
     sidecarId: `side_${'0'.repeat(26)}` as SidecarId,

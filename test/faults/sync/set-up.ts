@@ -12,10 +12,7 @@ import type { AccountId, GateId, SidecarId } from '../../../shared/model/ids.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import type { SealedChangesAnswer } from '../../../shared/wire/sync-schema.ts';
 import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
-import {
-  type ControlPlaneClient,
-  controlPlaneClient,
-} from '../../../sidecar/replica/control-plane-client.ts';
+import { ControlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneTime } from '../../../sidecar/replica/control-plane-time.ts';
 import { type Following, startFollowing } from '../../../sidecar/replica/follow.ts';
 import { Replica } from '../../../sidecar/replica/replica.ts';
@@ -164,25 +161,24 @@ async function startFollower(
   const file = snapshotFile(folder);
   const logger = silentLogger;
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
-  const client = controlPlaneClient({
+  const client = new ControlPlaneClient({
     origin: options.origin,
     apiKey: options.apiKey,
     sidecarId,
     clock,
     logger,
   });
-  const watched: ControlPlaneClient = Object.assign(Object.create(client), {
-    changes: async (...pull: Parameters<ControlPlaneClient['changes']>) => {
-      const answer = await client.changes(...pull);
-      options.onChanges(answer);
-      return answer;
-    },
-  });
+  const pull = client.changes.bind(client);
+  client.changes = async (...call) => {
+    const answer = await pull(...call);
+    options.onChanges(answer);
+    return answer;
+  };
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
   let freed = 0;
   const following = startFollowing({
-    ...{ replica, client: watched, bus, file, time, catchUp, random, logger },
+    ...{ replica, client, bus, file, time, catchUp, random, logger },
     freeMemory: () => void freed++,
   });
   let isReady = false;
