@@ -5,7 +5,7 @@ import { readRedisUrl } from '../runtime/redis-url.ts';
 import { Wrong } from '../runtime/setting-values.ts';
 import { StartError } from '../runtime/start-error.ts';
 import type { Bus } from './bus.ts';
-import { makeListeners } from './listeners.ts';
+import { type Listeners, makeListeners } from './listeners.ts';
 import { isRefusal, redisTrouble } from './redis-trouble.ts';
 
 /** A publication or subscription that takes longer would be overtaken by the next pull. */
@@ -45,105 +45,138 @@ const connectionOptions = {
  * reconnect for ever. A refused command is retried on the same connection with growing pauses. The URL may
  * hold a password and is never logged. Throws StartError for an invalid URL.
  */
-export function redisBus(options: { readonly url: string; readonly logger: Logger }): Bus {
-  const { logger } = options;
-  const listeners = makeListeners(logger);
-  const interruption = makeListeners(logger);
-  const publisher = connection(options.url, logger, 'publish');
-  const subscriber = connection(options.url, logger, 'subscribe');
-  const inForce = new EventEmitter();
-  let isInForce = false;
-  let isClosed = false;
-  let lost = 0;
-  let retry: NodeJS.Timeout | undefined;
-  let retryMs = refusedFirstMs;
+export const redisBus = (options: { readonly url: string; readonly logger: Logger }): Bus =>
+  new RedisBus(options);
+
+/**
+ * State of the subscriptions:
+ *
+ *     renewing ──all renewed──> in force ──refused, or connection lost──> renewing
+ *        └──────────────close──────┴──> closed
+ */
+class RedisBus implements Bus {
+  readonly #listeners: Listeners;
+  readonly #interruption: Listeners;
+  readonly #publisher: Connection;
+  readonly #subscriber: Connection;
+  readonly #inForce = new EventEmitter();
+  #state: 'renewing' | 'in force' | 'closed' = 'renewing';
+  #lost = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #retryMs = refusedFirstMs;
+
+  constructor({ url, logger }: { readonly url: string; readonly logger: Logger }) {
+    this.#listeners = makeListeners(logger);
+    this.#interruption = makeListeners(logger);
+    this.#publisher = connection(url, logger, 'publish');
+    this.#subscriber = connection(url, logger, 'subscribe');
+    const [{ redis: publisher }, { redis: subscriber }] = [this.#publisher, this.#subscriber];
+    subscriber.on('message', (channel, message) => this.#listeners.deliver(channel, message));
+    subscriber.on('close', () => this.#noteLoss());
+    subscriber.on('ready', () => void this.#renewSubscriptions());
+    publisher.on('ready', () => {
+      if (!this.#publisher.isRefused) this.#publisher.noteGood();
+    });
+  }
+
+  get isConnected(): boolean {
+    const { redis, isRefused } = this.#publisher;
+    return this.#isInForce && redis.status === 'ready' && !isRefused;
+  }
+
+  get lost(): number {
+    return this.#lost;
+  }
+
+  publish(channel: string, message: string): void {
+    if (this.#isClosed) return;
+    this.#publisher.redis.publish(channel, message).then(
+      () => this.#publisher.noteGood(),
+      (error: unknown) => {
+        this.#lost++;
+        if (isRefusal(error)) this.#publisher.noteBad(error);
+      },
+    );
+  }
+
+  async subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>> {
+    if (this.#isClosed) return async () => undefined;
+    const remove = this.#listeners.add(channel, listener);
+    if (!this.#isInForce) await emitted(this.#inForce, 'yes');
+    if (this.#isInForce) await this.#subscribeTo([channel]);
+    return async () => {
+      remove();
+      if (this.#isInForce && !this.#listeners.has(channel))
+        await orConnectionLost(this.#subscriber.redis.unsubscribe(channel));
+    };
+  }
+
+  onInterrupted(listener: () => void): () => void {
+    return this.#interruption.add(interrupted, listener);
+  }
+
+  async close(): Promise<void> {
+    this.#state = 'closed';
+    clearTimeout(this.#retry);
+    this.#listeners.clear();
+    this.#interruption.clear();
+    this.#subscriber.redis.disconnect();
+    // Lets publications on their way arrive first.
+    await orConnectionLost(this.#publisher.redis.quit());
+    this.#publisher.redis.disconnect();
+  }
+
+  // Getters, because the state may change at every await.
+  get #isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
+  get #isInForce(): boolean {
+    return this.#state === 'in force';
+  }
+
+  #noteLoss(): void {
+    if (!this.#isClosed) this.#state = 'renewing';
+  }
+
+  async #renewSubscriptions(): Promise<void> {
+    clearTimeout(this.#retry);
+    if (this.#isClosed || this.#subscriber.redis.status !== 'ready') return;
+    const renewed = new Set<string>();
+    // Repeated, because a listener may be added while Redis is still answering.
+    for (let missing = this.#listeners.channels(); missing.length > 0; ) {
+      if (!(await this.#subscribeTo(missing))) return;
+      for (const channel of missing) renewed.add(channel);
+      missing = this.#listeners.channels().filter((channel) => !renewed.has(channel));
+    }
+    if (this.#isClosed) return;
+    this.#state = 'in force';
+    this.#retryMs = refusedFirstMs;
+    this.#subscriber.noteGood();
+    this.#inForce.emit('yes');
+    if (renewed.size > 0) this.#interruption.deliver(interrupted, '');
+  }
 
   /** Whether the subscriptions are in force now. */
-  const subscribeTo = async (channels: readonly string[]): Promise<boolean> => {
+  async #subscribeTo(channels: readonly string[]): Promise<boolean> {
+    const { redis } = this.#subscriber;
     try {
-      await subscriber.redis.subscribe(...channels);
+      await redis.subscribe(...channels);
       return true;
     } catch (error) {
-      subscriber.noteBad(error);
-      isInForce = false;
-      // If Redis does not answer, a new connection subscribes again.
+      this.#subscriber.noteBad(error);
+      this.#noteLoss();
+      // Without an answer, a new connection subscribes to all of them anew.
       if (!isRefusal(error)) {
-        if (subscriber.redis.status === 'ready') subscriber.redis.disconnect(true);
-      } else if (!isClosed) {
-        clearTimeout(retry);
-        retry = setTimeout(() => void renewSubscriptions(), retryMs);
-        retryMs = Math.min(retryMs * 2, refusedLastMs);
+        if (redis.status === 'ready') redis.disconnect(true);
+      } else if (!this.#isClosed) {
+        clearTimeout(this.#retry);
+        this.#retry = setTimeout(() => void this.#renewSubscriptions(), this.#retryMs);
+        this.#retryMs = Math.min(this.#retryMs * 2, refusedLastMs);
       }
       return false;
     }
-  };
-
-  const renewSubscriptions = async () => {
-    clearTimeout(retry);
-    if (isClosed || subscriber.redis.status !== 'ready') return;
-    const renewed = new Set<string>();
-    // A loop, because subscriptions may be added while Redis is still answering.
-    for (let missing = listeners.channels(); missing.length > 0; ) {
-      if (!(await subscribeTo(missing))) return;
-      for (const channel of missing) renewed.add(channel);
-      missing = listeners.channels().filter((channel) => !renewed.has(channel));
-    }
-    isInForce = true;
-    retryMs = refusedFirstMs;
-    subscriber.noteGood();
-    inForce.emit('yes');
-    if (renewed.size > 0) interruption.deliver(interrupted, '');
-  };
-
-  subscriber.redis.on('message', (channel, message) => listeners.deliver(channel, message));
-  subscriber.redis.on('close', () => {
-    isInForce = false;
-  });
-  subscriber.redis.on('ready', () => void renewSubscriptions());
-  publisher.redis.on('ready', () => {
-    if (!publisher.isRefused) publisher.noteGood();
-  });
-
-  return {
-    publish: (channel, message) => {
-      if (isClosed) return;
-      publisher.redis.publish(channel, message).then(
-        () => publisher.noteGood(),
-        (error: unknown) => {
-          lost++;
-          if (isRefusal(error)) publisher.noteBad(error);
-        },
-      );
-    },
-    subscribe: async (channel, listener) => {
-      if (isClosed) return async () => undefined;
-      const remove = listeners.add(channel, listener);
-      if (!isInForce) await emitted(inForce, 'yes');
-      if (isInForce) await subscribeTo([channel]);
-      return async () => {
-        remove();
-        if (isInForce && !listeners.has(channel))
-          await orConnectionLost(subscriber.redis.unsubscribe(channel));
-      };
-    },
-    onInterrupted: (listener) => interruption.add(interrupted, listener),
-    get isConnected() {
-      return !isClosed && isInForce && publisher.redis.status === 'ready' && !publisher.isRefused;
-    },
-    get lost() {
-      return lost;
-    },
-    close: async () => {
-      isClosed = true;
-      clearTimeout(retry);
-      listeners.clear();
-      interruption.clear();
-      subscriber.redis.disconnect();
-      // Lets publications in flight arrive first.
-      await orConnectionLost(publisher.redis.quit());
-      publisher.redis.disconnect();
-    },
-  };
+  }
 }
 
 const interrupted = 'interrupted';
