@@ -33,90 +33,105 @@ interface Waiter {
   giveWay(): void;
 }
 
-export function leastServedFirst(clock: Pick<Clock, 'monotonic'>, bounds: LeastServedBounds): LeastServed {
-  const served = new LRUCache<string, number>({
-    max: bounds.ownersMax,
-    ttl: bounds.rememberedMs,
-    ttlResolution: 0,
-    perf: { now: () => clock.monotonic() },
-  });
-  /** At most `atOnceMax` owners. */
-  const running = new Map<string, number>();
-  const waiting: Waiter[] = [];
-  let runningInAll = 0;
+export const leastServedFirst = (clock: Pick<Clock, 'monotonic'>, bounds: LeastServedBounds): LeastServed =>
+  new LeastServedFirst(clock, bounds);
 
-  const isFree = (owner: string): boolean =>
-    runningInAll < bounds.atOnceMax && (running.get(owner) ?? 0) < bounds.atOncePerOwnerMax;
-  const waitingOf = (owner: string): number => waiting.filter((each) => each.owner === owner).length;
+class LeastServedFirst implements LeastServed {
+  readonly #bounds: LeastServedBounds;
+  readonly #served: LRUCache<string, number>;
+  /** At most `atOnceMax` owners. */
+  readonly #running = new Map<string, number>();
+  readonly #waiting: Waiter[] = [];
+  #runningInAll = 0;
+
+  constructor(clock: Pick<Clock, 'monotonic'>, bounds: LeastServedBounds) {
+    this.#bounds = bounds;
+    this.#served = new LRUCache({
+      max: bounds.ownersMax,
+      ttl: bounds.rememberedMs,
+      ttlResolution: 0,
+      perf: { now: () => clock.monotonic() },
+    });
+  }
+
+  async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    // An owner that waits although there is room waits for its own turns, so nothing is overtaken here.
+    if (this.#isFree(owner)) this.#admit(owner);
+    else if (!this.#makeRoom(owner)) throw new ApiError('overloaded');
+    else {
+      await new Promise<void>((begin, reject) => {
+        this.#waiting.push({ owner, begin, giveWay: () => reject(new ApiError('overloaded')) });
+      });
+    }
+    try {
+      return await work();
+    } finally {
+      this.#end(owner);
+    }
+  }
+
+  forgive(owner: string): void {
+    const turns = this.#turnsOf(owner);
+    if (turns > 1) this.#served.set(owner, turns - 1);
+    else this.#served.delete(owner);
+  }
+
+  #turnsOf(owner: string): number {
+    return this.#served.get(owner) ?? 0;
+  }
+
+  #isFree(owner: string): boolean {
+    const { atOnceMax, atOncePerOwnerMax } = this.#bounds;
+    return this.#runningInAll < atOnceMax && (this.#running.get(owner) ?? 0) < atOncePerOwnerMax;
+  }
+
+  /** In the same turn of the event loop as the look at what is free. */
+  #admit(owner: string): void {
+    this.#runningInAll += 1;
+    this.#running.set(owner, (this.#running.get(owner) ?? 0) + 1);
+    this.#served.set(owner, Math.min(this.#turnsOf(owner) + 1, this.#bounds.turnsCountedMax));
+  }
+
+  #end(owner: string): void {
+    this.#runningInAll -= 1;
+    const left = (this.#running.get(owner) ?? 0) - 1;
+    if (left === 0) this.#running.delete(owner);
+    else this.#running.set(owner, left);
+    this.#admitWaiting();
+  }
+
+  #admitWaiting(): void {
+    for (;;) {
+      const order = this.#ranks();
+      const free = this.#waiting.flatMap(({ owner }, place) => (this.#isFree(owner) ? [place] : []));
+      const [first] = free.toSorted((one, other) => (order[one] ?? 0) - (order[other] ?? 0) || one - other);
+      const [next] = first === undefined ? [] : this.#waiting.splice(first, 1);
+      if (next === undefined) return;
+      this.#admit(next.owner);
+      next.begin();
+    }
+  }
 
   /** Of each waiter how many turns its owner will have had before it. */
-  const ranks = (): readonly number[] => {
+  #ranks(): readonly number[] {
     const next = new Map<string, number>();
-    return waiting.map(({ owner }) => {
-      const rank = next.get(owner) ?? served.get(owner) ?? 0;
+    return this.#waiting.map(({ owner }) => {
+      const rank = next.get(owner) ?? this.#turnsOf(owner);
       next.set(owner, rank + 1);
       return rank;
     });
-  };
+  }
 
-  /** In the same turn of the event loop as the look at what is free. */
-  const admit = (owner: string): void => {
-    runningInAll += 1;
-    running.set(owner, (running.get(owner) ?? 0) + 1);
-    served.set(owner, Math.min((served.get(owner) ?? 0) + 1, bounds.turnsCountedMax));
-  };
-
-  const admitWaiting = (): void => {
-    for (;;) {
-      const order = ranks();
-      const free = waiting.flatMap(({ owner }, place) => (isFree(owner) ? [place] : []));
-      const [first] = free.toSorted((one, other) => (order[one] ?? 0) - (order[other] ?? 0) || one - other);
-      const [next] = first === undefined ? [] : waiting.splice(first, 1);
-      if (next === undefined) return;
-      admit(next.owner);
-      next.begin();
-    }
-  };
-
-  const end = (owner: string): void => {
-    runningInAll -= 1;
-    const left = (running.get(owner) ?? 0) - 1;
-    if (left === 0) running.delete(owner);
-    else running.set(owner, left);
-    admitWaiting();
-  };
-
-  /** Room for one more of this owner. False: it is not for them. */
-  const makeRoom = (owner: string): boolean => {
-    if (waitingOf(owner) >= bounds.waitingPerOwnerMax) return false;
-    if (waiting.length < bounds.waitingMax) return true;
-    const order = ranks();
+  /** Room for one more of this owner. False: it has no claim to it. */
+  #makeRoom(owner: string): boolean {
+    const { waitingMax, waitingPerOwnerMax } = this.#bounds;
+    const own = this.#waiting.filter((each) => each.owner === owner).length;
+    if (own >= waitingPerOwnerMax) return false;
+    if (this.#waiting.length < waitingMax) return true;
+    const order = this.#ranks();
     const most = Math.max(...order);
-    if (most <= (served.get(owner) ?? 0) + waitingOf(owner)) return false;
-    waiting.splice(order.lastIndexOf(most), 1)[0]?.giveWay();
+    if (most <= this.#turnsOf(owner) + own) return false;
+    this.#waiting.splice(order.lastIndexOf(most), 1)[0]?.giveWay();
     return true;
-  };
-
-  return {
-    run: async (owner, work) => {
-      // Whoever waits although there is room waits for their own: nobody is overtaken here.
-      if (isFree(owner)) admit(owner);
-      else if (!makeRoom(owner)) throw new ApiError('overloaded');
-      else {
-        await new Promise<void>((begin, reject) => {
-          waiting.push({ owner, begin, giveWay: () => reject(new ApiError('overloaded')) });
-        });
-      }
-      try {
-        return await work();
-      } finally {
-        end(owner);
-      }
-    },
-    forgive: (owner) => {
-      const turns = served.get(owner) ?? 0;
-      if (turns > 1) served.set(owner, turns - 1);
-      else served.delete(owner);
-    },
-  };
+  }
 }
