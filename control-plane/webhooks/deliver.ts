@@ -1,6 +1,6 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { type AttemptsInFlight, makeAttemptsInFlight } from './attempts-in-flight.ts';
+import { AttemptsInFlight } from './attempts-in-flight.ts';
 import { dropQueues, lockDeliveries, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhooksLimits } from './limits.ts';
@@ -25,14 +25,14 @@ type DeliverDeps = Pick<
  */
 export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
-  const inFlight = makeAttemptsInFlight(deps, wakeup.wake);
-  const { step, last } = makeStep(deps, inFlight);
+  const inFlight = new AttemptsInFlight(deps, wakeup.wake);
+  const deliverer = new Deliverer(deps, inFlight);
   const trim = makeTrim(deps);
   let isStopping = false;
 
   const run = async () => {
     while (!isStopping) {
-      const hasMore = await step();
+      const hasMore = await deliverer.step();
       await trim();
       if (!hasMore && !isStopping) await wakeup.sleep(webhooksLimits.webhookPollMs);
     }
@@ -41,7 +41,7 @@ export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
     while (inFlight.count() > 0 && deps.clock.monotonic() < deadlineMs) {
       await wakeup.sleep(webhooksLimits.webhookPollMs);
     }
-    await last();
+    await deliverer.last();
   };
 
   const running = run();
@@ -64,41 +64,21 @@ interface Look {
   readonly queues: readonly Queue[];
 }
 
-function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
-  const { sql, clock, logger, replicaId } = deps;
-  const write = makeAttemptRecorder(deps);
-  let seen: Look = { after: '', queues: [] };
+/** What the loop does in each round, and what it remembers from one to the next. */
+class Deliverer {
+  readonly #deps: DeliverDeps;
+  readonly #inFlight: AttemptsInFlight;
+  readonly #write: ReturnType<typeof makeAttemptRecorder>;
+  #seen: Look = { after: '', queues: [] };
   /** Behind which endpoint the next look begins. */
-  let cursor = '';
-  let isFailing = false;
+  #cursor = '';
+  #isFailing = false;
 
-  const recordAttempts = async (): Promise<void> => {
-    const attempts = inFlight.takeBack();
-    try {
-      await write(attempts);
-    } catch (error) {
-      inFlight.putBack(attempts);
-      throw error;
-    }
-  };
-
-  const giveBack = (): Promise<void> => releaseDeliveries(sql, replicaId, inFlight.takeIdle());
-
-  const claim = async (slots: ReadonlyMap<WebhookId, number>): Promise<void> => {
-    if (slots.size === 0) return;
-    const claimed = await lockDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
-    for (const delivery of claimed) inFlight.start(delivery);
-  };
-
-  const look = async (): Promise<void> => {
-    const after = cursor;
-    const queues = await readQueues(sql, { after, nowMs: clock.now() });
-    seen = { after, queues };
-    const deleted = queues.filter(({ isDeleted }) => isDeleted).map(({ webhookId }) => webhookId);
-    if (deleted.length > 0) await dropQueues(sql, deleted);
-    const hasMore = queues.length === webhooksLimits.webhookQueuesPerLookMax;
-    cursor = hasMore ? (queues.at(-1)?.webhookId ?? '') : '';
-  };
+  constructor(deps: DeliverDeps, inFlight: AttemptsInFlight) {
+    this.#deps = deps;
+    this.#inFlight = inFlight;
+    this.#write = makeAttemptRecorder(deps);
+  }
 
   /**
    * Writes, gives back what waits for an endpoint that has begun to fail, claims from the queues of the last
@@ -106,37 +86,73 @@ function makeStep(deps: DeliverDeps, inFlight: AttemptsInFlight) {
    * moment old does no harm, because claiming takes only what is due. Resolves to whether there may be more
    * to do at once.
    */
-  const step = async (): Promise<boolean> => {
-    const recorded = recordAttempts();
-    const givenBack = giveBack();
-    const { slots, lookAgainAfter } = chooseSlots(inFlight, seen);
-    cursor = lookAgainAfter ?? cursor;
-    const outcomes = await Promise.allSettled([recorded, givenBack, claim(slots), look()]);
-    const failure = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failure !== undefined && !isFailing) {
+  async step(): Promise<boolean> {
+    const recorded = this.#recordAttempts();
+    const givenBack = this.#giveBack();
+    const { slots, lookAgainAfter } = chooseSlots(this.#inFlight, this.#seen);
+    this.#cursor = lookAgainAfter ?? this.#cursor;
+    const outcomes = await Promise.allSettled([recorded, givenBack, this.#claim(slots), this.#look()]);
+    this.#noteFailure(outcomes.find((outcome) => outcome.status === 'rejected'));
+    if (this.#isFailing || this.#inFlight.room().attempts <= 0) return false;
+    return this.#cursor !== '' || chooseSlots(this.#inFlight, this.#seen).slots.size > 0;
+  }
+
+  /** Records the attempts that have ended, and releases those that have not. */
+  async last(): Promise<void> {
+    const { sql, replicaId, logger } = this.#deps;
+    const deliveries = this.#inFlight.abandon();
+    try {
+      await this.#recordAttempts();
+      await releaseDeliveries(sql, replicaId, deliveries);
+    } catch (error) {
+      logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
+    }
+  }
+
+  async #recordAttempts(): Promise<void> {
+    const attempts = this.#inFlight.takeBack();
+    try {
+      await this.#write(attempts);
+    } catch (error) {
+      this.#inFlight.putBack(attempts);
+      throw error;
+    }
+  }
+
+  #giveBack(): Promise<void> {
+    const { sql, replicaId } = this.#deps;
+    return releaseDeliveries(sql, replicaId, this.#inFlight.takeIdle());
+  }
+
+  async #claim(slots: ReadonlyMap<WebhookId, number>): Promise<void> {
+    if (slots.size === 0) return;
+    const { sql, replicaId, clock } = this.#deps;
+    const claimed = await lockDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
+    for (const delivery of claimed) this.#inFlight.start(delivery);
+  }
+
+  async #look(): Promise<void> {
+    const { sql, clock } = this.#deps;
+    const after = this.#cursor;
+    const queues = await readQueues(sql, { after, nowMs: clock.now() });
+    this.#seen = { after, queues };
+    const deleted = queues.filter(({ isDeleted }) => isDeleted).map(({ webhookId }) => webhookId);
+    if (deleted.length > 0) await dropQueues(sql, deleted);
+    const hasMore = queues.length === webhooksLimits.webhookQueuesPerLookMax;
+    this.#cursor = hasMore ? (queues.at(-1)?.webhookId ?? '') : '';
+  }
+
+  #noteFailure(failure: PromiseRejectedResult | undefined): void {
+    const { logger } = this.#deps;
+    if (failure !== undefined && !this.#isFailing) {
       logger.warn(
         { err: failure.reason },
         'webhook deliveries are delayed: their queue cannot be read or written',
       );
     }
-    if (failure === undefined && isFailing) logger.info({}, 'delivery of webhooks has resumed');
-    isFailing = failure !== undefined;
-    if (isFailing || inFlight.room().attempts <= 0) return false;
-    return cursor !== '' || chooseSlots(inFlight, seen).slots.size > 0;
-  };
-
-  /** Records the attempts that have ended, and releases those that have not. */
-  const last = async (): Promise<void> => {
-    const deliveries = inFlight.abandon();
-    try {
-      await recordAttempts();
-      await releaseDeliveries(sql, replicaId, deliveries);
-    } catch (error) {
-      logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
-    }
-  };
-
-  return { step, last };
+    if (failure === undefined && this.#isFailing) logger.info({}, 'delivery of webhooks has resumed');
+    this.#isFailing = failure !== undefined;
+  }
 }
 
 /** `lookAgainAfter`: there was no room for what is behind this endpoint; null: everybody was served. */
