@@ -133,98 +133,33 @@ async function startAll(
 ): Promise<RunningControlPlane> {
   const { logger } = extras;
   const dataDir = resolve(settings.DATA_DIR);
-  const random = systemRandom();
 
   refuseUnpatchedDriver();
   const lock = await lockDataDir(dataDir, 'control-plane');
   started.add('lock of DATA_DIR', () => lock.release());
   for (const note of lock.notes) logger.warn({}, note);
 
-  const shares = connectionShares(settings.DATABASE_CONNECTIONS);
-  const turns = decisionTurns(shares.decisions);
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
   // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.
   const clock = new CarriedClock(systemClock);
   await readDatabaseClock(sql, clock);
-
   const { REDIS_URL } = settings;
   const bus = REDIS_URL === null ? inProcessBus(logger) : redisBus({ url: REDIS_URL, logger });
   started.add('bus', () => bus.close());
   publishHintsOf(sql, hintPublisher(bus));
+  const own = { sql, clock, bus, logger, random: systemRandom(), ed25519: chooseEd25519() };
+  const keys = await openKeys(settings, { ...own, dataDir }, started);
 
-  const ed25519 = chooseEd25519();
-  const masterSealer = sealer(settings.MASTER_KEY ?? (await masterKeyOf(dataDir, { sql, random })));
-  const signers = signPool({
-    threads: Math.min(signingLimits.signThreadsMax, Math.max(1, availableParallelism() - 1)),
-    logger,
-  });
-  started.add('signing threads', () => signers.close());
-  const signingKeys = await loadSigningKeys({
-    sql,
-    signPool: signers,
-    clock,
-    random,
-    ed25519,
-    sealer: masterSealer,
-  });
-  const outbound = guardedFetch({ allowPrivate: settings.WEBHOOK_ALLOW_PRIVATE });
-  started.add('connections to webhooks', () => outbound.close());
-  const metrics = new Registry();
-  addProcessMetrics(metrics);
-  addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion, ed25519: ed25519.name });
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
   const origin = originOf({ host, port });
-  const appending = { isStopped: false, projections: recordProjections };
-  const voids = ownVoids({ sql, clock: systemClock, random, signingKeys, appending, logger });
-  started.add('voids of decisions', () => voids.stop());
-  const deps: Deps = {
-    sql,
-    clock,
-    random,
-    bus,
-    logger,
-    metrics,
-    ed25519,
-    signingKeys,
-    appending,
-    draining: { isDraining: false },
-    shares,
-    turns,
-    checks: new CheckQueue({ turns, clock }),
-    retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
-    discoveries: discoveryShare(shares.discoveries),
-    ownVoids: voids,
-    sealer: masterSealer,
-    outbound,
-    consoleFiles: await readConsole(consoleFolder),
-    passwords: passwordHasher(random, passwordCost),
-    loginAttempts: loginAttempts({ sql, clock, logger }),
-    identityProvider: identityProviderOf(settings, { clock, started }),
-    sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
-    baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
-    opensToolsToKeys: settings.MCP_API_KEYS,
-    gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
-    replicaId: Buffer.from(random.bytes(8)).toString('hex'),
-  };
+  const deps = await makeDeps(settings, { ...own, ...keys }, { origin, started });
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
   await canonicalizeEmails(deps);
   const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
-
-  const databaseClock = followDatabaseClock({ ...deps, clock });
-  started.add('clock of the database', () => databaseClock.stop());
-  const following = followSigningKeys(deps);
-  started.add('signing keys', () => following.stop());
-  const heartbeat = startHeartbeat(deps);
-  started.add('heartbeat', () => heartbeat.stop());
-  const deliveries = startDeliveries(deps);
-  started.add('webhook deliveries', () => deliveries.stop());
-  const approvalSweep = startApprovalSweep(deps);
-  started.add('approvals', () => approvalSweep.stop());
-  const statisticsTrim = startStatisticsTrim(deps);
-  started.add('statistics', () => statisticsTrim.stop());
+  startLoops({ ...deps, clock }, started);
   await listen(deps, { host, port }, started);
-  const facts = { origin, replica: deps.replicaId, ed25519: ed25519.name, admin_key_file: adminKeyFile };
+  const facts = { origin, replica: deps.replicaId, ed25519: own.ed25519.name, admin_key_file: adminKeyFile };
   logger.info(facts, 'control plane is listening');
   return {
     origin,
@@ -238,6 +173,85 @@ async function startAll(
     },
     close: () => started.run(),
   };
+}
+
+/** What the deps are made of. */
+type Base = Pick<Deps, 'sql' | 'bus' | 'logger' | 'random' | 'ed25519' | keyof Keys> & {
+  readonly clock: CarriedClock;
+};
+
+type Keys = Pick<Deps, 'signingKeys' | 'sealer'>;
+
+/** The master key, and the signing keys that it unseals. */
+async function openKeys(
+  { MASTER_KEY }: SettingValues,
+  { dataDir, ...own }: Omit<Base, keyof Keys> & { readonly dataDir: string },
+  started: Teardown,
+): Promise<Keys> {
+  const masterSealer = sealer(MASTER_KEY ?? (await masterKeyOf(dataDir, own)));
+  const signers = signPool({
+    threads: Math.min(signingLimits.signThreadsMax, Math.max(1, availableParallelism() - 1)),
+    logger: own.logger,
+  });
+  started.add('signing threads', () => signers.close());
+  const signingKeys = await loadSigningKeys({ ...own, signPool: signers, sealer: masterSealer });
+  return { signingKeys, sealer: masterSealer };
+}
+
+async function makeDeps(
+  settings: SettingValues,
+  base: Base,
+  { origin, started }: { readonly origin: string; readonly started: Teardown },
+): Promise<Deps> {
+  const { sql, clock, logger, random, ed25519, signingKeys } = base;
+  const outbound = guardedFetch({ allowPrivate: settings.WEBHOOK_ALLOW_PRIVATE });
+  started.add('connections to webhooks', () => outbound.close());
+  const metrics = new Registry();
+  addProcessMetrics(metrics);
+  addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion, ed25519: ed25519.name });
+  const appending = { isStopped: false, projections: recordProjections };
+  const voids = ownVoids({ sql, clock: systemClock, random, signingKeys, appending, logger });
+  started.add('voids of decisions', () => voids.stop());
+  const shares = connectionShares(settings.DATABASE_CONNECTIONS);
+  const turns = decisionTurns(shares.decisions);
+  return {
+    ...base,
+    metrics,
+    appending,
+    draining: { isDraining: false },
+    shares,
+    turns,
+    checks: new CheckQueue({ turns, clock }),
+    retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
+    discoveries: discoveryShare(shares.discoveries),
+    ownVoids: voids,
+    outbound,
+    consoleFiles: await readConsole(consoleFolder),
+    passwords: passwordHasher(random, passwordCost),
+    loginAttempts: loginAttempts({ sql, clock, logger }),
+    identityProvider: identityProviderOf(settings, { clock, started }),
+    sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
+    baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
+    opensToolsToKeys: settings.MCP_API_KEYS,
+    gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
+    replicaId: Buffer.from(random.bytes(8)).toString('hex'),
+  };
+}
+
+/** What runs beside the requests. */
+function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
+  const loops = {
+    'clock of the database': followDatabaseClock,
+    'signing keys': followSigningKeys,
+    heartbeat: startHeartbeat,
+    'webhook deliveries': startDeliveries,
+    approvals: startApprovalSweep,
+    statistics: startStatisticsTrim,
+  };
+  for (const [what, start] of Object.entries(loops)) {
+    const loop = start(deps);
+    started.add(what, () => loop.stop());
+  }
 }
 
 /** Null: none is set. Throws StartError for one at an address that is not allowed. */
