@@ -1,8 +1,7 @@
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Gauge, Registry } from 'prom-client';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { addBuildInfo, addProcessMetrics } from '../../shared/runtime/process-metrics.ts';
-import { type MeasuredSpool, spoolMetrics } from '../attest/spool-metrics.ts';
 import type { Answers } from '../decide/answers.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
@@ -12,6 +11,8 @@ import type { Decider } from '../settle/decider.ts';
 import type { Settlements } from '../settle/settlements.ts';
 import type { PassportVerifier } from '../verify/verifier.ts';
 import { blockedForMs, trustLevels } from './blocked-levels.ts';
+import { Figures } from './figures.ts';
+import { type MeasuredSpool, spoolMetrics } from './spool-metrics.ts';
 
 /** The sources of `/metrics`. */
 export interface Measured extends MeasuredSpool {
@@ -51,72 +52,38 @@ export const countAnswer =
 export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Registry {
   const registry = new Registry();
   if (measuresProcess) addProcessMetrics(registry);
-  const registers = [registry];
-  const counter: AddCounter = (name, help, read) => {
-    new Counter({
-      name: `agent_trust_sidecar_${name}`,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  };
-  /** `of`: how threads are aggregated. */
-  const gauge: AddGauge = (name, help, read, of = 'sum') => {
-    new Gauge({
-      name: `agent_trust_sidecar_${name}`,
-      help,
-      registers,
-      aggregator: of,
-      collect() {
-        this.set(read());
-      },
-    });
-  };
-
-  const add = { counter, gauge };
-  decisionMetrics(registry, measured, add);
-  settlementMetrics(registry, measured, add);
-  leaseMetrics(measured, add);
-  verifierMetrics(measured, add);
-  spoolMetrics(registry, measured);
-  replicaMetrics(registry, measured, add);
-  serviceMetrics(registry, measured, gauge);
-  if (measured.http !== null) httpMetrics(registry, measured.http, add);
+  const figures = new Figures(registry);
+  decisionMetrics(figures, measured);
+  settlementMetrics(figures, measured);
+  leaseMetrics(figures, measured);
+  verifierMetrics(figures, measured);
+  spoolMetrics(figures, measured);
+  replicaMetrics(figures, measured);
+  serviceMetrics(figures, measured);
+  if (measured.http !== null) httpMetrics(figures, measured.http);
   return registry;
 }
 
-type AddCounter = (name: string, help: string, read: () => number) => void;
-type AddGauge = (name: string, help: string, read: () => number, of?: 'sum' | 'max' | 'min') => void;
-
-interface Adders {
-  readonly counter: AddCounter;
-  readonly gauge: AddGauge;
-}
-
 /** Decisions, and requests without one. */
-function decisionMetrics(registry: Registry, { answers }: Measured, { counter, gauge }: Adders): void {
-  const registers = [registry];
-  new Counter({
-    name: 'agent_trust_sidecar_decisions_total',
-    help: 'Decisions answered, by outcome and reason. A PERMIT has the reason none.',
-    labelNames: ['outcome', 'reason'],
-    registers,
-    collect() {
-      this.reset();
-      for (const { outcome, reason, count } of answers.decisions)
-        this.inc({ outcome, reason: reason ?? 'none' }, count);
+function decisionMetrics(figures: Figures, { answers }: Measured): void {
+  figures.counts(
+    'decisions_total',
+    'Decisions answered, by outcome and reason. A PERMIT has the reason none.',
+    {
+      labelNames: ['outcome', 'reason'],
+      read: function* () {
+        for (const { outcome, reason, count } of answers.decisions)
+          yield [{ outcome, reason: reason ?? 'none' }, count];
+      },
     },
-  });
-  counter('shed_total', 'Requests answered 503 overloaded.', () => answers.shed);
-  counter(
+  );
+  figures.counter('shed_total', 'Requests answered 503 overloaded.', () => answers.shed);
+  figures.counter(
     'internal_errors_total',
     'Requests that failed with an internal error.',
     () => answers.internalErrors,
   );
-  gauge(
+  figures.gauge(
     'open_requests',
     'Requests in progress: the body was received, the answer was not sent yet.',
     () => answers.openRequests,
@@ -124,28 +91,23 @@ function decisionMetrics(registry: Registry, { answers }: Measured, { counter, g
 }
 
 /** Settlements, look-ups and voids. */
-function settlementMetrics(
-  registry: Registry,
-  { settlements, decider }: Measured,
-  { counter, gauge }: Adders,
-): void {
-  const registers = [registry];
-  new Counter({
-    name: 'agent_trust_sidecar_settlements_total',
-    help: 'Settlements and look-ups for requests with an idempotency key or an approval, by outcome. unknown: no answer came in time; the settlement is voided. shed: refused because too many were waiting, never sent.',
-    labelNames: ['kind', 'outcome'],
-    registers,
-    collect() {
-      this.reset();
-      for (const { kind, outcome, count } of settlements.counts) this.inc({ kind, outcome }, count);
+function settlementMetrics(figures: Figures, { settlements, decider }: Measured): void {
+  figures.counts(
+    'settlements_total',
+    'Settlements and look-ups for requests with an idempotency key or an approval, by outcome. unknown: no answer came in time; the settlement is voided. shed: refused because too many were waiting, never sent.',
+    {
+      labelNames: ['kind', 'outcome'],
+      read: function* () {
+        for (const { kind, outcome, count } of settlements.counts) yield [{ kind, outcome }, count];
+      },
     },
-  });
-  gauge(
+  );
+  figures.gauge(
     'settlements_open',
     'Settlements and look-ups that wait for the control plane.',
     () => settlements.open,
   );
-  counter(
+  figures.counter(
     'settlements_voided_total',
     'Voids of settlements that did not come true, or of which nothing was known in time, and of readings that were not needed.',
     () => decider.voided,
@@ -153,59 +115,62 @@ function settlementMetrics(
 }
 
 /** Leased units. */
-function leaseMetrics({ leases }: Measured, { counter, gauge }: Adders): void {
-  counter('lease_calls_total', 'Lease calls that were answered.', () => leases.counts.calls);
-  counter(
+function leaseMetrics(figures: Figures, { leases }: Measured): void {
+  figures.counter('lease_calls_total', 'Lease calls that were answered.', () => leases.counts.calls);
+  figures.counter(
     'lease_failures_total',
     'Lease calls that were not answered and are retried.',
     () => leases.counts.failures,
   );
-  counter('lease_asks_total', 'Requests that had to wait for a lease.', () => leases.counts.asks);
-  counter(
+  figures.counter('lease_asks_total', 'Requests that had to wait for a lease.', () => leases.counts.asks);
+  figures.counter(
     'lease_refused_total',
     'Of those, requests for which a window had too few units left.',
     () => leases.counts.refused,
   );
-  counter(
+  figures.counter(
     'lease_unavailable_total',
     'Of those, requests that got no answer in time.',
     () => leases.counts.unavailable,
   );
-  counter('lease_takes_total', 'Charges taken from leased units, in memory.', () => leases.counts.takes);
-  gauge('lease_waiting', 'Requests that wait for a lease now.', () => leases.counts.waiting);
-  gauge('lease_windows', 'Quota windows in memory.', () => leases.counts.windows);
+  figures.counter(
+    'lease_takes_total',
+    'Charges taken from leased units, in memory.',
+    () => leases.counts.takes,
+  );
+  figures.gauge('lease_waiting', 'Requests that wait for a lease now.', () => leases.counts.waiting);
+  figures.gauge('lease_windows', 'Quota windows in memory.', () => leases.counts.windows);
 }
 
 /** Signatures of passports. */
-function verifierMetrics({ verifier }: Measured, { counter, gauge }: Adders): void {
-  counter('verify_cache_hits_total', 'Passports that were known.', () => verifier.counts.hits);
-  counter(
+function verifierMetrics(figures: Figures, { verifier }: Measured): void {
+  figures.counter('verify_cache_hits_total', 'Passports that were known.', () => verifier.counts.hits);
+  figures.counter(
     'verify_cache_misses_total',
     'Passports whose signature had to be checked.',
     () => verifier.counts.misses,
   );
-  counter(
+  figures.counter(
     'verify_refused_total',
     'Tokens refused by their shape or key, before any cryptography.',
     () => verifier.counts.refusedUnverified,
   );
-  counter(
+  figures.counter(
     'verify_shed_total',
     'Tokens not verified because too many waited, or for too long.',
     () => verifier.counts.shed,
   );
-  counter(
+  figures.counter(
     'verify_failed_total',
     'Tokens not verified because a thread failed.',
     () => verifier.counts.failed,
   );
-  gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
+  figures.gauge('verify_waiting', 'Requests that wait for a signature.', () => verifier.counts.waiting);
 }
 
 /** The state from the control plane. */
-function replicaMetrics(registry: Registry, { replica }: Measured, { counter, gauge }: Adders): void {
-  const registers = [registry];
-  gauge(
+function replicaMetrics(figures: Figures, { replica }: Measured): void {
+  figures.gauge(
     'state_age_seconds',
     'Time since the state was last known to be current; +Inf until then.',
     () => replica.stateAgeMs / 1_000,
@@ -215,78 +180,75 @@ function replicaMetrics(registry: Registry, { replica }: Measured, { counter, ga
     name: 'agent_trust_sidecar_trust_level_blocked_seconds',
     help: 'For how long gates of this trust level have blocked everything with state_stale; 0 while they decide, +Inf since the start.',
     labelNames: ['trust_level'],
-    registers,
+    registers: [figures.registry],
     aggregator: 'max',
     collect() {
       for (const level of trustLevels)
         this.set({ trust_level: level }, blockedForMs(level, replica.stateAgeMs) / 1_000);
     },
   });
-  gauge('standings', 'Revoked and suspended passports in memory.', () => replica.standingCount, 'max');
-  gauge(
+  figures.gauge(
+    'standings',
+    'Revoked and suspended passports in memory.',
+    () => replica.standingCount,
+    'max',
+  );
+  figures.gauge(
     'bad_rows',
     'Gates and keys of the control plane that cannot be used here, and are left out; /readyz names them.',
     () => replica.badRows.length,
     'max',
   );
-  counter(
+  figures.counter(
     'sync_refused_total',
     'Snapshots, changes and heartbeats that were refused.',
     () => replica.refusedCount,
   );
 }
 
-/** Connection to the control plane, and platform. */
-function serviceMetrics(
-  registry: Registry,
-  { answers, following, http, ed25519 }: Measured,
-  gauge: AddGauge,
-): void {
-  answers.durations.register(registry, {
+/** Its connection to the control plane, and what it runs on. */
+function serviceMetrics(figures: Figures, { answers, following, http, ed25519 }: Measured): void {
+  answers.durations.register(figures.registry, {
     name: 'agent_trust_sidecar_decision_duration_seconds',
     help: 'Time from the whole body of a request to its decision.',
   });
-  gauge(
+  figures.gauge(
     'connected',
     '1 while the control plane answers; of several threads, 1 while it answers all.',
     () => Number(following.status.connected),
     'min',
   );
-  gauge(
+  figures.gauge(
     'clock_offset_seconds',
     'Offset of the clock of this machine from that of the control plane; NaN until it is known.',
     () => (following.status.clockOffsetMs ?? Number.NaN) / 1_000,
     'max',
   );
-  addBuildInfo(registry, 'agent_trust_sidecar_build_info', {
+  addBuildInfo(figures.registry, 'agent_trust_sidecar_build_info', {
     version: packageVersion,
     server: http?.server.name ?? 'embedded',
     ed25519: ed25519.name,
   });
 }
 
-function httpMetrics(
-  registry: Registry,
-  { answers, streams, server }: MeasuredHttp,
-  { counter, gauge }: Adders,
-): void {
-  gauge('streams_open', 'WebSockets of /v1/stream that are open.', () => streams.open);
-  counter(
+function httpMetrics(figures: Figures, { answers, streams, server }: MeasuredHttp): void {
+  figures.gauge('streams_open', 'WebSockets of /v1/stream that are open.', () => streams.open);
+  figures.counter(
     'stream_frames_total',
     'Frames that came over /v1/stream, whatever they were answered.',
     () => streams.frames,
   );
-  new Counter({
-    name: 'agent_trust_sidecar_http_answers_total',
-    help: 'Answers by HTTP status, of every address. What uWebSockets.js answers by itself is not among them.',
-    labelNames: ['status'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [status, count] of answers) this.inc({ status: String(status) }, count);
+  figures.counts(
+    'http_answers_total',
+    'Answers by HTTP status, of every address. What uWebSockets.js answers by itself is not among them.',
+    {
+      labelNames: ['status'],
+      read: function* () {
+        for (const [status, count] of answers) yield [{ status: String(status) }, count];
+      },
     },
-  });
-  gauge(
+  );
+  figures.gauge(
     'http_fallback',
     '1: uWebSockets.js does not load here, and node:http answers at about half the speed.',
     () => Number(server.fallbackReason !== null),
