@@ -2,7 +2,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import { retryPause } from '../../shared/runtime/retry-pause.ts';
+import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
 
@@ -25,25 +25,7 @@ export type CallOutcome =
   /** `stop` came first. Units that the ledger granted stay counted until their windows end. */
   | { readonly kind: 'stopped' };
 
-/**
- * Makes one call at a time and repeats it under the same number until it is answered. The ledger may have
- * applied an attempt whose answer was lost; a repeat gets that answer (LeaseCall).
- */
-export interface LeaseCaller {
-  /** 32 hex characters. */
-  readonly holder: string;
-  /** Attempts that were not answered since the start. */
-  readonly failures: number;
-  call(body: Pick<LeaseBody, 'returns' | 'asks'>): Promise<CallOutcome>;
-  /** Starts a new holder, which holds nothing. Not while a call is in flight. */
-  beginAnew(): void;
-  /** Retries at once: the control plane is back. */
-  endPause(): void;
-  /** Ends the pause between two attempts and makes no further attempt. */
-  stop(): void;
-}
-
-export function leaseCaller(options: {
+interface LeaseCallerOptions {
   readonly client: LeaseClient;
   /** After each attempt without an answer. */
   readonly onFailure: () => void;
@@ -52,19 +34,78 @@ export function leaseCaller(options: {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-}): LeaseCaller {
-  const { client, clock, random, logger } = options;
-  const newName = (): string => Buffer.from(random.bytes(16)).toString('hex');
-  // Well below the time for which requests wait, so that one lost answer costs no decision.
-  const pause = retryPause(random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
-  const wakeup = makeWakeup();
-  let holder = newName();
-  let lastSeq = 0;
-  let failures = 0;
-  let isFailing = false;
-  let isStopped = false;
+}
 
-  const attempt = async (body: LeaseBody): Promise<CallOutcome | null> => {
+/**
+ * Makes one call at a time and repeats it under the same number until it is answered. The ledger may have
+ * applied an attempt whose answer was lost; a repeat gets that answer (LeaseCall).
+ */
+export class LeaseCaller {
+  readonly #options: LeaseCallerOptions;
+  readonly #pause: RetryPause;
+  readonly #wakeup = makeWakeup();
+  #holder: string;
+  #lastSeq = 0;
+  #failures = 0;
+  #isFailing = false;
+  #isStopped = false;
+
+  constructor(options: LeaseCallerOptions) {
+    this.#options = options;
+    // Well below the time for which requests wait, so that one lost answer costs no decision.
+    this.#pause = retryPause(options.random, {
+      firstMs: limits.retryFirstMs,
+      lastMs: limits.leaseRetryLastMs,
+    });
+    this.#holder = newName(options.random);
+  }
+
+  /** 32 hex characters. */
+  get holder(): string {
+    return this.#holder;
+  }
+
+  /** Attempts that were not answered since the start. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  async call({ returns, asks }: Pick<LeaseBody, 'returns' | 'asks'>): Promise<CallOutcome> {
+    const { epoch, logger } = this.#options;
+    const spooled = epoch === undefined ? {} : { epoch: epoch() };
+    const body = { holder: this.#holder, ...spooled, seq: ++this.#lastSeq, returns, asks };
+    while (!this.#isStopped) {
+      const outcome = await this.#attempt(body);
+      if (outcome !== null) {
+        if (this.#isFailing) logger.info({}, 'units can be leased again');
+        this.#isFailing = false;
+        this.#pause.reset();
+        return outcome;
+      }
+      if (!this.#isStopped) await this.#wakeup.sleep(this.#pause.nextMs());
+    }
+    return { kind: 'stopped' };
+  }
+
+  /** Starts a new holder, which holds nothing. Not while a call is in flight. */
+  beginAnew(): void {
+    this.#holder = newName(this.#options.random);
+    this.#lastSeq = 0;
+  }
+
+  /** Retries at once: the control plane is back. */
+  endPause(): void {
+    this.#wakeup.interrupt();
+  }
+
+  /** Ends the pause between two attempts and makes no further attempt. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#wakeup.wake();
+  }
+
+  async #attempt(body: LeaseBody): Promise<CallOutcome | null> {
+    const { client, clock, logger, onFailure } = this.#options;
     const sentAtMs = clock.monotonic();
     try {
       const answer = await client.lease(body);
@@ -72,48 +113,17 @@ export function leaseCaller(options: {
       if (!fits(answer, body)) throw new Error('the control plane granted units that were not requested');
       return { kind: 'answered', answer, sentAtMs };
     } catch (error) {
-      failures++;
+      this.#failures++;
       // Log the first of a series; /metrics counts all.
-      if (!isFailing) logger.warn({ err: error }, 'units could not be leased; retrying');
-      isFailing = true;
-      options.onFailure();
+      if (!this.#isFailing) logger.warn({ err: error }, 'units could not be leased; retrying');
+      this.#isFailing = true;
+      onFailure();
       return null;
     }
-  };
-
-  return {
-    get holder() {
-      return holder;
-    },
-    get failures() {
-      return failures;
-    },
-    call: async ({ returns, asks }) => {
-      const spooled = options.epoch === undefined ? {} : { epoch: options.epoch() };
-      const body = { holder, ...spooled, seq: ++lastSeq, returns, asks };
-      while (!isStopped) {
-        const outcome = await attempt(body);
-        if (outcome !== null) {
-          if (isFailing) logger.info({}, 'units can be leased again');
-          isFailing = false;
-          pause.reset();
-          return outcome;
-        }
-        if (!isStopped) await wakeup.sleep(pause.nextMs());
-      }
-      return { kind: 'stopped' };
-    },
-    beginAnew: () => {
-      holder = newName();
-      lastSeq = 0;
-    },
-    endPause: wakeup.interrupt,
-    stop: () => {
-      isStopped = true;
-      wakeup.wake();
-    },
-  };
+  }
 }
+
+const newName = (random: Random): string => Buffer.from(random.bytes(16)).toString('hex');
 
 /** The answer has one grant per ask, and no grant exceeds its ask. */
 const fits = ({ grants }: LeaseAnswer, { asks }: LeaseBody): boolean =>

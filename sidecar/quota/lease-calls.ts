@@ -7,7 +7,7 @@ import type { Random } from '../../shared/runtime/random.ts';
 import type { LeaseAnswer } from '../../shared/wire/lease-call.ts';
 import type { Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
-import { type CallOutcome, type LeaseCaller, type LeaseClient, leaseCaller } from './lease-caller.ts';
+import { type CallOutcome, LeaseCaller, type LeaseClient } from './lease-caller.ts';
 import { quotaLimits } from './limits.ts';
 import { gatherCall, leaseRequestOf, type NextCall, returnOf } from './next-call.ts';
 import {
@@ -70,7 +70,7 @@ export class LeaseCalls {
     this.#logger = deps.logger;
     this.#windows = deps.windows;
     this.#client = deps.client;
-    this.#caller = leaseCaller({ ...deps, onFailure: () => this.#dismissIfAway() });
+    this.#caller = new LeaseCaller({ ...deps, onFailure: () => this.#dismissIfAway() });
     this.#queue = new WaitQueue(deps.clock, (waiter) =>
       this.#answer(waiter, waiter.refused ?? this.#without),
     );
