@@ -96,64 +96,18 @@ export interface Core {
  * to `started`, such as a server, are stopped before the core.
  */
 export async function startCore(options: CoreOptions, started: Teardown): Promise<Core> {
-  const { folder, time, random, logger } = options;
+  const { time, random, logger } = options;
   const { clock } = time;
   const ed25519 = chooseEd25519();
-  const sidecarId = await sidecarIdOf(folder, { clock, random });
-  const file = snapshotFile(folder);
-  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
-
-  const reach = new Reach(time.machine);
+  // Both are set below: durations once there are answers, the deadline by close. Without a deadline, what is
+  // left in the spool is left for the next start at once.
   let decisionTimes: () => DecisionTimes | null = () => null;
-  const client = new ControlPlaneClient({
-    ...options.controlPlane,
-    sidecarId,
-    clock: time.machine,
-    logger,
-    reach,
-    decisionTimes: () => decisionTimes(),
-    clockOffsetMs: () => time.offsetMs,
-  });
-  started.add('calls to the control plane', () => client.close());
-  started.add('goodbye', async () => {
-    // A goodbye that fails leaves a sidecar that looks missing.
-    if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
-  });
-  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
-  started.add('watch on this loop', async () => catchUp.stop());
-  const following = startFollowing({
-    replica,
-    client,
-    bus: options.bus,
-    file,
-    time,
-    catchUp,
-    random,
-    freeMemory: options.freeMemory ?? (() => undefined),
-    logger,
-  });
-  reach.onBack(() => following.endPause());
-  started.add('following', () => following.stop());
-  const spool = await openSpool({
-    directory: join(folder, 'spool'),
-    fsyncMs: options.fsyncMs,
-    clock,
-    random,
-    logger,
-  });
-  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
-  reach.onBack(() => shipper.endPause());
-  // Set by close. A failed start runs the teardown without it, and does not wait for shipping.
   let closedByMs = Number.NEGATIVE_INFINITY;
-  started.add('spool', async () => {
-    await spool.close();
-    const isAllShipped = await shipper.drain(Math.max(0, closedByMs - clock.monotonic()));
-    if (isAllShipped) return;
-    logger.error(
-      { records: await shipper.countLeft(), bytes: spool.waitingBytes, folder: spool.directory },
-      'records are left in the spool: no export contains them until a sidecar starts with this folder again',
-    );
-  });
+  const parts = { ...options, clock, ed25519 };
+  const follower = await startFollower(parts, { decisionTimes: () => decisionTimes(), started });
+  const { client, reach, catchUp, replica, following } = follower;
+  const leftMs = () => Math.max(0, closedByMs - clock.monotonic());
+  const { spool, shipper } = await startRecorder(parts, { ...follower, leftMs, started });
 
   const pool = verifyPool({ threads: options.verifyThreads, logger });
   const verifier = passportVerifier({
@@ -162,7 +116,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     pool,
     clock,
     logger,
-    // The other engines take 117 us and 1.1 ms: too long on this event loop.
+    // The other engines need 117 us and 1.1 ms: too long for everything else on this event loop.
     inlineWhenAlone: ed25519.name === 'sodium-native',
   });
   started.add('verification', () => verifier.close());
@@ -172,53 +126,125 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const settlements = makeSettlements({
     send: (batch, holder) => client.settle(batch, holder),
     isAway: () => client.isAway,
-    clock,
-    random,
-    logger,
+    ...{ clock, random, logger },
   });
   started.add('settlements', () => settlements.stop());
-  const writer = new RequestWriter();
-  const authenticate = authenticator(replica);
-  const mustNotServe = () => following.mustNotServe;
-  const answers = new Answers({ clock, logger });
-  const section = new Section({
-    ...{ state: replica, authenticate, leases, spool, mustNotServe, catchUp, clock, random },
-  });
-  const decider = new Decider({
-    ...{ section, answers, leases, settlements, catchUp, spool, clock, random, logger },
-    quotaWaitMs: options.quotaWaitMs ?? limits.quotaWaitMsMax,
-  });
-  const intake = new Intake({
-    ...{ state: replica, authenticate, mustNotServe, verifier, answers, decider, clock },
-  });
-  started.add('deadlines', async () => {
-    answers.stop();
-    decider.stop();
-  });
-  decisionTimes = decisionTimesOfMinute(answers.durations, time.machine);
+  const deciding = startDeciding(
+    { ...parts, state: replica, following, verifier, leases, settlements, spool, catchUp },
+    started,
+  );
+  decisionTimes = decisionTimesOfMinute(deciding.answers.durations, time.machine);
   await pool.ready();
 
   return {
-    intake,
-    answers,
-    decider,
-    verifier,
-    leases,
-    settlements,
-    replica,
-    following,
-    spool,
-    shipper,
+    ...deciding,
+    ...{ verifier, leases, settlements, replica, following, spool, shipper },
     turns: new Turns(options.checksPerTurn),
     bodies: new KeptBodies(),
-    writer,
-    ed25519,
-    clock,
-    random,
-    logger,
+    writer: new RequestWriter(),
+    ...{ ed25519, clock, random, logger },
     close: () => {
       closedByMs = clock.monotonic() + (options.drainMsMax ?? limits.drainMsMax);
       return started.run();
     },
   };
+}
+
+type Parts = CoreOptions & Pick<Core, 'clock' | 'ed25519'>;
+
+interface Follower extends Pick<Core, 'replica' | 'following'> {
+  readonly client: ControlPlaneClient;
+  readonly reach: Reach;
+  readonly catchUp: CatchUp;
+}
+
+/** The state of the control plane, and the way to it. */
+async function startFollower(
+  options: Parts,
+  {
+    decisionTimes,
+    started,
+  }: { readonly decisionTimes: () => DecisionTimes | null; readonly started: Teardown },
+): Promise<Follower> {
+  const { folder, time, clock, random, ed25519, bus, logger } = options;
+  const sidecarId = await sidecarIdOf(folder, { clock, random });
+  const file = snapshotFile(folder);
+  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
+  const reach = new Reach(time.machine);
+  const client = new ControlPlaneClient({
+    ...options.controlPlane,
+    sidecarId,
+    clock: time.machine,
+    logger,
+    reach,
+    decisionTimes,
+    clockOffsetMs: () => time.offsetMs,
+  });
+  started.add('calls to the control plane', () => client.close());
+  started.add('goodbye', async () => {
+    // A sidecar whose goodbye fails shows as missing, which it is.
+    if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
+  });
+  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
+  started.add('watch on this loop', async () => catchUp.stop());
+  const following = startFollowing({
+    ...{ replica, client, bus, file, time, catchUp, random, logger },
+    freeMemory: options.freeMemory ?? (() => undefined),
+  });
+  reach.onBack(() => following.endPause());
+  started.add('following', () => following.stop());
+  return { client, reach, catchUp, replica, following };
+}
+
+/** Records on their way to the control plane. `leftMs`: for the teardown to ship them. */
+async function startRecorder(
+  { folder, fsyncMs, clock, random, logger }: Parts,
+  {
+    client,
+    reach,
+    leftMs,
+    started,
+  }: Pick<Follower, 'client' | 'reach'> & { readonly leftMs: () => number; readonly started: Teardown },
+): Promise<Pick<Core, 'spool' | 'shipper'>> {
+  const spool = await openSpool({ directory: join(folder, 'spool'), fsyncMs, clock, random, logger });
+  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  reach.onBack(() => shipper.endPause());
+  started.add('spool', async () => {
+    await spool.close();
+    const isAllShipped = await shipper.drain(leftMs());
+    if (isAllShipped) return;
+    logger.error(
+      { records: await shipper.countLeft(), bytes: spool.waitingBytes, folder: spool.directory },
+      'records are left in the spool: no export contains them until a sidecar starts with this folder again',
+    );
+  });
+  return { spool, shipper };
+}
+
+type DecidingDeps = Parts &
+  Pick<Core, 'following' | 'verifier' | 'leases' | 'settlements' | 'spool'> &
+  Pick<Follower, 'catchUp'> & { readonly state: Replica };
+
+function startDeciding(
+  { state, following, verifier, leases, settlements, spool, catchUp, ...parts }: DecidingDeps,
+  started: Teardown,
+): Pick<Core, 'answers' | 'decider' | 'intake'> {
+  const { clock, random, logger, quotaWaitMs = limits.quotaWaitMsMax } = parts;
+  const authenticate = authenticator(state);
+  const mustNotServe = () => following.mustNotServe;
+  const answers = new Answers({ clock, logger });
+  const section = new Section({
+    ...{ state, authenticate, leases, spool, mustNotServe, catchUp, clock, random },
+  });
+  const decider = new Decider({
+    ...{ section, answers, leases, settlements, catchUp, spool, clock, random, logger, quotaWaitMs },
+  });
+  const intake = new Intake({
+    ...{ state, authenticate, mustNotServe, verifier, answers, decider, clock },
+  });
+  started.add('deadlines', async () => {
+    answers.stop();
+    decider.stop();
+  });
+  return { answers, decider, intake };
 }
