@@ -12,8 +12,7 @@ import { isIdentity } from '../shared/wire/request-headers.ts';
 import type { Answers } from './decide/answers.ts';
 import type { CheckHead } from './decide/check.ts';
 import { errorReply, jsonReply, textReply } from './decide/replies.ts';
-import { KnownRoutes } from './http/known-routes.ts';
-import { isAuthzenPath, isForwardAuthPath, type Route, streamPath } from './http/routes.ts';
+import { isAuthzenPath, isForwardAuthPath, type Route, routeOf, streamPath } from './http/routes.ts';
 import type {
   BodyHandler,
   IgnoredBody,
@@ -80,7 +79,6 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
   const startedAtMs = clock.now();
   let isDraining = false;
   const newRequestId = (): RequestId => random.newId('req', clock.now());
-  const routes = new KnownRoutes();
 
   const forwardAuth = new ForwardAuth(deps, deps.forwardAuth);
   if (lacksMethod(deps.forwardAuth.headers)) {
@@ -170,7 +168,7 @@ export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
       const nowMs = clock.now();
       const requestId = random.newId('req', nowMs);
       try {
-        const route = routes.of(head);
+        const route = routeOf(head);
         // A proxy asks for an agent, and understands 401: see shownPassport.
         if (route.kind !== 'forward_auth') refuseRepeated(head);
         return serve(route, { head, requestId, nowMs });

@@ -24,8 +24,6 @@ import { closed, FreeForm } from '../../shared/wire/fields.ts';
 import { shapeReader } from '../../shared/wire/shape.ts';
 import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { KnownRoutes } from '../../sidecar/http/known-routes.ts';
-import { type Route, routeOf } from '../../sidecar/http/routes.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
 import { WindowTable } from '../../sidecar/quota/window-table.ts';
@@ -64,7 +62,6 @@ export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
   const notes = [
     'Each line with a ratio is the plain form of the line above it; the ratio is trick / plain form.',
     'By the quickest samples of 1,000 calls, on a core that other programs may use too.',
-    '`KnownRoutes` and `routeOf` are measured with two look-ups of the gate among fifty.',
   ];
   const title = 'Tricks of the hot path and their plain forms';
   return {
@@ -240,11 +237,6 @@ export const tricks: readonly Trick[] = [
     plain: { name: 'message kept as bytes, and text later', run: () => asciiOf(Buffer.from(frame)) },
   },
   {
-    name: 'KnownRoutes',
-    run: () => lookUpTwice(knownRoutes.of(arrivedHead())),
-    plain: { name: 'routeOf', run: () => lookUpTwice(routeOf(arrivedHead())) },
-  },
-  {
     name: 'parseRequestFacts',
     run: () => parseRequestFacts(request, 'request', ''),
     plain: {
@@ -306,20 +298,6 @@ export const tricks: readonly Trick[] = [
     plain: { name: 'a map of whole tokens', run: () => plainVerified.get(arrivedToken()) },
   },
 ];
-
-/** Of an account with fifty gates, whose addresses come in turn. */
-const gateIds = Array.from({ length: 50 }, () => random.newId('gate', nowMs));
-const gates = new Map<string, object>(gateIds.map((gateId) => [gateId, { gateId }]));
-const paths = gateIds.map((gateId) => Buffer.from(`/v1/gates/${gateId}/check`));
-const knownRoutes = new KnownRoutes();
-let headsArrived = 0;
-/** A text of its own each time, as a server makes it. */
-const arrivedHead = () => ({
-  method: 'POST',
-  path: must(paths[headsArrived++ % paths.length], 'each gate has a path').toString('latin1'),
-});
-const lookUpTwice = (route: Route) =>
-  route.kind === 'check' && gates.has(route.gateId) && gates.get(route.gateId);
 
 /** As many as a shop has. */
 const prices = Array.from({ length: 1_000 }, (_, place) => ((place * 7_919) % 100_000) / 100);

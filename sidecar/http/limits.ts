@@ -18,10 +18,6 @@ export const httpLimits = {
    * those that came whole and wait may be (intakeLimits.keptBytesMax).
    */
   largeBodiesBytesMax: 64 * 1024 * 1024,
-  /** Addresses of gates that are remembered, about 0.3 MB. */
-  knownRoutesMax: 1_024,
-  /** So many find no room before others are remembered: those that are there may not come any more. */
-  missedRoutesMax: 64 * 1_024,
   /**
    * A client that does not answer a close frame is cut off after this. uWebSockets.js fixes it at up to 16 s.
    */

@@ -19,9 +19,3 @@ it('members that come to an old map and go again are left to the young generatio
   expect(given).toBeGreaterThan(5_000_000);
   expect(kept).toBeLessThan(given / 8);
 });
-
-it('addresses that are remembered keep nothing of the queries with which they came', () => {
-  const { kept, given } = leftBy(new URL('../support/remembered-routes.ts', import.meta.url));
-  expect(given).toBeGreaterThan(5_000_000);
-  expect(kept).toBeLessThan(given / 8);
-});
