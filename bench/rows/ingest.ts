@@ -5,12 +5,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import {
-  renderChainPart,
-  renderOutcomePart,
-  renderRowHead,
-  renderSpooledRecord,
-} from '../../shared/wire/spooled-record.ts';
+import { renderChainPart, renderOutcomePart, renderRowHead } from '../../shared/wire/spooled-record.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
 import { BatchBuilder, type ShippingConnection } from '../../sidecar/attest/batch.ts';
 import { BlockWriter, frameBytesMax, frameRecords, SharedPart } from '../../sidecar/attest/spool-segment.ts';
@@ -112,7 +107,7 @@ function recordsOf(
       }
       block.add(
         seq,
-        renderSpooledRecord({
+        JSON.stringify({
           ...{ id, request_hash: hash, amount_micro_usd: amount, timestamp_ms: nowMs },
           ...of(chains, seq),
           ...of(outcomes, seq),

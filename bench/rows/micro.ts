@@ -22,7 +22,7 @@ import { decisionJson, renderDecision } from '../../shared/wire/decision.ts';
 import { parseHost } from '../../shared/wire/domain.ts';
 import { closed, FreeForm } from '../../shared/wire/fields.ts';
 import { shapeReader } from '../../shared/wire/shape.ts';
-import { renderRecordRow, renderRowHead, renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
+import { renderRecordRow, renderRowHead } from '../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
@@ -176,8 +176,6 @@ const turnBytes = Buffer.allocUnsafe(64 * 1024);
 const leases = [3, 4];
 const rowHead = (): string =>
   renderRowHead(record.id, record.request_hash, record.amount_micro_usd, record.timestamp_ms, leases);
-const plainRowHead = (): string =>
-  `"${record.id}","${record.request_hash}",${record.amount_micro_usd},${record.timestamp_ms},[${leases.join()}]`;
 const recordRow = (): string => renderRecordRow(rowHead(), 0, 1);
 const writer = new RequestWriter();
 const verified = verifiedCache(10);
@@ -255,20 +253,6 @@ export const tricks: readonly Trick[] = [
     plain: {
       name: 'JSON.stringify of the answer',
       run: () => JSON.stringify(renderDecision(decision, answered)),
-    },
-  },
-  {
-    name: 'renderSpooledRecord',
-    // Written, because a text is put together only then.
-    run: () => frame.write(renderSpooledRecord(record)),
-    plain: { name: 'JSON.stringify of the record', run: () => frame.write(JSON.stringify(record)) },
-  },
-  {
-    name: 'renderRowHead',
-    run: () => turnBytes.write(rowHead(), 'latin1'),
-    plain: {
-      name: 'the same, with its leases by join()',
-      run: () => turnBytes.write(plainRowHead(), 'latin1'),
     },
   },
   {

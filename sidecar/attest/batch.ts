@@ -1,7 +1,7 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { isRecordRow, renderSpooledRecord, wholeRecord } from '../../shared/wire/spooled-record.ts';
+import { isRecordRow, wholeRecord } from '../../shared/wire/spooled-record.ts';
 import type {
   AttestationBatch,
   EpochEnd,
@@ -132,7 +132,7 @@ export class BatchBuilder {
       this.#shared.findLast((parts) => parts.start < start),
       'shared parts precede their rows',
     );
-    return renderSpooledRecord(
+    return JSON.stringify(
       wholeRecord(item, JSON.parse(this.#bytes.toString('utf8', shared.start, shared.end))),
     );
   }

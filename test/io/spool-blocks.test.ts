@@ -7,7 +7,6 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { BatchBuilder } from '../../sidecar/attest/batch.ts';
 import { countWaiting } from '../../sidecar/attest/count-waiting.ts';
@@ -179,7 +178,7 @@ describe('the blocks of a spool', () => {
 });
 
 describe('records with shared parts', () => {
-  const rendered = (records: readonly SpooledRecord[]) => records.map(renderSpooledRecord);
+  const rendered = (records: readonly SpooledRecord[]) => records.map((record) => JSON.stringify(record));
   /** Of three passports and at two gates; each fifth is written as a whole. */
   const makeMixed = (count: number): SpooledRecord[] =>
     Array.from({ length: count }, (_, i) => {

@@ -17,7 +17,6 @@ import { momentOf } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
-import { renderSpooledRecord } from '../../shared/wire/spooled-record.ts';
 import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
 import { Check } from '../../sidecar/decide/check.ts';
@@ -174,7 +173,7 @@ class World {
         isFull: false,
         append: (parts) => {
           this.outcomes.push(parts.outcome);
-          this.records.push(renderSpooledRecord(recordOfParts(parts)));
+          this.records.push(JSON.stringify(recordOfParts(parts)));
         },
       },
     };
@@ -290,7 +289,7 @@ class World {
       accountId,
     });
     if (decision.charge !== null) leases.take(view, decision.charge);
-    this.records.push(renderSpooledRecord(record));
+    this.records.push(JSON.stringify(record));
     return new DecisionReply(decision, attempt, check).body;
   }
 }

@@ -8,7 +8,6 @@ import {
   parseBatchItem,
   readSharedParts,
 } from '../../../shared/wire/attestation-batch.ts';
-import { renderSpooledRecord } from '../../../shared/wire/spooled-record.ts';
 import { anySpooledRecord, refusedToken } from '../../support/arbitrary-spooled-record.ts';
 import { sampleId } from '../../support/sample-chains.ts';
 import { shortened, spooledRecord } from '../../support/spooled-record.ts';
@@ -19,7 +18,7 @@ describe('parseBatchItem', () => {
   it('reads back what was rendered', () => {
     fc.assert(
       fc.property(anySpooledRecord, (spooled) => {
-        const item = parseBatchItem(JSON.parse(renderSpooledRecord(spooled)), source);
+        const item = parseBatchItem(JSON.parse(JSON.stringify(spooled)), source);
         expect(item).toEqual({
           kind: 'record',
           tokenHash: spooled.token_hash,

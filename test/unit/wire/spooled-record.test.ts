@@ -7,7 +7,6 @@ import {
   renderOutcomePart,
   renderRecordRow,
   renderRowHead,
-  renderSpooledRecord,
   wholeRecord,
 } from '../../../shared/wire/spooled-record.ts';
 import { attestLimits } from '../../../sidecar/attest/limits.ts';
@@ -17,15 +16,7 @@ import { spooledRecord } from '../../support/spooled-record.ts';
 
 const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
 
-describe('renderSpooledRecord', () => {
-  it('writes what JSON.stringify writes', () => {
-    fc.assert(
-      fc.property(anySpooledRecord, (record) => {
-        expect(renderSpooledRecord(record)).toBe(JSON.stringify(record));
-      }),
-    );
-  });
-
+describe('a record', () => {
   it('stays within the limit for the largest legal record', () => {
     const pii = Array.from({ length: limits.piiFindingsMax }, () => ({
       pointer: `/${'\u0001'.repeat(limits.piiPointerCharsMax - 1)}`,
@@ -33,7 +24,7 @@ describe('renderSpooledRecord', () => {
     }));
     const record = spooledRecord({ pii });
     expect(parseBatchItem(record, source).kind).toBe('record');
-    expect(renderSpooledRecord(record).length).toBeLessThan(attestLimits.spoolRecordCharsMax);
+    expect(JSON.stringify(record).length).toBeLessThan(attestLimits.spoolRecordCharsMax);
   });
 });
 
@@ -48,7 +39,7 @@ describe('a row', () => {
         const both = isFirst ? [record, other] : [other, record];
         const chains = both.map((one) => JSON.parse(renderChainPart(one)));
         const outcomes = both.map((one) => JSON.parse(renderOutcomePart(one)));
-        expect(renderSpooledRecord(wholeRecord(row, { chains, outcomes }))).toBe(renderSpooledRecord(record));
+        expect(JSON.stringify(wholeRecord(row, { chains, outcomes }))).toBe(JSON.stringify(record));
       }),
     );
   });
