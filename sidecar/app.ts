@@ -74,122 +74,147 @@ export interface SidecarApp
  * Addresses outside `/v1` need no key (contract §1). An address that does not exist answers 404 to everybody,
  * as at the control plane; everything else is in the order of contract §5.
  */
-export function buildSidecar(deps: SidecarAppDeps): SidecarApp {
-  const { intake, answers, observed, clock, random } = deps;
-  const startedAtMs = clock.now();
-  let isDraining = false;
-  const newRequestId = (): RequestId => random.newId('req', clock.now());
+export const buildSidecar = (deps: SidecarAppDeps): SidecarApp => new Surface(deps);
 
-  const forwardAuth = new ForwardAuth(deps, deps.forwardAuth);
-  if (lacksMethod(deps.forwardAuth.headers)) {
+type Served = Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade;
+
+/** A server takes its functions one by one, so these are members and not methods. */
+class Surface implements SidecarApp {
+  readonly #deps: SidecarAppDeps;
+  readonly #forwardAuth: ForwardAuth;
+  readonly #routes = new KnownRoutes();
+  readonly #startedAtMs: UnixMillis;
+  readonly streamPath = streamPath;
+  #isDraining = false;
+
+  constructor(deps: SidecarAppDeps) {
+    this.#deps = deps;
+    this.#startedAtMs = deps.clock.now();
+    this.#forwardAuth = new ForwardAuth(deps, deps.forwardAuth);
+    if (!lacksMethod(deps.forwardAuth.headers)) return;
     deps.logger.warn(
       { headers: deps.forwardAuth.headers },
       'FORWARD_AUTH_HEADERS names a header for the original target and none for its method: routes are matched with the method that the proxy asks with',
     );
   }
 
-  const serve = (
-    route: Route,
-    { head, requestId, nowMs }: Arrived,
-  ): Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade => {
+  readonly handler = (head: RequestHead): Served => {
+    const { clock, random, answers } = this.#deps;
+    const nowMs = clock.now();
+    const requestId = random.newId('req', nowMs);
+    try {
+      const route = this.#routes.of(head);
+      // A proxy asks for an agent, and understands 401: see shownPassport.
+      if (route.kind !== 'forward_auth') refuseRepeated(head);
+      return this.#serve(route, { head, requestId, nowMs });
+    } catch (error) {
+      return answers.failure(error, requestId);
+    }
+  };
+
+  readonly headerNamesOf = (path: string): readonly string[] => {
+    if (isForwardAuthPath(path)) return this.#forwardAuth.headerNames;
+    if (isAuthzenPath(path)) return authzenHeaders;
+    return path === streamPath ? handshakeHeaders : noHeaders;
+  };
+
+  readonly refuse = (refusal: Refusal, bodyBytesMax?: number): Reply => {
+    const { answers, clock, random } = this.#deps;
+    return answers.failure(refusals[refusal](bodyBytesMax), random.newId('req', clock.now()));
+  };
+
+  startDraining(): void {
+    this.#isDraining = true;
+  }
+
+  #serve(route: Route, { head, requestId, nowMs }: Arrived): Served {
+    const deps = this.#deps;
     switch (route.kind) {
       case 'check':
         return reading(httpCheck(deps, head, { gateId: route.gateId, requestId, nowMs }), head);
       case 'enforce':
         return reading(httpCheck(deps, head, { gateId: null, requestId, nowMs }), head);
       case 'check_batch':
-        return reading(checkBatch(deps, admitted(head, route.gateId, { requestId, nowMs })), head);
+        return reading(checkBatch(deps, this.#admitted(head, route.gateId, { requestId, nowMs })), head);
       case 'forward_auth':
-        return admitForwarded(route, head, { requestId, nowMs });
+        return this.#admitForwarded(route, head, { requestId, nowMs });
       case 'stream':
         return deps.streams.upgrade(head, { requestId, nowMs });
       case 'evaluation':
       case 'evaluations':
-        return echoRequestId(head.headers[0] ?? '', admitEvaluation(route.kind, head, { requestId, nowMs }));
+        return echoRequestId(
+          head.headers[0] ?? '',
+          this.#admitEvaluation(route.kind, head, { requestId, nowMs }),
+        );
       case 'authzen_configuration':
         return jsonReply(200, authzenConfiguration(deps.origin()), requestId);
       case 'livez':
         return jsonReply(200, '{"status":"live"}', requestId);
-      case 'readyz': {
-        const readiness = readinessOf(observed, { isDraining, nowMs: clock.now(), startedAtMs });
-        return jsonReply(readiness.status === 'ready' ? 200 : 503, JSON.stringify(readiness), requestId);
-      }
+      case 'readyz':
+        return this.#readiness(requestId);
       case 'metrics':
-        return (_body, responder) => {
-          const { contentType } = deps.metrics;
-          deps.metrics.text().then(
-            (text) => responder.reply(textReply(text, contentType, requestId)),
-            (error: unknown) => {
-              deps.logger.error({ err: error, request_id: requestId }, 'the metrics could not be collected');
-              responder.reply(errorReply(new ApiError('internal_error'), requestId));
-            },
-          );
-        };
+        return this.#metrics(requestId);
       case 'openapi':
         return jsonReply(200, deps.openApi, requestId);
       default:
         return unreachable(route);
     }
-  };
+  }
 
-  const admitted = (
+  #admitted(
     { authorization }: RequestHead,
     gateId: string | null,
     { requestId, nowMs }: Omit<Arrived, 'head'>,
-  ): CheckHead => ({ requestId, caller: intake.admit(authorization, nowMs), authorization, gateId });
+  ): CheckHead {
+    return { requestId, caller: this.#deps.intake.admit(authorization, nowMs), authorization, gateId };
+  }
 
-  const admitForwarded = (
+  #admitForwarded(
     route: Extract<Route, { kind: 'forward_auth' }>,
     head: RequestHead,
     arrived: Omit<Arrived, 'head'>,
-  ): Reply | IgnoredBody => {
+  ): Reply | IgnoredBody {
     try {
-      return forwardAuth.handle(head, route, arrived);
+      return this.#forwardAuth.handle(head, route, arrived);
     } catch (error) {
-      return errorAnswer(answers.failure(error, arrived.requestId));
+      return errorAnswer(this.#deps.answers.failure(error, arrived.requestId));
     }
-  };
+  }
 
-  const admitEvaluation = (
+  #admitEvaluation(
     kind: 'evaluation' | 'evaluations',
     head: RequestHead,
     arrived: Omit<Arrived, 'head'>,
-  ): Reply | LargeBody => {
+  ): Reply | LargeBody {
     try {
-      const { gateId: _, ...evaluator } = admitted(head, null, arrived);
-      return reading(evaluate(deps, evaluator, kind === 'evaluations'), head);
+      const { gateId: _, ...evaluator } = this.#admitted(head, null, arrived);
+      return reading(evaluate(this.#deps, evaluator, kind === 'evaluations'), head);
     } catch (error) {
-      return answers.failure(error, arrived.requestId);
+      return this.#deps.answers.failure(error, arrived.requestId);
     }
-  };
+  }
 
-  return {
-    handler: (head) => {
-      const nowMs = clock.now();
-      const requestId = random.newId('req', nowMs);
-      try {
-        const route = routeOf(head);
-        // A proxy asks for an agent, and understands 401: see shownPassport.
-        if (route.kind !== 'forward_auth') refuseRepeated(head);
-        return serve(route, { head, requestId, nowMs });
-      } catch (error) {
-        return answers.failure(error, requestId);
-      }
-    },
-    headerNamesOf: (path) =>
-      isForwardAuthPath(path)
-        ? forwardAuth.headerNames
-        : isAuthzenPath(path)
-          ? authzenHeaders
-          : path === streamPath
-            ? handshakeHeaders
-            : noHeaders,
-    streamPath,
-    refuse: (refusal, bodyBytesMax) => answers.failure(refusals[refusal](bodyBytesMax), newRequestId()),
-    startDraining: () => {
-      isDraining = true;
-    },
-  };
+  #readiness(requestId: RequestId): Reply {
+    const { observed, clock } = this.#deps;
+    const isDraining = this.#isDraining;
+    const readiness = readinessOf(observed, {
+      ...{ isDraining, nowMs: clock.now(), startedAtMs: this.#startedAtMs },
+    });
+    return jsonReply(readiness.status === 'ready' ? 200 : 503, JSON.stringify(readiness), requestId);
+  }
+
+  #metrics(requestId: RequestId): BodyHandler {
+    const { metrics, logger } = this.#deps;
+    return (_body, responder) => {
+      metrics.text().then(
+        (text) => responder.reply(textReply(text, metrics.contentType, requestId)),
+        (error: unknown) => {
+          logger.error({ err: error, request_id: requestId }, 'the metrics could not be collected');
+          responder.reply(errorReply(new ApiError('internal_error'), requestId));
+        },
+      );
+    };
+  }
 }
 
 /** A request when its head was read. */
