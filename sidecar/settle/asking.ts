@@ -23,11 +23,12 @@ import type { Section } from '../decide/section.ts';
 import type { Shortage } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
+import type { SettlementOutcome } from './open-settlement.ts';
 import { newReaderId, type Prepared, preparePermit, prepareSuspend } from './prepare.ts';
 import { lookUpOf } from './settlement-of.ts';
 import { eventOf, fateOf, hasNotArrived, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
 import type { SettlementToVoid, SettlementVoids } from './settlement-voids.ts';
-import type { SettlementOutcome, Settlements } from './settlements.ts';
+import type { Settlements } from './settlements.ts';
 
 export interface AskingDeps {
   readonly section: Section;

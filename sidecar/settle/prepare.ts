@@ -5,9 +5,9 @@ import { type Attempt, type RecordContext, recordOf } from '../decide/record.ts'
 import { leasesOf } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { Reservation } from '../quota/reservation.ts';
+import type { UnsentSettlement } from './open-settlement.ts';
 import { permitOf, suspendOf } from './settlement-of.ts';
 import type { SettlementToVoid } from './settlement-voids.ts';
-import type { UnsentSettlement } from './settlements.ts';
 
 interface PrepareDeps {
   readonly leases: Pick<LeaseHolder, 'reserve'>;

@@ -5,7 +5,7 @@ import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import type { Attempt } from '../decide/record.ts';
-import type { UnsentSettlement } from './settlements.ts';
+import type { UnsentSettlement } from './open-settlement.ts';
 
 export const lookUpOf = (
   made: Attempt,

@@ -1,7 +1,7 @@
 import type { RunEvent } from '../../shared/decision/run.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
 import { firstPermitOf } from '../../shared/wire/settlement.ts';
-import type { SettlementOutcome } from './settlements.ts';
+import type { SettlementOutcome } from './open-settlement.ts';
 
 /**
  * What becomes of a settlement and of the units that are reserved for it:

@@ -7,28 +7,14 @@ import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { ControlPlaneError } from '../replica/control-plane-error.ts';
 import { settleLimits } from './limits.ts';
+import {
+  type OnSettled,
+  OpenSettlement,
+  type Past,
+  type SettlementOutcome,
+  type UnsentSettlement,
+} from './open-settlement.ts';
 import { ServiceRate } from './service-rate.ts';
-
-/** A settlement but for the time that is left to answer it, which is known when it is sent. */
-export type UnsentSettlement = {
-  [Kind in Settlement['kind']]: Omit<Extract<Settlement, { kind: Kind }>, 'wanted_ms'>;
-}[Settlement['kind']];
-
-/**
- * What became of a settlement, besides what the control plane answers:
- *
- *   away     the control plane is known to be away, and the settlement never arrived there
- *   shed     it never arrived: too many are open, or its time was over first
- *   unknown  it was sent, and its time was over: it may have happened, or happen yet
- *
- * Also where the control plane says that it has not begun with a call, the call has arrived, and what is in
- * between may deliver it once more: that is `unknown` in the end. Of a look-up that finds the control plane
- * away after an attempt without an answer the outcome is `away` all the same: it settles nothing.
- */
-export type SettlementOutcome = SettlementAnswer | { readonly kind: 'away' | 'shed' | 'unknown' };
-
-/** `isCertain` false: an attempt without an answer came before, and may still happen. */
-export type OnSettled = (outcome: SettlementOutcome, isCertain: boolean) => void;
 
 interface SettlementCount {
   readonly kind: Settlement['kind'];
@@ -46,10 +32,6 @@ interface SettlementCount {
  * that takes much longer than others did. While the others are about to come again, a call takes no more than
  * its share either: a large call would leave a small one, which is over long before the clients of the large
  * one are back, and the control plane would have nothing to do until then.
- *
- *     queued ──call──> sent ──answer──> notified
- *       │ ^             └──no answer──> queued again, uncertain
- *       └─└── its time is over, or the control plane is away ──> notified
  *
  * How many are open follows what calls take (service-rate.ts): one that could not be settled in time is shed
  * when it comes, and one that no call can answer any more while it waits. So under any load those that were
@@ -85,22 +67,6 @@ export function settlements(deps: SettlementsDeps): Settlements {
   return new BatchedSettlements(deps);
 }
 
-interface Open {
-  readonly settlement: UnsentSettlement;
-  readonly holder: string;
-  /** The idempotency key with what it is scoped to. */
-  readonly key: string | null;
-  readonly untilMs: MonotonicMillis;
-  readonly onSettled: OnSettled;
-  /** An attempt got no answer. */
-  isUncertain: boolean;
-  isUnderWay: boolean;
-  /** An attempt has ended, other than by a refused connection. */
-  hasArrived: boolean;
-  /** It is one of `#permits`. */
-  isCounted: boolean;
-}
-
 /** How often deadlines are looked at while anything is open. */
 const sweepMs = 20;
 
@@ -109,9 +75,9 @@ const hopefulLeftMs = 0.8 * limits.quotaWaitMsMax;
 
 class BatchedSettlements implements Settlements {
   readonly #deps: SettlementsDeps;
-  readonly #open = new Set<Open>();
+  readonly #open = new Set<OpenSettlement>();
   /** Those of `#open` that wait for a call, first come, first served. */
-  readonly #queue = new Set<Open>();
+  readonly #queue = new Set<OpenSettlement>();
   /** Permits that are open, by their key. */
   readonly #permits = new Map<string, number>();
   /** Which calls that are in flight are about, with how many they are. */
@@ -145,25 +111,14 @@ class BatchedSettlements implements Settlements {
   }
 
   send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void {
-    const open: Open = {
-      settlement,
-      holder,
-      key: keyOf(settlement),
-      untilMs,
-      onSettled,
-      isUncertain: false,
-      isUnderWay: false,
-      hasArrived: false,
-      isCounted: false,
-    };
-    const early = this.#refusal(open);
+    const refusal = this.#refusal(untilMs);
+    const open = new OpenSettlement(settlement, holder, untilMs, onSettled, refusal);
     this.#open.add(open);
-    if (early !== null) {
-      setImmediate(() => this.#notify(open, { kind: early }));
+    if (refusal !== null) {
+      setImmediate(() => this.#notify(open, { kind: refusal }));
       return;
     }
-    if (settlement.kind === 'permit' && open.key !== null) {
-      open.isCounted = true;
+    if (open.isPermitOnItsWay && open.key !== null) {
       this.#permits.set(open.key, (this.#permits.get(open.key) ?? 0) + 1);
     }
     this.#queue.add(open);
@@ -174,10 +129,10 @@ class BatchedSettlements implements Settlements {
   stop(): void {
     this.#isStopped = true;
     if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);
-    for (const open of [...this.#open]) this.#notify(open, { kind: atTheEnd(open) });
+    for (const open of [...this.#open]) this.#notify(open, { kind: open.outcomeAtTheEnd() });
   }
 
-  #refusal({ untilMs }: Open): 'away' | 'shed' | null {
+  #refusal(untilMs: MonotonicMillis): 'away' | 'shed' | null {
     if (this.#deps.isAway()) return 'away';
     const patienceMs = untilMs - this.#deps.clock.monotonic();
     const isTooMany = this.#open.size >= this.#rate.openMax(patienceMs);
@@ -216,7 +171,7 @@ class BatchedSettlements implements Settlements {
     if (first === undefined || this.#isStopped) return false;
     for (const open of batch) {
       this.#queue.delete(open);
-      open.isUnderWay = true;
+      open.noteSent();
     }
     void this.#attempt(batch, first.holder);
     return true;
@@ -227,17 +182,17 @@ class BatchedSettlements implements Settlements {
    * one chain go one after the other, and the second holds a connection meanwhile for as long as the database
    * is away.
    */
-  #nextBatch(): readonly Open[] {
+  #nextBatch(): readonly OpenSettlement[] {
     const apart = this.#callsInFlight === 0 ? [] : this.#batchOf((open) => !this.#isBusy(open));
     return apart.length > 0 ? apart : this.#batchOf(() => true);
   }
 
-  #isBusy({ settlement }: Open): boolean {
+  #isBusy({ settlement }: OpenSettlement): boolean {
     return this.#busyPassports.has(settlement.passport_id);
   }
 
-  #batchOf(mayTake: (open: Open) => boolean): readonly Open[] {
-    const batch: Open[] = [];
+  #batchOf(mayTake: (open: OpenSettlement) => boolean): readonly OpenSettlement[] {
+    const batch: OpenSettlement[] = [];
     const areOthersComing = this.#queue.size < this.#openAtLastAnswer;
     const countMax = areOthersComing ? this.#share : this.#rate.callMax;
     for (const open of this.#queue) {
@@ -259,13 +214,13 @@ class BatchedSettlements implements Settlements {
   #shedHopeless(): void {
     const callMs = Math.min(this.#usualCallMs, hopefulLeftMs);
     const leftMin = this.#deps.clock.monotonic() + callMs;
-    const hopeless = [...this.#queue].filter(({ untilMs, hasArrived }) => untilMs < leftMin && !hasArrived);
+    const hopeless = [...this.#queue].filter((open) => open.untilMs < leftMin && open.isUnsent);
     if (this.#callsInFlight === 0 && hopeless.length === this.#queue.size) hopeless.pop();
     for (const open of hopeless) this.#notify(open, { kind: 'shed' });
   }
 
   /** Never rejects. */
-  async #attempt(batch: readonly Open[], holder: string): Promise<void> {
+  async #attempt(batch: readonly OpenSettlement[], holder: string): Promise<void> {
     const { clock, logger } = this.#deps;
     const sentAtMs = clock.monotonic();
     this.#lastSentAtMs = sentAtMs;
@@ -303,12 +258,11 @@ class BatchedSettlements implements Settlements {
     }
   }
 
-  #answered(open: Open, answer: SettlementAnswer | undefined): void {
+  #answered(open: OpenSettlement, answer: SettlementAnswer | undefined): void {
     if (answer === undefined) return;
-    open.isUnderWay = false;
-    open.hasArrived = true;
     // A permit of its key began here after this look-up was sent: it has to look again when that is known.
-    if (answer.kind === 'none' && open.key !== null && this.#permits.has(open.key) && this.#open.has(open)) {
+    if (answer.kind === 'none' && open.key !== null && this.#permits.has(open.key) && !open.isOver) {
+      open.queueAgain('arrived');
       this.#queue.add(open);
       return;
     }
@@ -323,21 +277,17 @@ class BatchedSettlements implements Settlements {
   }
 
   /** Those with time left are sent again, before the others; none waits while the control plane is away. */
-  #failed(batch: readonly Open[], error: unknown): void {
-    const hasArrived = !isRefusedConnection(error);
-    const hasBegun = hasArrived && !isTurnedAway(error);
+  #failed(batch: readonly OpenSettlement[], error: unknown): void {
     const waiting = [...this.#queue];
     this.#queue.clear();
     for (const open of batch) {
-      if (!this.#open.has(open)) continue;
-      open.isUnderWay = false;
-      open.hasArrived ||= hasArrived;
-      open.isUncertain ||= hasBegun;
+      if (open.isOver) continue;
+      open.queueAgain(pastOf(error));
       this.#queue.add(open);
     }
     for (const open of waiting) this.#queue.add(open);
     if (this.#deps.isAway()) {
-      for (const open of [...this.#queue]) this.#notify(open, { kind: mayHappen(open) ? 'unknown' : 'away' });
+      for (const open of [...this.#queue]) this.#notify(open, { kind: open.outcomeWhileAway() });
     }
     this.#pauseTimer ??= setTimeout(() => {
       this.#pauseTimer = null;
@@ -348,18 +298,19 @@ class BatchedSettlements implements Settlements {
   #endLate(): void {
     const nowMs = this.#deps.clock.monotonic();
     for (const open of this.#open) {
-      if (open.untilMs <= nowMs) this.#notify(open, { kind: atTheEnd(open) });
+      if (open.untilMs <= nowMs) this.#notify(open, { kind: open.outcomeAtTheEnd() });
     }
     // At once, so that a retry comes in time for the next call.
     if (this.#callsInFlight > 0) this.#shedHopeless();
     if (this.#queue.size > 0) this.#wake();
   }
 
-  #notify(open: Open, outcome: SettlementOutcome): void {
+  #notify(open: OpenSettlement, outcome: SettlementOutcome): void {
     if (!this.#open.delete(open)) return;
     const wasQueued = this.#queue.delete(open);
-    const { key, settlement, isCounted } = open;
-    if (isCounted && key !== null) {
+    const { key, settlement, isPermitOnItsWay, isCertain } = open;
+    open.noteOver();
+    if (isPermitOnItsWay && key !== null) {
       const others = (this.#permits.get(key) ?? 1) - 1;
       if (others > 0) this.#permits.set(key, others);
       else this.#permits.delete(key);
@@ -369,10 +320,10 @@ class BatchedSettlements implements Settlements {
       this.#sweep = null;
     }
     // Look-ups may have waited for this permit, and a call for room.
-    if (isCounted || wasQueued) this.#wake();
+    if (isPermitOnItsWay || wasQueued) this.#wake();
     this.#count(settlement.kind, outcome.kind);
     try {
-      open.onSettled(outcome, !open.isUncertain);
+      open.onSettled(outcome, isCertain);
     } catch (error) {
       // One request's exception must not reach the others.
       this.#deps.logger.error({ err: error }, 'the outcome of a settlement could not be put into effect');
@@ -387,12 +338,11 @@ class BatchedSettlements implements Settlements {
   }
 }
 
-/** Of one that is over without an answer. */
-const atTheEnd = ({ isUnderWay, hasArrived }: Open): 'unknown' | 'shed' =>
-  isUnderWay || hasArrived ? 'unknown' : 'shed';
-
-/** A look-up settles nothing. What it may have read is voided by its caller (`readingFateOf`). */
-const mayHappen = ({ settlement, hasArrived }: Open): boolean => hasArrived && settlement.kind !== 'look_up';
+/** What an attempt leaves that ended in this error. */
+function pastOf(error: unknown): Past {
+  if (isRefusedConnection(error)) return 'unsent';
+  return isTurnedAway(error) ? 'arrived' : 'uncertain';
+}
 
 /** The control plane has answered that it has not begun, or has rolled back. */
 const isTurnedAway = (error: unknown): boolean =>
@@ -401,7 +351,3 @@ const isTurnedAway = (error: unknown): boolean =>
 /** No program accepted the connection. */
 const isRefusedConnection = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
-
-/** Scoped to passport and gate (contract §5); without a gate to the account, which is that of the sidecar. */
-const keyOf = ({ passport_id, gate_id, idempotency_key }: UnsentSettlement): string | null =>
-  idempotency_key === null ? null : `${passport_id} ${gate_id} ${idempotency_key}`;

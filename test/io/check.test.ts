@@ -32,7 +32,7 @@ import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
 import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { Decider } from '../../sidecar/settle/decider.ts';
 import { settleLimits } from '../../sidecar/settle/limits.ts';
-import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/settlements.ts';
+import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/open-settlement.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { passportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';

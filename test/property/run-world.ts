@@ -7,8 +7,8 @@ import { must, unreachable } from '../../shared/errors/assert.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettlementOutcome } from '../../sidecar/settle/open-settlement.ts';
 import { eventOf, fateOf, hasNotArrived, readingFateOf } from '../../sidecar/settle/settlement-outcome.ts';
-import type { SettlementOutcome } from '../../sidecar/settle/settlements.ts';
 import { aGate, aPassport, aRequest, aStanding, aWindow, nowMs, usd } from '../unit/decision/samples.ts';
 import { type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
 

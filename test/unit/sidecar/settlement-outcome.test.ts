@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { makeId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
+import type { SettlementOutcome } from '../../../sidecar/settle/open-settlement.ts';
 import { eventOf, fateOf, readingFateOf } from '../../../sidecar/settle/settlement-outcome.ts';
-import type { SettlementOutcome } from '../../../sidecar/settle/settlements.ts';
 
 const expires_at_ms = Date.UTC(2026, 10, 2) as UnixMillis;
 const approval_id = makeId('appr', expires_at_ms, new Uint8Array(10));

@@ -8,10 +8,11 @@ import type { Settlement, SettlementAnswer } from '../../../shared/wire/settleme
 import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 import { settleLimits } from '../../../sidecar/settle/limits.ts';
 import {
+  OpenSettlement,
   type SettlementOutcome,
-  settlements,
   type UnsentSettlement,
-} from '../../../sidecar/settle/settlements.ts';
+} from '../../../sidecar/settle/open-settlement.ts';
+import { settlements } from '../../../sidecar/settle/settlements.ts';
 
 const committed: SettlementAnswer = { kind: 'committed' };
 const none: SettlementAnswer = { kind: 'none', may_change: false };
@@ -625,5 +626,41 @@ describe('settlements', () => {
       1,
       0,
     ]);
+  });
+});
+
+describe('OpenSettlement', () => {
+  const openOf = (kind: Settlement['kind'], refusal: 'away' | 'shed' | null = null) =>
+    new OpenSettlement(settlementOf('a', kind, 'key'), 'h', 250 as MonotonicMillis, () => undefined, refusal);
+
+  it('is sent only while it is queued', () => {
+    const open = openOf('permit');
+    open.noteSent();
+    expect(() => open.noteSent()).toThrow('only a settlement that is queued is sent');
+    open.queueAgain('arrived');
+    expect(() => open.queueAgain('arrived')).toThrow('only a settlement that was sent is sent again');
+    open.noteOver();
+    expect(() => open.noteSent()).toThrow('only a settlement that is queued is sent');
+    expect(() => openOf('permit', 'shed').noteSent()).toThrow();
+  });
+
+  it('stays uncertain, whatever later attempts leave', () => {
+    const open = openOf('permit');
+    for (const past of ['uncertain', 'arrived', 'unsent'] as const) {
+      open.noteSent();
+      open.queueAgain(past);
+    }
+    expect(open).toMatchObject({ isCertain: false, isUnsent: false });
+    expect(open.outcomeAtTheEnd()).toBe('unknown');
+  });
+
+  it('is shed at the end only where nothing of it has arrived', () => {
+    const open = openOf('look_up');
+    expect(open.outcomeAtTheEnd()).toBe('shed');
+    open.noteSent();
+    expect(open.outcomeAtTheEnd()).toBe('unknown');
+    open.queueAgain('unsent');
+    expect(open.outcomeAtTheEnd()).toBe('shed');
+    expect(openOf('look_up', 'away').outcomeAtTheEnd()).toBe('away');
   });
 });
