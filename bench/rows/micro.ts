@@ -4,7 +4,6 @@ import { domainToASCII } from 'node:url';
 import canonicalize from 'canonicalize';
 import { Type } from 'typebox';
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
-import { textHash } from '../../shared/crypto/content-hash.ts';
 import { digestWordsOf } from '../../shared/crypto/id-digest.ts';
 import { numberText } from '../../shared/crypto/number-text.ts';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
@@ -17,7 +16,7 @@ import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { counterOf } from '../../shared/quota/window-limit.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { parseCheckBody, parseRequestFacts, readContext } from '../../shared/wire/check.ts';
+import { parseCheckBody } from '../../shared/wire/check.ts';
 import { decisionJson, renderDecision } from '../../shared/wire/decision.ts';
 import { parseHost } from '../../shared/wire/domain.ts';
 import { closed, FreeForm } from '../../shared/wire/fields.ts';
@@ -233,14 +232,6 @@ export const tricks: readonly Trick[] = [
     name: 'message kept as text',
     run: () => asciiOf(frame),
     plain: { name: 'message kept as bytes, and text later', run: () => asciiOf(Buffer.from(frame)) },
-  },
-  {
-    name: 'parseRequestFacts',
-    run: () => parseRequestFacts(request, 'request', ''),
-    plain: {
-      name: 'readContext, name by name, and the same hash',
-      run: () => [readContext(request, 'request'), textHash('')],
-    },
   },
   {
     name: 'parseHost',

@@ -142,17 +142,16 @@ export function parseRequestFacts(
   at = 'request',
   canonical: string | null = null,
 ): RequestFacts {
-  const context = walkContext(request) ?? readContext(request, at);
-  const { presented } = context;
+  const presented = readSynonyms(request, at, approvalIdNames);
   const approvalId = isId('appr', presented) ? presented : null;
   return {
-    permissionKey: context.permissionKey,
-    amountMicroUsd: context.amountMicroUsd,
-    currency: context.currency,
-    domain: context.domain,
+    permissionKey: readSynonyms(request, at, permissionNames),
+    amountMicroUsd: readSynonyms(request, at, amountNames),
+    currency: readSynonyms(request, at, currencyNames),
+    domain: readSynonyms(request, at, domainNames),
     approvalId,
     approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
-    idempotencyKey: context.idempotencyKey,
+    idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
     requestHash: hashRequest(request, canonical),
     pii: null,
   };
@@ -220,72 +219,6 @@ const idempotencyKeyNames: readonly Reading<string>[] = [
     demand: `must be a string of 1 to ${limits.idempotencyKeyCharsMax} characters, none of them NUL`,
   },
 ];
-
-/** The context that was read. `presented`: the approval_id. */
-interface Context {
-  readonly presented: string | null;
-  readonly permissionKey: PermissionKey | null;
-  readonly amountMicroUsd: MicroUsd | null;
-  readonly currency: string | null;
-  readonly domain: string | null;
-  readonly idempotencyKey: string | null;
-}
-
-/** Name by name: the slow version of `walkContext`, which names the fault. */
-export const readContext = (request: RequestObject, at: string): Context => ({
-  presented: readSynonyms(request, at, approvalIdNames),
-  permissionKey: readSynonyms(request, at, permissionNames),
-  amountMicroUsd: readSynonyms(request, at, amountNames),
-  currency: readSynonyms(request, at, currencyNames),
-  domain: readSynonyms(request, at, domainNames),
-  idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
-});
-
-/** By member name: its reader, and the field of the context that it fills. */
-const readings: ReadonlyMap<
-  string,
-  { readonly read: Reading<string | number>['read']; readonly of: keyof Context }
-> = new Map(
-  Object.entries({
-    presented: approvalIdNames,
-    permissionKey: permissionNames,
-    amountMicroUsd: amountNames,
-    currency: currencyNames,
-    domain: domainNames,
-    idempotencyKey: idempotencyKeyNames,
-  } satisfies Record<keyof Context, readonly Reading<string | number>[]>).flatMap(([of, names]) =>
-    names.map(({ name, read }) => [name, { read, of: of as keyof Context }] as const),
-  ),
-);
-
-/**
- * Member by member: a request has few of the names, and a look-up of an absent name is slower than one of a
- * present name (bench row `micro`: parseRequestFacts). Null for any fault.
- */
-function walkContext(request: RequestObject): Context | null {
-  const context: Record<keyof Context, string | number | null> = {
-    presented: null,
-    permissionKey: null,
-    amountMicroUsd: null,
-    currency: null,
-    domain: null,
-    idempotencyKey: null,
-  };
-  // Parsed JSON has no inherited members.
-  for (const name in request) {
-    const reading = readings.get(name);
-    if (reading === undefined) continue;
-    const given = request[name];
-    if (given === undefined || given === null) continue;
-    const { read, of } = reading;
-    const value = read(given);
-    const before = context[of];
-    if (value === null || (before !== null && before !== value)) return null;
-    context[of] = value;
-  }
-  // Each member holds a value from its own reader.
-  return context as unknown as Context;
-}
 
 function readSynonyms<Value extends string | number>(
   request: RequestObject,

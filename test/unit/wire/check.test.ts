@@ -12,7 +12,6 @@ import {
   parseGateTestBody,
   parseRequestFacts,
   RequestMembers,
-  readContext,
 } from '../../../shared/wire/check.ts';
 import { closed, FreeForm } from '../../../shared/wire/fields.ts';
 import { refusal } from '../../support/refusal.ts';
@@ -173,53 +172,6 @@ describe('parseRequestFacts', () => {
       pii: null,
       requestHash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
     });
-  });
-
-  it('reads member by member what is read name by name, and refuses what is refused there', () => {
-    const values = fc.constantFrom<unknown>(
-      ...[
-        'orders:create',
-        'orders:delete',
-        'orders:*',
-        'USD',
-        'a.example',
-        'A.Example.',
-        'https://a.example/',
-      ],
-      ...['', '\0', approvalId, 0, 5, 5.1234567, -1, true, null, [], {}],
-    );
-    const known = ['permission_key', 'requested_action', 'action', 'amount', 'amount_usd', 'domain', 'url'];
-    const names = fc.constantFrom(
-      ...known,
-      ...[
-        'estimated_cost_usd',
-        'currency',
-        'approval_id',
-        'idempotency_key',
-        'gate_id',
-        'note',
-        'constructor',
-      ],
-    );
-    const outcomeOf = (read: () => object) => {
-      try {
-        return read();
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        return { code: error.code, param: error.param, message: error.message };
-      }
-    };
-    fc.assert(
-      fc.property(fc.uniqueArray(fc.tuple(names, values), { selector: ([name]) => name }), (members) => {
-        const request = Object.fromEntries(members);
-        const plain = outcomeOf(() => {
-          const { presented, ...context } = readContext(request, 'request');
-          return { ...context, approvalId: presented === approvalId ? presented : null };
-        });
-        expect(outcomeOf(() => parseRequestFacts(request))).toMatchObject(plain);
-      }),
-      { numRuns: 1_000 },
-    );
   });
 
   it('takes null under any name for absent, and hashes what was sent', () => {
