@@ -162,24 +162,15 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
   }
 }
 
-/** The JSON text of `renderDecision`. */
-export function decisionJson(decision: Decision, answered: Answered): string {
-  const plain = plainMembers(decision, answered);
-  return plain === null ? JSON.stringify(renderDecision(decision, answered)) : `{${plain}`;
-}
-
-/** The same without its first brace, for an answer with another member in front. */
-export const decisionMembers = (decision: Decision, answered: Answered): string =>
-  plainMembers(decision, answered) ?? JSON.stringify(renderDecision(decision, answered)).slice(1);
-
 /**
- * A PERMIT without findings consists of constants, its checks and its id, and needs no serializer. Null for
- * any other decision.
+ * The JSON text of `renderDecision`. A PERMIT in which nothing was found is nothing but constants, its checks
+ * and its id, and needs no serializer.
  */
-function plainMembers(decision: Decision, { attestationId }: Answered): string | null {
-  if (decision.outcome !== 'PERMIT' || decision.pii.length > 0) return null;
+export function decisionJson(decision: Decision, answered: Answered): string {
+  if (decision.outcome !== 'PERMIT' || decision.pii.length > 0)
+    return JSON.stringify(renderDecision(decision, answered));
   const checks = checksJson(decision.evaluated);
-  return `"decision":"PERMIT","reason":null,"attestation_id":"${attestationId}","constraints_evaluated":${checks}}`;
+  return `{"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}}`;
 }
 
 /**

@@ -5,7 +5,6 @@ import {
   type Answered,
   type DecisionAnswer,
   decisionJson,
-  decisionMembers,
   renderDecision,
 } from '../../shared/wire/decision.ts';
 import type { Reply } from '../http/server.ts';
@@ -50,11 +49,6 @@ export class DecisionReply implements AnswerReply {
   get body(): string {
     this.#body ??= decisionJson(this.decision, this.#answered);
     return this.#body;
-  }
-
-  /** The body behind its first brace. */
-  get members(): string {
-    return decisionMembers(this.decision, this.#answered);
   }
 
   get answer(): DecisionAnswer {

@@ -7,7 +7,6 @@ import type { Moment } from '../../../shared/runtime/clock.ts';
 import { PassingMap } from '../../../shared/runtime/passing-map.ts';
 import type { Answers } from '../../decide/answers.ts';
 import type { Check } from '../../decide/check.ts';
-import { DecisionReply } from '../../decide/replies.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
 import { Lane, type LaneSource } from '../lane.ts';
@@ -295,8 +294,7 @@ export class Stream implements StreamListener, LaneSource {
   #reply(idJson: string, reply: Reply): void {
     if (this.#isClosed) return;
     if (endsKey(reply.status)) this.#isKeyEnded = true;
-    // To cut a text that was just joined, V8 writes it out first: a second time for each decision.
-    this.#answerWith(idJson, reply instanceof DecisionReply ? reply.members : reply.body.slice(1));
+    this.#answerWith(idJson, reply.body.slice(1));
   }
 
   /** `members`: of the answer, with its last bracket. */
