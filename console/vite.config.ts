@@ -15,5 +15,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     manifest: 'manifest.json',
+    // For the list of the package (deploy/package/third-party.ts).
+    license: { fileName: 'licenses.json' },
   },
 });

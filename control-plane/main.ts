@@ -54,7 +54,6 @@ import { addressOf, connect } from './storage/connect.ts';
 import { keepRefusals, Refusals, refusalTeller, tellConnectionRoom } from './storage/connection-room.ts';
 import { databaseFailure } from './storage/database-away.ts';
 import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
-import { refuseUnpatchedDriver } from './storage/driver-patch.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
 import { migrate, type OnStep } from './storage/migrate.ts';
@@ -134,7 +133,6 @@ async function startAll(
   const { logger } = extras;
   const dataDir = resolve(settings.DATA_DIR);
 
-  refuseUnpatchedDriver();
   const lock = await lockDataDir(dataDir, 'control-plane');
   started.add('lock of DATA_DIR', () => lock.release());
   for (const note of lock.notes) logger.warn({}, note);

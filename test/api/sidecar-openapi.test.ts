@@ -5,7 +5,6 @@ import type { Document, Schema } from '../../control-plane/openapi/document.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { readinessOf } from '../../sidecar/operations/readiness.ts';
 import { type Api, documentOf, type Reply, startApi } from '../support/api.ts';
-import { readBesideCode } from '../support/compile-programs.ts';
 import { answerOf, closedThroughout, inlined, operationsOf } from '../support/document.ts';
 import { adapters } from '../support/server-under-test.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
@@ -96,11 +95,6 @@ describe('the document of a sidecar', () => {
     expect([...validator.Errors(example)]).toEqual([]);
     expect(validator.Check({ ...(example as object), database: 'reachable' })).toBe(false);
   });
-});
-
-it('is copied by the build, like everything that the programs read beside their code', () => {
-  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  for (const path of readBesideCode) expect(scripts.build).toContain(` ${path} dist/`);
 });
 
 const order = { permission_key: 'orders:create', amount: 5 };

@@ -7,7 +7,7 @@ import { addAgentTrust, type InstalledClient, installClient } from '../clients/s
 import { freePort } from '../support/free-port.ts';
 import { readPage, type ShellBlock } from '../support/pages.ts';
 import { type PagePorts, type Pasted, paste, readersFolder, type Shell } from '../support/pasted.ts';
-import { compiledPrograms, type Program } from '../support/programs.ts';
+import { bundledPrograms, type Program } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -62,7 +62,7 @@ describe('pasted beside a service that runs', () => {
     ports = { controlPlane: await freePort(), sidecar: await freePort(), own: await freePort() };
     const python = await sharedService('python3 with FastAPI and Flask');
     env = { PYTHONPATH: join(root, 'clients/python'), PATH_OF_PYTHON: python };
-    service = (await compiledPrograms()).start(['start'], {
+    service = (await bundledPrograms()).start(['start'], {
       PORT: String(ports.controlPlane),
       SIDECAR_PORT: String(ports.sidecar),
       DATA_DIR: join(reader.folder, '.data'),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
@@ -15,7 +15,7 @@ describe('kill -9 of a sidecar under load', () => {
   let sidecar: Running;
 
   beforeAll(async () => {
-    programs = await compiledPrograms();
+    programs = await bundledPrograms();
     database = await testDatabase();
     redis = await testRedis();
     world = await installation(programs, { databaseUrl: database.url, redisUrl: redis.url });

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { race } from '../race/race.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { ownRedis } from '../support/redis.ts';
 import { sharedService } from '../support/shared-services.ts';
 
@@ -12,7 +12,7 @@ describe('a race for limits', () => {
     onTestFinished(() => redis.stop());
     const said: string[] = [];
     const report = await race({
-      programs: await compiledPrograms(),
+      programs: await bundledPrograms(),
       redis,
       seed: Number(process.env['RACE_SEED'] ?? randomInt(2 ** 32)),
       clients: 40,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, type Reply } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { until } from '../support/until.ts';
@@ -23,7 +23,7 @@ describe('the story of an approval', () => {
 
   beforeAll(async () => {
     await roomInWindow('day', storiesMsMax);
-    const programs = await compiledPrograms();
+    const programs = await bundledPrograms();
     database = await testDatabaseServer();
     redis = await testRedis();
     world = await installation(programs, { databaseUrl: database.url, redisUrl: redis.url });

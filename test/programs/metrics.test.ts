@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { call } from '../support/http-client.ts';
-import { compiledPrograms, type Program } from '../support/programs.ts';
+import { bundledPrograms, type Program } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
@@ -20,7 +20,7 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<void> 
   const ports = { PORT: String(await freePort()), SIDECAR_PORT: String(await freePort()) };
   controlPlane = `http://127.0.0.1:${ports.PORT}`;
   sidecar = `http://127.0.0.1:${ports.SIDECAR_PORT}`;
-  program = (await compiledPrograms()).start(['start'], {
+  program = (await bundledPrograms()).start(['start'], {
     ...ports,
     DATA_DIR: join(folder.path, 'data'),
     ...env,

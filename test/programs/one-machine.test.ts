@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { call } from '../support/http-client.ts';
-import { compiledPrograms, type Program, type Programs } from '../support/programs.ts';
+import { bundledPrograms, type Program, type Programs } from '../support/programs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { expectWithin, timeUntil } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
@@ -20,7 +20,7 @@ describe('everything on one machine', () => {
   let program: Program | null = null;
 
   beforeAll(async () => {
-    programs = await compiledPrograms();
+    programs = await bundledPrograms();
     folder = temporaryFolder();
     ports = { controlPlane: await freePort(), sidecar: await freePort() };
   });

@@ -6,7 +6,7 @@ import { minuteMs, secondMs } from '../../shared/model/time.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabaseServer } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { roomInWindow } from '../support/room-in-window.ts';
 import { type SteadyLoad, steadyLoad, type Tally } from '../support/steady-load.ts';
 import { expectWithin, timeUntil } from '../support/time-promise.ts';
@@ -33,7 +33,7 @@ const roomMs = 5 * minuteMs;
 beforeAll(async () => {
   // As users run it.
   database = await testDatabaseServer({ isDebian: true });
-  world = await installation(await compiledPrograms(), { databaseUrl: database.url });
+  world = await installation(await bundledPrograms(), { databaseUrl: database.url });
   controlPlanes = [await world.startControlPlane(), await world.startControlPlane()];
   balancer = await balancerOf(controlPlanes.map(({ origin }) => origin));
   const env = { CONTROL_PLANE_URL: balancer.origin };

@@ -1,29 +1,43 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { buildPackage } from '../../deploy/package/build-package.ts';
+import { bundlePrograms } from '../../deploy/package/bundle-programs.ts';
+import { compileSources } from '../../deploy/package/compile-sources.ts';
 
-const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
+const build = join(root, '.build');
 
-/** What the programs read that the compiler does not copy. `npm run build` copies the same. */
-export const readBesideCode = ['control-plane/storage/migrations', 'sidecar/openapi.json'];
+/** The sources file by file, in a folder of their own beside node_modules. Resolves with that folder. */
+export async function compilePrograms(): Promise<string> {
+  const folder = await newFolder();
+  await compileSources(folder);
+  return folder;
+}
+
+/** What `npm run build` makes, but for the console, in a folder of its own. Resolves with that folder. */
+export async function bundleForTests(): Promise<string> {
+  const folder = join(await newFolder(), 'dist');
+  await bundlePrograms(folder);
+  return folder;
+}
 
 /**
- * Compiles the programs as for production, into a folder of its own beside node_modules, and resolves with
- * that folder. Types are not checked once more, which would take four times as long: `npm run check` does.
+ * Packs what `npm pack` packs, from a folder of its own: the one of the project may be in use. Resolves with
+ * the archive.
  */
-export async function compilePrograms(): Promise<string> {
-  await mkdir(join(root, '.build'), { recursive: true });
-  const folder = await mkdtemp(join(root, '.build', 'test-'));
-  const compiler = join(root, 'node_modules/.bin/tsc');
-  await run(compiler, ['-p', 'tsconfig.build.json', '--noCheck', '--outDir', folder], { cwd: root }).catch(
-    (error) => {
-      throw new Error(`the programs do not compile:\n${error.stdout}`, { cause: error });
-    },
-  );
-  for (const read of readBesideCode) await cp(join(root, read), join(folder, read), { recursive: true });
-  await run(process.execPath, [join(folder, 'deploy/pack-dependencies.js'), folder]);
-  return folder;
+export async function packForTests(folder: string, consoleFolder: string): Promise<string> {
+  await mkdir(folder);
+  for (const name of ['package.json', 'README.md', 'LICENSE']) await cp(join(root, name), join(folder, name));
+  await buildPackage({ folder: join(folder, 'dist'), consoleFolder });
+  await promisify(execFile)('npm', ['pack', '--ignore-scripts'], { cwd: folder });
+  const archive = (await readdir(folder)).find((name) => name.endsWith('.tgz')) ?? '';
+  return join(folder, archive);
+}
+
+async function newFolder(): Promise<string> {
+  await mkdir(build, { recursive: true });
+  return mkdtemp(join(build, 'test-'));
 }

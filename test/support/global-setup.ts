@@ -8,8 +8,7 @@ import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { buildConsole } from './build-console.ts';
-import { bundlePrograms } from './bundle-programs.ts';
-import { compilePrograms } from './compile-programs.ts';
+import { bundleForTests, compilePrograms, packForTests } from './compile-programs.ts';
 import { isDebianAsked, testDebianPostgres } from './debian-postgres.ts';
 import { type DebianProgramName, debianPrograms, findDebianProgram } from './debian-program.ts';
 
@@ -24,7 +23,7 @@ declare module 'vitest' {
  * What one run of vitest shares between its files. Each is started when the first file asks for it: most
  * files need neither.
  */
-export type SharedService = 'postgres' | 'programs' | 'bundle' | 'console' | DebianProgramName;
+export type SharedService = 'postgres' | 'programs' | 'bundle' | 'console' | 'package' | DebianProgramName;
 export type SharedServiceAnswer = { readonly ok: string } | { readonly error: string };
 
 /**
@@ -38,6 +37,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   let programs: Promise<string> | null = null;
   let bundle: Promise<string> | null = null;
   let builtConsole: Promise<string> | null = null;
+  let packed: Promise<string> | null = null;
   const start = (name: string): Promise<string> => {
     if (isDebianProgram(name)) {
       found[name] ??= findDebianProgram(name);
@@ -48,12 +48,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
       return programs;
     }
     if (name === 'bundle') {
-      bundle ??= bundlePrograms();
+      bundle ??= bundleForTests();
       return bundle;
     }
     if (name === 'console') {
       builtConsole ??= buildConsole(join(folder, 'console'));
       return builtConsole;
+    }
+    if (name === 'package') {
+      packed ??= start('console').then((built) => packForTests(join(folder, 'package'), built));
+      return packed;
     }
     if (name !== 'postgres') return Promise.reject(new Error(`no service ${name}`));
     postgres ??= startTemplate(folder);

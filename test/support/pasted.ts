@@ -35,7 +35,7 @@ const withPorts = (script: string, { controlPlane, sidecar, own }: PagePorts): s
 export async function readersFolder(path: string): Promise<{ readonly bin: string }> {
   const bin = join(path, 'bin');
   mkdirSync(bin, { recursive: true });
-  const command = join(await sharedService('programs'), 'deploy/agent-trust.js');
+  const command = join(await sharedService('bundle'), 'deploy/agent-trust.js');
   const write = (name: string, script: string) => {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
     chmodSync(join(bin, name), 0o755);

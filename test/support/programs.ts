@@ -26,17 +26,17 @@ export interface Program {
   readonly isRunning: boolean;
 }
 
-/** File by file, as they are shipped: for tests of just that, and of what a start or a request costs. */
+/** File by file: for scripts of the project that are not shipped, and tests of what a file alone does. */
 export async function compiledPrograms(): Promise<Programs> {
   return programsIn(await sharedService('programs'));
 }
 
-/** In a few files, which start for less than half of the processor time (bundle-programs.ts). */
+/** As they are shipped, in a few files (deploy/package/bundle-programs.ts). */
 export async function bundledPrograms(): Promise<Programs> {
   return programsIn(await sharedService('bundle'));
 }
 
-/** Of a folder that `compilePrograms` or `bundlePrograms` has made. */
+/** Of a folder that `compilePrograms` or `bundleForTests` has made. */
 export function programsIn(folder: string): Programs {
   return {
     start: (args, env, script = 'deploy/agent-trust.js') =>

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -44,25 +44,10 @@ export async function installClient(others: readonly string[]): Promise<Installe
   return { folder, packed, remove };
 }
 
-/**
- * Puts the package of the programs into such a folder, as `npm pack` makes it of what the whole run has
- * compiled. Its dependencies are those of the project: to install them takes minutes.
- */
+/** Installs the package of the programs into such a folder. It has no dependencies to download. */
 export async function addAgentTrust(folder: string): Promise<void> {
-  const stage = temporaryFolder();
   const place = join(folder, 'node_modules/agent-trust');
-  try {
-    for (const name of ['package.json', 'deploy/patches'])
-      cpSync(join(root, name), join(stage.path, name), { recursive: true });
-    cpSync(await sharedService('programs'), join(stage.path, 'dist'), { recursive: true });
-    await run('npm', ['pack', '--ignore-scripts'], { cwd: stage.path });
-    const archive = readdirSync(stage.path).find((name) => name.endsWith('.tgz')) ?? '';
-    mkdirSync(place, { recursive: true });
-    await run('tar', ['--extract', '--strip-components=1', '--file', join(stage.path, archive)], {
-      cwd: place,
-    });
-  } finally {
-    stage.remove();
-  }
-  symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'));
+  mkdirSync(place, { recursive: true });
+  const archive = await sharedService('package');
+  await run('tar', ['--extract', '--strip-components=1', '--file', archive], { cwd: place });
 }
