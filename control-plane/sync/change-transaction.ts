@@ -1,6 +1,7 @@
 /**
  * Room `control-plane/sync`: the change feed. `heartbeat.ts`, `take-snapshot.ts` and `read-changes.ts` serve
- * sidecars; `propagation.ts` counts those that have a change in force.
+ * sidecars; `propagation.ts` counts those that have a change in force, and `count-items.ts` the bytes of a
+ * snapshot.
  */
 
 import { assert, must } from '../../shared/errors/assert.ts';
@@ -10,7 +11,8 @@ import type { Change, ChangeEntry } from '../../shared/wire/sync-schema.ts';
 import { signChange } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { beginReading } from '../storage/together.ts';
+import { beginReading, together } from '../storage/together.ts';
+import { countItem } from './count-items.ts';
 
 type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 
@@ -81,10 +83,13 @@ async function writeChange(
   const rows = await tx<{ revision: number }[]>`
     UPDATE feeds SET revision = revision + 1 WHERE feed_id = ${feedId} RETURNING revision`;
   const { revision } = must(rows[0], 'every account has a feed from its creation on');
-  // A separate statement: the one that waited for the head does not see what the previous writer committed in
+  // Separate statements: the one that waited for the head does not see what the previous writer committed in
   // the meantime.
-  const [last] = await tx<{ signature: string }[]>`
-    SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision - 1}`;
+  const [, [last]] = await together([
+    () => countItem(tx, feedId, change),
+    () => tx<{ signature: string }[]>`
+      SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision - 1}`,
+  ]);
   const place = { feedId, revision, previous: last?.signature ?? '' };
   const entry = signChange(deps.signingKeys.current('sync'), place, change);
   // Sent as text: the driver would encode a jsonb parameter a second time.

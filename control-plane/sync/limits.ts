@@ -1,3 +1,4 @@
+import { limits, mustHold } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
@@ -10,6 +11,11 @@ export const syncLimits = {
    * each.
    */
   servingGatesMax: 1_000,
+  /**
+   * Changes in one answer to a pull; more are fetched by the next one. So many of the largest gates, each 220
+   * KB, stay below `limits.changesBytesMax`.
+   */
+  changesPerAnswerMax: 500,
   /** Changes are kept this long; a sidecar offline for longer loads a snapshot. */
   changeRetentionMs: 24 * hourMs,
   /** Old changes removed at a time: a short statement, often enough for 80 changes a second. */
@@ -31,7 +37,18 @@ export const syncLimits = {
    * megabytes, some 20 ms.
    */
   snapshotGatesPerTurn: 32,
+  /** Of `limits.feedItemsBytesMax`, for gates: they leave room for 50,000 keys, so that one can be rolled. */
+  gatesBytesMax: 176 * 1024 * 1024,
   /** First and longest pause between polls for acknowledgements at other replicas. */
   ackLookFirstMs: 25,
   ackLookLastMs: 200,
 } as const;
+
+mustHold(
+  syncLimits.changesPerAnswerMax <= limits.changesPerPullMax,
+  'a sidecar takes what one pull is answered',
+);
+mustHold(
+  syncLimits.gatesBytesMax < limits.feedItemsBytesMax && limits.feedItemsBytesMax < limits.snapshotBytesMax,
+  'gates leave room for keys, and both for what all accounts share',
+);

@@ -1,10 +1,10 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { ChangesAnswer } from '../../shared/wire/sync-schema.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { subscribeToHints } from './change-hints.ts';
 import { readEntries, readHeads } from './feed-store.ts';
+import { syncLimits } from './limits.ts';
 
 type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId'>;
 
@@ -59,13 +59,13 @@ async function look({ sql, clock }: ReadDeps, { accountId, after }: Reader): Pro
     feedId: globalFeed,
     after: after.global,
     head: heads.global,
-    countMax: limits.changesPerPullMax,
+    countMax: syncLimits.changesPerAnswerMax,
   });
   const ofAccount = await readEntries(sql, {
     feedId: accountId,
     after: after.account,
     head: heads.account,
-    countMax: limits.changesPerPullMax - (ofGlobal?.length ?? 0),
+    countMax: syncLimits.changesPerAnswerMax - (ofGlobal?.length ?? 0),
   });
   const entries = ofAccount === null || ofGlobal === null ? null : [...ofGlobal, ...ofAccount];
   return {

@@ -134,8 +134,15 @@ export const limits = {
   sidecarConnectedMs: 3 * secondMs,
   /** `?wait_ms=` of a revocation (contract §3). */
   propagationWaitMsMax: 5 * secondMs,
-  /** Changes in one pull; more are fetched by the next one. */
+  /**
+   * A snapshot as it travels. The gates and keys of an account have three quarters of it; the rest is for
+   * what all accounts share, a million revoked passports in 21 MB (contract §4).
+   */
+  snapshotBytesMax: 256 * 1024 * 1024,
+  feedItemsBytesMax: 192 * 1024 * 1024,
+  /** Changes that a sidecar takes in one answer to a pull, and their bytes. */
   changesPerPullMax: 1_000,
+  changesBytesMax: 128 * 1024 * 1024,
   /**
    * Each is read as a whole and holds a database connection. One account takes half of them; its next ones
    * wait, and beyond that its sidecars get 503 `overloaded` and come again.

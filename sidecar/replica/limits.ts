@@ -19,9 +19,7 @@ export const replicaLimits = {
   catchUpMsMax: 1_500,
   /** Requests that wait for that: as many as wait for leases. More are shed. */
   catchUpWaitersMax: 5_000,
-  /** A million revoked passports are 21 MB of a snapshot; the rest is for gates with large catalogs. */
-  snapshotBytesMax: 256 * 1024 * 1024,
-  /** Loading one of that size over a slow line. */
+  /** Loading a snapshot of `limits.snapshotBytesMax` over a slow line. */
   snapshotMsMax: minuteMs,
   /** What was applied since is written behind the snapshot on disk this often. */
   snapshotFileIntervalMs: 2 * secondMs,
@@ -30,11 +28,6 @@ export const replicaLimits = {
    * few seconds.
    */
   snapshotFileChangesMax: 100_000,
-  /**
-   * One answer to a pull: `changesPerPullMax` gates, each with its longest domains and the longest keys of
-   * its catalog, are 105 MB.
-   */
-  changesBytesMax: 128 * 1024 * 1024,
   /**
    * Changes that are applied before requests get a turn. One that comes alone takes 0.3 ms, half of it for
    * its signature.

@@ -29,7 +29,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   signing: ['installation', 'signing_keys'],
   statistics: ['decision_counts'],
   storage: ['migrations'],
-  sync: ['changes', 'feeds', 'sidecars'],
+  sync: ['changes', 'feed_items', 'feeds', 'sidecars'],
   templates: ['templates'],
   webhooks: ['webhook_attempts', 'webhook_deliveries', 'webhook_events', 'webhooks'],
 };
