@@ -1,12 +1,11 @@
-/** Who encodes more often than that hides something on purpose: what is below is not looked at. */
+/** More levels of encoding hide something on purpose; deeper ones are not scanned. */
 const roundsMax = 5;
 
 /**
- * What a folded text says where it is a URL, a query or form-encoded (contract §7), once more decoded each
- * time: `%20` is a blank, and so is `+` where the text has fields. What is no valid encoding stays, or is
- * U+FFFD. Only the encoded words and what is right beside them: a long text with one link in it must not
- * count twice. Nothing for other texts. Each has at most the length of the text, and costs as much as one
- * walk.
+ * The decoded forms of a folded text that is a URL, a query or form-encoded (contract §7), one more level
+ * each time: `%20` is a blank, and so is `+` in a text with fields. Invalid encodings stay, or become U+FFFD.
+ * Yields only encoded words and their surroundings, because a long text with one link must not count twice;
+ * nothing for other texts. Each is at most as long as the text and takes one walk.
  */
 export function* decodings(text: string): Generator<string> {
   let current = encodedParts(text);
@@ -18,17 +17,17 @@ export function* decodings(text: string): Generator<string> {
   }
 }
 
-/** Whether there is more to decode in a text that is decoded. */
+/** Whether a decoded text is still encoded. */
 export const isEncoded = (text: string): boolean => decodeOnce(text) !== text;
 
 /**
- * Personal data that has blanks in it may be encoded in part. A number is found by the 32 characters before
- * it, and written in groups it has no more than 64.
+ * Personal data with blanks may be encoded in part. A number depends on the 32 characters before it, and has
+ * at most 64 in groups.
  */
 const besideChars = 64;
 const partEnd = '\0';
 
-/** The words with something to decode, with their neighbours; what is in two of them is there once. */
+/** The encoded words with their neighbours; overlaps are merged. */
 function encodedParts(text: string): string {
   if (!/[%+]/.test(text)) return '';
   const parts: string[] = [];
@@ -46,7 +45,7 @@ function encodedParts(text: string): string {
   return parts.join(partEnd);
 }
 
-/** Half a word, or half a number, would be another one: within reason. */
+/** Extends to whole words and numbers, up to this length. */
 const wordCharsMax = 64;
 
 function blankBefore(text: string, at: number): number {
@@ -69,7 +68,7 @@ function decodeOnce(text: string): string {
   return spaced.includes('%') ? spaced.replace(encoded, decodeRun) : spaced;
 }
 
-/** `card=…`, alone or in a query; no `=` behind which nothing comes, as at the end of Base64. */
+/** `card=…`, alone or in a query; not a final `=`, as at the end of Base64. */
 const field = /[?&]|=[\w%+]/;
 const encoded = /(?:%[0-9a-f]{2})+/gi;
 
@@ -77,7 +76,7 @@ function decodeRun(run: string): string {
   try {
     return decodeURIComponent(run);
   } catch {
-    // No UTF-8: what is ASCII is what it says all the same.
+    // Invalid UTF-8: decode the ASCII bytes only.
     return run.replace(/%(?:([0-7][0-9a-f])|..)/gi, (_byte, ascii: string | undefined) =>
       ascii === undefined ? '\ufffd' : String.fromCharCode(Number.parseInt(ascii, 16)),
     );

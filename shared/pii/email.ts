@@ -1,11 +1,10 @@
 import type { Span } from './span.ts';
 
 /**
- * Addresses as people have them: `local@domain.tld`, in any script (RFC 6531, IDN), a quoted local part
- * included, and in URLs with `%40` for the `@`. The walks from one of these signs end before the next one, so
- * each character is looked at twice at most. Not taken for addresses: a host without a dot, versions of
- * packages, names of files and units, the user of a URL (`https://user@host`), and remote paths
- * (`git@host:path/`).
+ * Email addresses: `local@domain.tld` in any script (RFC 6531, IDN), also with a quoted local part, and with
+ * `%40` for the `@` in URLs. The walks from one sign end before the next one, so each character is visited at
+ * most twice. Not addresses: hosts without a dot, versions of packages, names of files and units, users in
+ * URLs (`https://user@host`), and remote paths (`git@host:path/`).
  */
 export function findEmails(text: string): Span[] {
   const spans: Span[] = [];
@@ -27,19 +26,19 @@ export function findEmails(text: string): Span[] {
   return spans;
 }
 
-/** One character alone is found many times faster. */
+/** A single character is found many times faster. */
 const signsIn = (text: string): RegExp => (text.includes('%40') ? /@|%40/g : /@/g);
 
 /**
- * RFC 5321 allows more; characters that delimit in URLs and in prose are left out, so that the rest of a
- * token is not taken along.
+ * RFC 5321 allows more. Delimiters of URLs and prose are excluded, so that a match does not swallow the rest
+ * of a token.
  */
 const localMark = /[._%+'~-]/;
 const wordCharacter = /[\p{L}\p{M}\p{N}\p{Cs}]/u;
-/** Scripts that put no space between words: there an address begins and ends where the script changes. */
+/** Scripts without spaces between words: an address begins and ends where the script changes. */
 const spaceless =
   /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
-/** RFC 5321 §4.5.3.1.1; how far back an opening quotation mark is looked for. */
+/** RFC 5321 §4.5.3.1.1; also the search range for an opening quotation mark. */
 const localCharsMax = 64;
 
 function startOfLocalPart(text: string, at: number, free: number): number {
@@ -55,7 +54,7 @@ function startOfLocalPart(text: string, at: number, free: number): number {
     }
     start -= 1;
   }
-  // A local part neither begins nor ends with a dot; a quotation mark or a hyphen before it is of the text
+  // A local part neither begins nor ends with a dot; a quotation mark or hyphen before it belongs to the text
   // around.
   while (start < at && /[.'~-]/.test(text.charAt(start))) start += 1;
   return text[at - 1] === '.' ? at : start;
@@ -87,10 +86,7 @@ function endOfDomain(text: string, from: number): number {
   return end;
 }
 
-/**
- * Last labels that are no top-level domains, and stand where a name with an `@` is a file or a unit of a
- * system.
- */
+/** Last labels that are no top-level domains but extensions of files and units. */
 const notTopLevel =
   /^(?:avif|css|gif|gz|ico|jpe?g|js|json|mjs|mount|pdf|png|service|socket|svg|tar|target|tgz|timer|ts|webp|ya?ml)$/i;
 
@@ -109,7 +105,7 @@ function isMailDomain(domain: string): boolean {
   return labels.filter((label) => /^\d+$/.test(label)).length < 2;
 }
 
-/** Longer than user names and passwords are. */
+/** Longer than any user name with password. */
 const userInfoCharsMax = 128;
 
 function isUserOfUrl(text: string, start: number): boolean {

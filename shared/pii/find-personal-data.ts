@@ -13,10 +13,10 @@ export interface PersonalData extends Span {
 }
 
 /**
- * The places of all personal data of the wanted types in a folded text, sorted and apart. `name` is the
- * member that it is the value of, or empty. One detector after the other takes what it knows for certain, and
- * what it took is nothing else: digits of an IBAN are no card, whether or not IBANs are wanted. Phone
- * numbers, of which least is certain, come last.
+ * The spans of all personal data of the wanted types in a folded text, sorted and disjoint. `name`: the
+ * member of this value, or empty. The detectors run in order of certainty, and a span belongs to the first
+ * that claims it: digits of an IBAN are no card, even if IBANs are not wanted. Phone numbers, the least
+ * certain, come last.
  */
 export function findPersonalData(
   text: string,
@@ -40,7 +40,7 @@ export function findPersonalData(
 const nothing: PersonalData[] = [];
 const inOrder: readonly PiiType[] = ['email', 'ip_address', 'iban', 'payment_card', 'us_ssn', 'phone'];
 
-/** What is in a copy instead of personal data, and is none itself: the word in it announces nothing. */
+/** The replacement of personal data in a copy. No detector matches it. */
 export const markerOf = (type: PiiType): string => `[redacted:${type}]`;
 const markers = /\[redacted:[a-z_]{1,16}\]/g;
 
@@ -65,7 +65,7 @@ function detect(type: PiiType, text: string, name: string, checks: PhoneChecks):
 
 /**
  * The fewest digits of a phone number, of an IPv4 address; an IPv6 address has two colons, an email an `@` or
- * `%40`. Most texts have none of it.
+ * `%40`. Most texts have none of these.
  */
 function mayHoldAny(text: string): boolean {
   let digits = 0;

@@ -1,8 +1,8 @@
 /**
- * The form of a text that is scanned: NFKC (contract §7), and beyond that decimal digits of every script as 0
- * to 9, every dash as a hyphen, and without soft hyphens, zero-width spaces and marks of direction, which
- * come along when a number is copied from a page. The joiners U+200C and U+200D stay: they are part of words
- * and of emoji. Folding twice is folding once.
+ * The form in which a text is scanned: NFKC (contract §7), decimal digits of every script as 0 to 9, every
+ * dash as a hyphen, without soft hyphens, zero-width spaces and direction marks, which come along when a
+ * number is copied from a page. The joiners U+200C and U+200D stay, because words and emoji contain them.
+ * Idempotent.
  */
 export function foldText(text: string): string {
   if (!beyondAscii.test(text)) return text;
@@ -20,8 +20,7 @@ const digits = /\p{Nd}/gu;
 const isDigit = /^\p{Nd}$/u;
 
 /**
- * Decimal digits are in Unicode in runs of ten, or of several tens, from 0 to 9: the distance from the start
- * of the run is the value.
+ * Unicode has decimal digits in runs of ten, or multiples, from 0 to 9: the offset in the run is the value.
  */
 function digitValue(digit: string): number {
   const code = digit.codePointAt(0) ?? 0;

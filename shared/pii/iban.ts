@@ -2,9 +2,9 @@ import { isWordAt, type Span } from './span.ts';
 
 /**
  * International bank account numbers (ISO 13616): country, two check digits, and the length of that country,
- * written together or with single spaces or hyphens in between, in capital or small letters; the check digits
- * must be right (ISO 7064, mod 97-10). The structure of each country inside its length is not looked at. At
- * most 67 characters are read from each place where one may begin.
+ * with or without single spaces or hyphens in between, in either case; the check digits must be right (ISO
+ * 7064, mod 97-10). The structure by country is not checked. Reads at most 67 characters from each possible
+ * start.
  */
 export function findIbans(text: string): Span[] {
   const spans: Span[] = [];
@@ -29,7 +29,7 @@ const beginnings = /\d(?<=[a-z]{2}[ -]?\d)[ -]?\d/gi;
 /** `IBANDE89…`, as forms and bank statements run it together. */
 const labelled = /(?:^|[^a-z])iban$/i;
 
-/** Null: none begins here. */
+/** Null: no IBAN starts here. */
 function endOfIban(text: string, start: number): number | null {
   const length = lengths.get(text.slice(start, start + 2).toUpperCase());
   if (length === undefined) return null;

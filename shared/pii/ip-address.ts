@@ -2,9 +2,8 @@ import { isLetterAt, isNamed, isWordAt, mask, type Span } from './span.ts';
 
 /**
  * IPv4 in dotted decimals and IPv6 in every form of RFC 4291 §2.2, compressed and with an embedded IPv4
- * address. Loopback, private and documentation addresses are addresses too. Not taken for addresses:
- * versions, MAC and EUI-64 addresses, times, and `a::b` of a program, which is why an IPv6 address needs a
- * digit.
+ * address. Loopback, private and documentation addresses are addresses too. Not addresses: versions, MAC and
+ * EUI-64 addresses, times, and `a::b` in code, which is why an IPv6 address needs a digit.
  */
 export function findIpAddresses(text: string, name: string): Span[] {
   const long = findIpv6(text);
@@ -13,10 +12,10 @@ export function findIpAddresses(text: string, name: string): Span[] {
 }
 
 const dotted = /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)/g;
-/** Before or around it, four numbers are something else. */
+/** Words around four numbers that are no address. */
 const countsSomethingElse = /version|release|build|firmware|\bver\b|\bv\.|section|chapter|clause|§|\boid\b/i;
 
-/** What the names of packages go on with behind the version. */
+/** Extensions of packages after the version. */
 const packages = /^\.(?:tar|t?gz|zip|jar|whl|deb|rpm|exe|dll|msi|dmg|nupkg|so)\b/;
 
 function findIpv4(text: string, name: string): Span[] {
@@ -38,7 +37,7 @@ function findIpv4(text: string, name: string): Span[] {
 const ipv6CharsMax = 45;
 const partOfIpv6 = /[0-9a-f:.]/i;
 
-/** Each run of what an IPv6 address is made of is walked once, and parsed once. */
+/** Each run of IPv6 characters is walked once, and parsed once. */
 function findIpv6(text: string): Span[] {
   const spans: Span[] = [];
   let free = 0;

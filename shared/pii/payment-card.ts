@@ -2,9 +2,8 @@ import { isDigitAt, isLetterAt, type Span } from './span.ts';
 
 /**
  * Numbers of payment cards: 13 to 19 digits with a right check digit (Luhn, ISO/IEC 7812-1) in the range and
- * length of an issuer. Written together, in the usual groups with spaces or hyphens, or in any groups if
- * nothing else is in the same chain of digits. At every group a fixed number of shapes is tried, so the work
- * is linear.
+ * length of an issuer. Without separators, in the usual groups with spaces or hyphens, or in any groups if
+ * the chain of digits holds nothing else. A fixed number of shapes is tried per group, so the work is linear.
  */
 export function findPaymentCards(text: string): Span[] {
   const spans: Span[] = [];
@@ -68,7 +67,7 @@ function findInGroups(text: string, groups: readonly Span[]): Span[] {
   return spans;
 }
 
-/** How many groups from this one on are a card; 0: none. */
+/** Number of groups from this one on that form a card; 0: none. */
 function groupsOfCard(text: string, groups: readonly Span[], first: number): number {
   const one = groups[first];
   if (one !== undefined && isCard(text.slice(one.start, one.end))) return 1;

@@ -3,9 +3,9 @@ import type { PermissionKey } from '../model/permission.ts';
 import { scanPii } from './scan-pii.ts';
 
 /**
- * The permission as records, approvals and events name it. What an agent asks for without being granted it is
- * text of its own, and may be personal data: where the gate looks for them, it is null here. It is scanned
- * for itself, because the list of findings of a request may end before it.
+ * The permission in records, approvals and events. A permission that was not granted is free text of the
+ * agent and may be personal data: at a gate that scans for it, this is null. It is scanned separately,
+ * because the request's list of findings may be cut before it.
  */
 export function permissionOnRecord(
   permission: PermissionKey | null,

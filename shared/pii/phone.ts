@@ -1,21 +1,21 @@
 import { type CountryCode, isValidPhoneNumber } from 'libphonenumber-js/max';
 import { isDigitAt, isWordAt, type Span, wordsOf } from './span.ts';
 
-/** Checks that one scan may still make; each costs far more than reading the text does. */
+/** Remaining checks of one scan; each costs far more than reading the text. */
 export interface PhoneChecks {
   left: number;
-  /** Set when there was a candidate and no check left. */
+  /** Set by a candidate without a check left. */
   wereTooFew: boolean;
 }
 
 /**
  * Phone numbers. International ones of every country, with `+` or `00`. National ones of the regions below:
- * in the groups they are usually written in, without groups where they are mobile numbers that begin with 0,
- * and in any form right after words that announce them or as the value of a member so named. Candidates are
- * bounded in length, so the pass is linear; libphonenumber decides about each.
+ * in their usual groups, without groups for mobile numbers that begin with 0, and in any form right after
+ * words that announce them or as the value of a member so named. Candidates have bounded length, so the pass
+ * is linear; libphonenumber decides about each.
  */
 export function findPhones(written: string, name: string, checks: PhoneChecks): Span[] {
-  // As long as before, so that places stay; what opens a number may be before its `+`.
+  // Same length, so that offsets stay valid; an opening bracket may precede the `+`.
   const text = written.includes('%2') ? written.replace(/%2b/gi, '((+') : written;
   const spans: Span[] = [];
   const candidates = new RegExp(candidate, 'g');
@@ -38,20 +38,20 @@ export function findPhones(written: string, name: string, checks: PhoneChecks): 
 }
 
 /**
- * Seven to twenty digits with little between them. Without a `+` none begins in a row of numbers, in
- * decimals, or where a hyphen joins it to more: there an identifier or a table goes on.
+ * Seven to twenty digits with little between them. Without a `+` it does not begin inside a row of numbers,
+ * in decimals, or after a hyphen, which are parts of identifiers and tables.
  */
 const candidate =
   /(?:(?<![\w+])\({0,2}\+\(?|(?<![\w+(]|\d {1,2}|\w-|\d[.,:/])\({0,2})\d(?:[ .()/-]{0,3}\d){6,19}/;
 const digitsMin = 7;
 /** E.164, and the two zeros of an exit code. */
 const digitsMax = 17;
-/** Ends that are tried, the longest first: in `020 7946 0018 2 pieces` a digit is behind the number. */
+/** Ends that are tried, the longest first: in `020 7946 0018 2 pieces` a digit follows the number. */
 const endsMax = 3;
 
 interface Ending {
   readonly end: number;
-  /** Up to there, without the `(0)` that is dialled only inside the country. */
+  /** The digits up to there, without the `(0)` for calls inside the country. */
   readonly digits: string;
 }
 
@@ -78,16 +78,16 @@ function endOfFirstGroup(text: string, start: number): number {
   return end;
 }
 
-/** What speaks for a candidate wherever it ends; one for which nothing speaks is looked at no further. */
+/** Evidence for a candidate, whatever its end; without any it is dropped. */
 interface Form {
   /** Written with a `+`, in URLs `%2B`. */
   readonly isMarked: boolean;
   /** Characters of an exit code; 0: it has none. */
   readonly exitCode: number;
   readonly isAnnounced: boolean;
-  /** Announced with hardly anything in between. */
+  /** Announced right before. */
   readonly isAnnouncedNear: boolean;
-  /** In the groups, or with the digits, in which a number is known that nothing announces. */
+  /** In groups, or with digits, that are recognisable without an announcement. */
   readonly isUsual: boolean;
 }
 
@@ -99,10 +99,7 @@ const marked: Form = {
   isUsual: false,
 };
 
-/**
- * Null: it is no phone number. Rows of digits and marks begin one candidate after the other, so what is cheap
- * to see is looked at first.
- */
+/** Null: no phone number. Rows of digits and marks give many candidates, so cheap checks come first. */
 function formAt(text: string, start: number, found: string, around: Surroundings): Form | null {
   if (found.includes('+')) return marked;
   const exitCode = lengthAt(exitCodes, text, start);
@@ -149,12 +146,12 @@ function isPhone(
   return usualGroups.some((pattern) => pattern.test(written)) && isOf(withZero, digits, checks);
 }
 
-/** What the words around say, read once for all candidates of a text. */
+/** The announcing words of a text, found once for all candidates. */
 interface Surroundings {
   readonly isNamedSo: boolean;
-  /** Where the words end that announce a phone number, in order. */
+  /** Ends of words that announce a phone number, in order. */
   readonly endsOfWords: readonly number[];
-  /** Where words end, with what joins them to a number, that announce another kind of number. */
+  /** Ends of words that announce another kind of number, including the joining characters. */
   readonly endsOfOtherWords: ReadonlySet<number>;
 }
 
@@ -172,7 +169,7 @@ const distanceMax = 24;
 /** `número es (`, but not `call pin `. */
 const nearDistanceMax = 4;
 
-/** From the word that announces the number; Infinity: there is none. */
+/** From the announcing word; Infinity: none. */
 function distanceFromWord({ isNamedSo, endsOfWords }: Surroundings, start: number): number {
   if (isNamedSo) return 0;
   // The last word that ends at or before `start`.
@@ -186,7 +183,7 @@ function distanceFromWord({ isNamedSo, endsOfWords }: Surroundings, start: numbe
   return start - (endsOfWords[low - 1] ?? Number.NEGATIVE_INFINITY);
 }
 
-/** In a name or in words before it. */
+/** In a member name or in words before the number. */
 const words =
   /phone|telef|t[eé]l[eé]f|mobile|m[oó]vil|whatsapp|msisdn|cellul|celular|(?<![a-z])(?:tel|t[eé]l|tfno|tlf|puh|cel|cell|call|dial|fax|mob|ph|sms|handy|sđt)(?![a-z])|contact[ _-]?n(?:o|um)|(?<![a-z])(?:my|mi|meu|mon|mein|meine) n(?:umber|[uú]mero|um[eé]ro|ummer)|тел|τηλ|هاتف|جوال|טלפון|โทร|전화|휴대폰|电话|電話|手机|我的号码|携帯|फ़ोन|फोन/i;
 /** `phone_order_id` is the name of no phone number. */
@@ -194,10 +191,10 @@ const otherNames = /(?<![a-z])(?:id|hash|token|model|order|ref|type|count|versio
 const otherWords =
   /(?<![a-z])(?:order|invoice|ticket|case|ref|reference|serial|model|sku|part|item|imei|isbn|tracking|account|acct|batch|lot|id|sin|nhs|vat|siret|bestell|auftrags|rechnungs|kunden|artikel|serien|sendungs|vertrags|commande|facture|pedido|factura|ordine|fattura)[ .:#_-]{0,3}(?:n(?:um(?:ber|mer)?|[or°])|id)?[ .:#=_-]{0,3}/gi;
 
-/** Decimals, and what goes on behind a hyphen, a slash or a colon. */
+/** Decimals, or a continuation after a hyphen, slash or colon. */
 const more = /,\d|[-/:]\w/y;
 
-/** Year first, or day and month first and no further pair behind, which would make it a French number. */
+/** Year first, or day and month first without a further pair, which would make it a French number. */
 const date =
   /(?:(?:19|20)\d\d[-./ ][01]?\d[-./ ][0-3]?\d|[0-3]?\d([-./ ])[01]?\d\1(?:19|20)?\d\d(?!\d|\1\d))(?!\d)/y;
 
@@ -208,8 +205,8 @@ const isGlued = (text: string, start: number): boolean =>
   /\w[./:=#@&]$/.test(text.slice(Math.max(0, start - 2), start));
 
 /**
- * How numbers are written where nothing announces them: 3-3-4 in North America, elsewhere the area code or
- * its first digits apart.
+ * Forms of unannounced numbers: 3-3-4 in North America, elsewhere with the area code or its first digits
+ * apart.
  */
 const northAmerican = /^(?:1[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const usualGroups: readonly RegExp[] = [
@@ -220,13 +217,13 @@ const usualGroups: readonly RegExp[] = [
   /^(?:07\d{9}|0[67]\d{8}|01[567]\d{8,9}|04\d{8})$/,
 ];
 
-/** How whatever matches one of them begins. */
+/** The beginnings of all these forms. */
 const usualBeginnings =
   /0[1-9](?:[ .-]\d\d){2}|\(?0[1-9]\)?[ -]\d{3}|\(?0[1-9]\d{1,3}\)?[ /-]{1,3}\d{2}|0[1-9]\d{8}|(?:1[ .-])?\(?\d{3}[) .-] ?\d{3}[ .-]\d{4}/y;
 
 /**
- * National numbers of regions that put a trunk 0 before the area code, or the first digit of it: so much of
- * them shows that they are numbers.
+ * National numbers of regions with a trunk 0 before the area code, or its first digit: enough to recognise
+ * them.
  */
 const withZero: readonly Region[] = [
   ['GB', /^0[1-9]\d{8,9}$/],
@@ -241,7 +238,7 @@ const withZero: readonly Region[] = [
 ];
 /** All of +1. */
 const northAmerica: readonly Region[] = [['US', /^1?[2-9]\d{2}[2-9]\d{6}$/]];
-/** Where something announces them, also those that look like any number. */
+/** Announced ones, including those that look like any number. */
 const announced: readonly Region[] = [
   ...northAmerica,
   ...withZero,
@@ -251,7 +248,7 @@ const announced: readonly Region[] = [
   ['CN', /^(?:1[3-9]\d{9}|0\d{9,11})$/],
   ['BR', /^0?[1-9]\d{9,10}$/],
 ];
-/** Where hardly anything is between them, also those whose few digits are more often a count. */
+/** Announced right before, including short ones that are more often a count. */
 const announcedNear: readonly Region[] = [
   ['MX', /^[2-9]\d{9}$/],
   ['GR', /^(?:2|69)\d{8,9}$/],
@@ -263,10 +260,10 @@ const announcedNear: readonly Region[] = [
   ['NO', /^(?!20)[2-9]\d{7}$/],
 ];
 
-/** As many as the longest of these regions have, with the 0 before them. */
+/** The longest of these regions, including the leading 0. */
 const nationalDigitsMax = 13;
 
-/** The digits spare the library the candidates that cannot be of the region. */
+/** The pattern spares the library impossible candidates. */
 type Region = readonly [region: CountryCode, digits: RegExp];
 
 const isOf = (regions: readonly Region[], digits: string, checks: PhoneChecks): boolean =>

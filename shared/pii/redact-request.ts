@@ -9,19 +9,18 @@ import { foldText } from './fold-text.ts';
 import { scanPii } from './scan-pii.ts';
 
 export interface RedactedRequest {
-  /** `[redacted:<type>]` stands wherever something was found; the request itself where nothing was. */
+  /** With `[redacted:<type>]` for each finding; the request itself without findings. */
   readonly request: Readonly<Record<string, unknown>>;
-  /** The findings of the scan: at most limits.piiFindingsMax, while in the copy all of them are replaced. */
+  /** The findings of the scan, at most limits.piiFindingsMax; the copy replaces all. */
   readonly redactions: readonly PiiFinding[];
 }
 
 /**
- * A copy of `request` without its personal data of these types, names of members included; the request stays
- * as it is. A text in which something was replaced comes back in the form that was scanned (`foldText`), one
- * that holds it in percent or form encoding alone as the mark and nothing else, any other unchanged. Scanned
- * again, the copy holds nothing; it may be longer than the original, and then too long for a scan. Throws
- * InvariantError for a request whose scan is not complete: nobody knows what else it holds, so it is blocked
- * and not redacted. Whoever has scanned this request for these types already hands the scan over.
+ * A copy of `request` without its personal data of these types, also in member names; the request is
+ * unchanged. A text with a replacement is returned folded (`foldText`), one with encoded findings only is
+ * replaced by the mark, others are unchanged. A scan of the copy finds nothing; the copy may be longer, and
+ * then too long for a scan. Throws InvariantError after an incomplete scan: the rest is unknown, so such a
+ * request is blocked and not redacted. `scan`: passed if the request was already scanned for these types.
  */
 export function redactRequest(
   request: Readonly<Record<string, unknown>>,
@@ -40,7 +39,7 @@ function redactValue(value: unknown, name: string, types: readonly PiiType[]): u
   return redactMembers(value, types);
 }
 
-/** Two names may become the same: the second gets a number, and no member is lost. */
+/** If two names become equal the second gets a number, so no member is lost. */
 function redactMembers(members: object, types: readonly PiiType[]): Readonly<Record<string, unknown>> {
   const entries = Object.entries(members);
   const taken = new Set(entries.map(([name]) => name));
@@ -49,10 +48,10 @@ function redactMembers(members: object, types: readonly PiiType[]): Readonly<Rec
     const redacted = redactText(name, '', types);
     const clean = redactValue(value, name, types);
     if (redacted === name) return [name, clean];
-    // A member's name says what its value is, and now it has another one.
+    // A member's name is context for its value, and the name has changed.
     return [freeName(redacted, taken, copies), redactValue(clean, redacted, types)];
   });
-  // Makes own members of all names, `__proto__` included.
+  // Makes own members, `__proto__` included.
   return Object.fromEntries(renamed);
 }
 
@@ -69,8 +68,7 @@ function freeName(name: string, taken: Set<string>, copies: Map<string, number>)
 }
 
 /**
- * What is taken out moves its neighbours together, and together they may look like something: so it is looked
- * again, this often.
+ * A removal joins its neighbours, which together may match again, so the scan is repeated up to this often.
  */
 const looksMax = 4;
 
@@ -88,8 +86,8 @@ function redactText(text: string, name: string, types: readonly PiiType[]): stri
 }
 
 /**
- * The mark for a text that holds personal data in encoded form alone; null: it holds none. Its place in the
- * text as it was sent is not known, so that the whole text is taken out.
+ * The mark for a text with encoded personal data only; null: none. Its place in the original text is unknown,
+ * so the whole text is replaced.
  */
 function hiddenIn(folded: string, name: string, types: readonly PiiType[]): string | null {
   const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };

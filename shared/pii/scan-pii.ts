@@ -43,19 +43,19 @@ interface Scan {
   readonly wanted: readonly PiiType[];
   /** By type and pointer. */
   readonly findings: Map<string, PiiFinding>;
-  /** Names and indexes of the value that is being scanned, outermost first. */
+  /** Path of the scanned value, outermost first. */
   readonly path: (string | number)[];
   charsLeft: number;
-  /** For pointers, as JSON. */
+  /** Remaining characters of pointers, as JSON. */
   pointerCharsLeft: number;
-  /** Something was not looked at. */
+  /** The scan is incomplete. */
   isCut: boolean;
   readonly checks: PhoneChecks;
 }
 
 /**
- * `name` is that of the nearest member around the value. Recursion ends at limits.jsonDepthMax, and where the
- * room for text has.
+ * `name`: the nearest member around the value. Recursion ends at limits.jsonDepthMax, and with the budget of
+ * text.
  */
 function scanValue(scan: Scan, value: unknown, name: string): void {
   if (typeof value === 'string') scanText(scan, value, name);
@@ -90,14 +90,14 @@ function scanText(scan: Scan, text: string, name: string): void {
   scan.isCut ||= isEncoded(last);
 }
 
-/** Returns what was looked at. */
+/** Returns the scanned part. */
 function scanForm(scan: Scan, text: string, name: string): string {
-  // What fits of the first text that does not is still looked at, for the mode that lets it through.
+  // The first text beyond the budget is scanned as far as it fits, for the mode that permits it.
   const folded = foldText(text.slice(0, scan.charsLeft));
   scan.isCut ||= Math.max(text.length, folded.length) > scan.charsLeft;
   const scanned = folded.slice(0, scan.charsLeft);
   scan.charsLeft = Math.max(0, scan.charsLeft - Math.max(text.length, folded.length));
-  // The room is counted on when the list is full: whether the scan is complete does not depend on it.
+  // Counting goes on with a full list: completeness must not depend on it.
   if (scan.findings.size >= limits.piiFindingsMax) return scanned;
   for (const type of typesIn(scan, scanned, name)) addFinding(scan, type);
   return scanned;
@@ -119,7 +119,7 @@ function addFinding(scan: Scan, type: PiiType): void {
   findings.set(`${type}${pointer}`, { pointer, type });
 }
 
-/** RFC 6901, as far as it may be said. */
+/** RFC 6901, cut before a name that must not appear. */
 function pointerTo(path: readonly (string | number)[]): string {
   let pointer = '';
   for (const step of path) {
@@ -130,7 +130,7 @@ function pointerTo(path: readonly (string | number)[]): string {
   return pointer;
 }
 
-/** Of every type: what is not looked for at this gate is not written into its records either. */
+/** All types: data of types that this gate does not scan for must not enter its records either. */
 function mayContain(step: string | number): boolean {
   if (typeof step === 'number') return true;
   const checks = { left: limits.piiPhoneChecksMax, wereTooFew: false };

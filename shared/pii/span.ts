@@ -4,10 +4,7 @@ export interface Span {
   readonly end: number;
 }
 
-/**
- * The text with these spans, sorted and apart, made unreadable, each other character in its place. What is
- * there ends a word and a number.
- */
+/** The text with these sorted, disjoint spans masked; offsets stay valid. A mask ends words and numbers. */
 export function mask(text: string, spans: readonly Span[]): string {
   if (spans.length === 0) return text;
   let masked = '';
@@ -19,30 +16,27 @@ export function mask(text: string, spans: readonly Span[]): string {
   return masked + text.slice(done);
 }
 
-/**
- * The member names around a value and the words before a number say what it is; farther away they are about
- * something else.
- */
+/** Member names and words this close to a number may describe it. */
 const contextCharsMax = 32;
 
-/** Whether the words right before `start`, or the name of the member that the text is the value of, match. */
+/** Whether the words right before `start`, or the name of the text's member, match. */
 export function isNamed(words: RegExp, { text, start, name }: Named): boolean {
   return words.test(text.slice(Math.max(0, start - contextCharsMax), start)) || words.test(wordsOf(name));
 }
 
-/** The last words of a name, those of `homeTel` apart. */
+/** The last words of a name; splits camel case (`homeTel`). */
 export const wordsOf = (name: string): string =>
   name.slice(-contextCharsMax).replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
 
 interface Named {
   readonly text: string;
   readonly start: number;
-  /** Empty: the text is no member's value. */
+  /** Empty: not a member's value. */
   readonly name: string;
 }
 
 /**
- * `end` of a text, and what is not of ASCII, is no word: scripts without spaces write numbers between their
+ * The text's end and non-ASCII characters are no words: scripts without spaces write numbers between their
  * letters.
  */
 export const isWordAt = (text: string, index: number): boolean => {
