@@ -1,34 +1,30 @@
 import type { MonotonicMillis, UnixMillis } from '../model/time.ts';
 import type { Clock } from './clock.ts';
 
-/**
- * What another clock said, and when on our monotonic clock: at some moment from `askedAtMs` until it was
- * heard.
- */
+/** A reading of another clock, taken between `askedAtMs` and its arrival on our monotonic clock. */
 export interface ClockReading {
   readonly nowMs: UnixMillis;
   readonly askedAtMs: MonotonicMillis;
 }
 
 /**
- * The most by which two clocks drift apart, one part in so many: NTP slews a clock by at most 500 ppm, and a
- * bad crystal adds as much again.
+ * Maximum drift between two clocks, one part in this many: NTP slews a clock by at most 500 ppm, and a bad
+ * crystal adds the same.
  */
 const driftPart = 1_000;
 
 /**
- * The time of another clock, carried on our monotonic clock: `now` is theirs, whatever our own wall clock
- * says and wherever it jumps. Before the first reading nothing is known of theirs, and `now` is our own wall
- * clock (`isKnown`).
+ * The time of another clock, carried on our monotonic clock: `now` is their time, independent of jumps of our
+ * wall clock. Before the first reading `now` is our wall clock (`isKnown`).
  *
  * Each reading bounds how far their clock is ahead of our monotonic one:
  *
  *     ours     asked ──────────── heard       ahead >= nowMs - heard   and   ahead < nowMs + 1 - asked
  *     theirs          nowMs                   (they cut off what is below a millisecond)
  *
- * What is known is the intersection of all readings, widened by how far clocks drift, so one quick answer
- * keeps the time exact while later ones are slow. A reading outside of it means that their clock has jumped:
- * it alone counts from then on.
+ * The known interval is the intersection of all readings, widened by drift, so one quick answer keeps the
+ * time exact while later ones are slow. A reading outside of it means their clock has jumped: it replaces the
+ * interval.
  */
 export class CarriedClock implements Clock {
   readonly #own: Clock;
@@ -54,9 +50,8 @@ export class CarriedClock implements Clock {
   }
 
   /**
-   * Our wall clock minus theirs, in whole milliseconds, as far as that is certain: less half of the quickest
-   * round trip lately. So a slow answer never makes two clocks differ that do not. Null before the first
-   * reading.
+   * The certain part of our wall clock minus theirs, in whole milliseconds: less half of the quickest recent
+   * round trip, so a slow answer alone shows no offset. Null before the first reading.
    */
   get offsetMs(): number | null {
     if (!this.isKnown) return null;
@@ -65,9 +60,7 @@ export class CarriedClock implements Clock {
     return offsetMs < 0 ? Math.min(0, offsetMs + doubtMs) : Math.max(0, offsetMs - doubtMs);
   }
 
-  /**
-   * Takes in a reading that was just received. Returns by how much their clock has jumped: 0 unless it has.
-   */
+  /** Applies a reading that has just arrived. Returns how far their clock has jumped, or 0. */
   note({ nowMs, askedAtMs }: ClockReading): number {
     const heardAtMs = this.#own.monotonic();
     const aheadMsMin = nowMs - heardAtMs;

@@ -6,18 +6,13 @@ import { type MonotonicMillis, secondMs, type UnixMillis } from '../model/time.t
  * durations.
  */
 export interface Clock {
-  /**
-   * `momentMs`: what `monotonic` has just returned, so that a clock which is carried on that one is not read
-   * again.
-   */
+  /** `momentMs`: the value of `monotonic`, if just read, to save a carried clock a second reading. */
   now(momentMs?: MonotonicMillis): UnixMillis;
-  /**
-   * Counts the time for which the machine slept, as far as its system does: whatever is that old is that old.
-   */
+  /** Includes the sleep of the machine, as far as the system counts it, so that ages are true. */
   monotonic(): MonotonicMillis;
 }
 
-/** One reading of both clocks: everything that one synchronous section does, it does at this moment. */
+/** One reading of both clocks, the moment of a whole synchronous section. */
 export interface Moment {
   readonly monotonicMs: MonotonicMillis;
   readonly nowMs: UnixMillis;
@@ -29,17 +24,16 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Wall clock and awake time that differ by so much more than before: the machine has slept, or the wall clock
- * was set.
+ * A change of this size in wall clock minus awake time means that the machine slept, or the wall clock was
+ * set.
  */
 const stepMsMin = secondMs / 4;
 
 /**
  * The clocks of this machine. performance.now() is CLOCK_MONOTONIC on Linux, which stops while the machine
- * sleeps; the wall clock does not, so a difference between the two that has changed shows a sleep before
- * anything is decided on an age. Whether it was one, or only somebody who set the wall clock, is known from
- * the uptime (CLOCK_BOOTTIME), which counts sleep and is never set. It takes 5 us to read, and is therefore
- * read only then.
+ * sleeps; the wall clock does not, so a change of their difference shows a sleep before any decision on an
+ * age. The uptime (CLOCK_BOOTTIME), which counts sleep and is never set, tells a sleep from a set wall clock.
+ * It takes 5 us, so it is read only then.
  */
 function machineClock(): Clock {
   let sleptMs = 0;

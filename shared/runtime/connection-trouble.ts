@@ -1,12 +1,12 @@
-/** Why a connection could not be made or kept, in a word for programs and a sentence for people. */
+/** Why a connection failed: a code for programs and a sentence for people. */
 export interface ConnectionTrouble {
-  /** Such as ECONNREFUSED, or of a certificate; null: the error names none. */
+  /** Such as ECONNREFUSED, or a certificate's code; null: none. */
   readonly code: string | null;
-  /** What it means, and what to do; null: there is nothing to say beyond the code. */
+  /** Meaning and remedy; null: nothing beyond the code. */
   readonly meaning: string | null;
 }
 
-/** What the codes of sockets and TLS mean to whoever runs the program. */
+/** Codes of sockets and TLS, explained to the operator. */
 const meanings: Readonly<Record<string, string>> = {
   ENOTFOUND: 'The host name is unknown (DNS). Check its spelling, and the name server of this machine.',
   EAI_AGAIN: 'The name server does not answer (DNS).',
@@ -39,7 +39,10 @@ const codesOfTime: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'ECONNRESET',
 };
 
-/** `trustSetting`: what names a CA there. Looks into causes, too: several addresses fail as one error. */
+/**
+ * `trustSetting`: the setting that names a CA. Searches causes too, because several addresses fail as one
+ * error.
+ */
 export function connectionTrouble(error: unknown, trustSetting: string): ConnectionTrouble {
   const code = codeOf(error);
   if (code !== null && unknownAuthority.has(code))
@@ -50,7 +53,7 @@ export function connectionTrouble(error: unknown, trustSetting: string): Connect
   return { code, meaning: code === null ? null : (meanings[code] ?? null) };
 }
 
-/** Errors of libraries wrap each other; no deeper than this. */
+/** Libraries wrap errors; the search ends at this depth. */
 const depthMax = 5;
 
 function codeOf(error: unknown, depth = 0): string | null {

@@ -6,9 +6,9 @@ import { StartError } from './start-error.ts';
 import { hasCode } from './system-error.ts';
 
 export interface DataDirLock {
-  /** What was changed of the folder, each a sentence for the log. */
+  /** Changes made to the folder, each a sentence for the log. */
   readonly notes: readonly string[];
-  /** Doing it twice changes nothing. The end of the process releases as well, kill -9 included. */
+  /** Idempotent. The end of the process releases the lock too, including kill -9. */
   release(): Promise<void>;
 }
 
@@ -18,15 +18,15 @@ export class DataDirInUseError extends StartError {
 }
 
 /**
- * Makes the folder if need be, for its owner alone, and holds it for one role (`control-plane`, `sidecar`)
- * until `release`. Throws DataDirInUseError where another process, or this one, holds it already; different
- * roles do not meet.
+ * Creates the folder if missing, for its owner alone, and locks it for one role (`control-plane`, `sidecar`)
+ * until `release`. Throws DataDirInUseError if another process, or this one, holds the lock; roles do not
+ * conflict.
  *
- * The lock is a listening socket, because the kernel closes it whatever becomes of the process, which no file
- * can promise. Its name is made of device and inode: two paths to one folder are one lock. On Linux it lies
- * in the abstract namespace, which leaves nothing behind; processes in different network namespaces do not
- * see each other there, so give each container a folder of its own. Elsewhere it is a socket file in the
- * folder; the file of a process that was killed is recognised by the refused connection, and replaced.
+ * The lock is a listening socket, which the kernel closes however the process ends; no file gives that
+ * guarantee. Its name is device and inode, so two paths to one folder are one lock. On Linux it is in the
+ * abstract namespace and leaves nothing behind. Processes in different network namespaces do not see each
+ * other's, so each container needs its own folder. Elsewhere it is a socket file in the folder; a killed
+ * process's file refuses connections and is replaced.
  */
 export async function lockDataDir(directory: string, role: string): Promise<DataDirLock> {
   const notes = await makePrivate(directory).catch((cause: Error) => {
@@ -51,7 +51,7 @@ export async function lockDataDir(directory: string, role: string): Promise<Data
     await rm(path, { force: true });
     await listen(server, path);
   }
-  // Holding a folder is no reason to stay alive.
+  // The lock alone must not keep the process alive.
   server.unref();
   return {
     notes,

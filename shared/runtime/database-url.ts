@@ -1,6 +1,6 @@
 import { type Read, Wrong } from './setting-values.ts';
 
-/** What `sslmode` may be. `allow` of psql is missing: it would send a password in plain text first. */
+/** Values of `sslmode`. psql's `allow` is missing, because it sends a password in plain text first. */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type SslMode = (typeof sslModes)[number];
 
@@ -8,11 +8,11 @@ const sessionKinds = ['read-write', 'read-only', 'primary', 'standby', 'prefer-s
 
 /** A `DATABASE_URL`, read. */
 export interface DatabaseAddress {
-  /** Folder of a Unix socket, which wins over the hosts; null: over TCP. */
+  /** Folder of a Unix socket, which takes precedence over the hosts; null: TCP. */
   readonly socketFolder: string | null;
   /** At least one. An IPv6 address is without brackets. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
-  /** Null: as the driver finds it in its environment. */
+  /** Null: the driver's default. */
   readonly user: string | null;
   readonly password: string | null;
   readonly database: string | null;
@@ -30,7 +30,7 @@ const form =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^@/?#]*)@)?(?<hosts>[^@/?#]*)(?:\/(?<database>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
 const hostForm = /^(?:\[(?<v6>[\da-fA-F:.]+)\]|(?<name>[^:[\]]*))(?::(?<port>\d{1,5}))?$/;
 
-/** See docs/database.md. Its sentences hold nothing of the text, which may be a part of a password. */
+/** See docs/database.md. Its messages quote nothing of the text, which may be part of a password. */
 export function parseDatabaseUrl(text: string): DatabaseAddress | Wrong {
   const parts = form.exec(text)?.groups;
   if (parts === undefined) {

@@ -10,8 +10,8 @@ interface Described {
 const described: readonly Described[] = Object.entries(settings).map(([name, row]) => ({ name, row }));
 
 /**
- * The settings of these programs for `--help`: what each means, its default, and what it is now; a secret
- * shows only that it is set.
+ * The settings of these programs for `--help`: meaning, default and current value of each; a secret only
+ * shows that it is set.
  */
 export function describeSettings(programs: readonly Program[], environment: Environment): string {
   const rows = described.filter(({ row }) => row.of.some((program) => programs.includes(program)));
@@ -32,7 +32,7 @@ function shownNow(name: string, row: Described['row'], environment: Environment)
   return given.file === null ? '; now (set, not shown)' : `; now (in ${given.file}, not shown)`;
 }
 
-/** What `--help` says below the list. */
+/** Footer of `--help`. */
 export const settingSourcesHelp =
   'Each is also read as AGENT_TRUST_<NAME>, which wins; each secret also from the file that <NAME>_FILE names.';
 

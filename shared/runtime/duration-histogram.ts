@@ -1,13 +1,12 @@
 import type { Metric, Registry } from 'prom-client';
 
 /**
- * Durations by size, for code that runs in microseconds: observing one adds to two numbers of an array, where
- * the histogram of prom-client looks its labels up and makes objects. What it has counted is turned into the
- * form of Prometheus when somebody asks.
+ * A histogram for code that runs in microseconds: an observation adds to two numbers of an array, where
+ * prom-client's histogram looks up labels and allocates. Converted to the form of Prometheus at a scrape.
  */
 export class DurationHistogram {
   readonly #boundsMs: readonly number[];
-  /** One for each bound, and one for what is longer than all. */
+  /** One per bound, and one for longer durations. */
   readonly #counts: Float64Array;
   #sumMs = 0;
 
@@ -28,7 +27,7 @@ export class DurationHistogram {
     return this.#boundsMs;
   }
 
-  /** How many there were so far, for each bound and beyond the last one. */
+  /** The counts so far, per bound and beyond the last. */
   get counts(): readonly number[] {
     return [...this.#counts];
   }
@@ -44,8 +43,7 @@ export class DurationHistogram {
       aggregator: 'sum',
       values: this.#values(name),
     });
-    // What the registry and its aggregator call of a metric; the declared type wants the whole class of the
-    // library.
+    // The members that registry and aggregator use; the declared type wants the library's whole class.
     registry.registerMetric({ name, help, get } as unknown as Metric);
   }
 

@@ -1,6 +1,5 @@
 /**
- * How every command of `agent-trust` ends. Any other code comes from the system: 128 and the number of the
- * signal that ended it.
+ * Exit codes of all `agent-trust` commands. Others come from the system: 128 plus the number of the signal.
  */
 export const exitCode = {
   /** Done; of a program that runs: ended by a signal, in order. */

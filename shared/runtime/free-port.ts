@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 
 /**
- * The port itself, or for 0 a free one of that host: a program that publishes its address must know it before
- * it listens.
+ * The port itself, or for 0 a free port of that host, because a program that publishes its address must know
+ * it before it listens.
  */
 export const concretePort = (listener: { readonly host: string; readonly port: number }): Promise<number> =>
   new Promise((resolve, reject) => {

@@ -3,8 +3,8 @@ import { pino } from 'pino';
 import { readableLogLine } from './readable-log-line.ts';
 
 /**
- * What the programs log through. `fields` never hold a token, key, authorization header or personal data;
- * the redaction below is the second line of defence, not the first.
+ * The programs' logger. `fields` never hold a token, key, authorization header or personal data; the
+ * redaction below is only a second line of defence.
  */
 export interface Logger {
   debug(fields: object, message: string): void;
@@ -31,14 +31,14 @@ const secretNames = [
 
 const standardError = 2;
 
-/** Kept while standard error takes nothing, as on a full disk; what comes beyond is dropped. */
+/** Buffered while standard error accepts nothing, as on a full disk; more is dropped. */
 const unwrittenBytesMax = 64 * 1024;
 
 /**
- * Writes to standard error, because standard output belongs to what a person asked for: JSON lines with the
- * time in ISO 8601 and the level as a word, or lines for a person where standard error is a terminal. Each
- * line is written before the call returns, so that none is lost when the process ends. A line that cannot be
- * written (a closed terminal, a full disk) is lost and harms nobody.
+ * Writes to standard error, because standard output is for requested output: JSON lines with ISO 8601 time
+ * and the level as a word, or readable lines on a terminal. Each line is written before the call returns, so
+ * none is lost at the end of the process. A line that cannot be written (a closed terminal, a full disk) is
+ * dropped.
  */
 export function standardErrorLogger(options: { readonly level: LogLevel; readonly name: string }): Logger {
   const file = pino.destination({ fd: standardError, sync: true, maxLength: unwrittenBytesMax });

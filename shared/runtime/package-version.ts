@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The one version that is shown anywhere: that of the package that this file is compiled into. */
+/** The version of the package that this file is compiled into, the only version shown. */
 export const packageVersion: string = readVersion();
 
 function readVersion(): string {

@@ -1,8 +1,8 @@
-/** A map with fewer members than this is made anew after so many additions. */
+/** A map with fewer members than this is replaced after this many additions. */
 const addedMin = 64;
 
 /**
- * A map whose members come and go all the time, and few of which are there at once.
+ * A map with few members at a time that come and go quickly.
  *
  * A Map would do, but for how V8 collects garbage. It replaces the table of a Map whenever that is full of
  * members that have gone, and each table that was replaced refers to the next one. Once one of them has moved

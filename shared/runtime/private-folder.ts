@@ -4,14 +4,14 @@ import { StartError } from './start-error.ts';
 import { hasCode } from './system-error.ts';
 
 /**
- * What group and others may not have of DATA_DIR. The group may pass through (0710): that is how the user of
- * an embedded PostgreSQL reaches its own folder there.
+ * Permission bits that group and others must not have on DATA_DIR. The group may pass through (0710), so that
+ * the user of an embedded PostgreSQL reaches its folder.
  */
 const folderBitsForbidden = 0o067;
 const fileBitsForbidden = 0o077;
 const sticky = 0o1000;
 
-/** What the programs put into DATA_DIR, and what a file system has at its root. */
+/** Entries of the programs in DATA_DIR, and entries at the root of a file system. */
 const ours: ReadonlySet<string> = new Set([
   'admin-api-key',
   'lost+found',
@@ -22,9 +22,9 @@ const ours: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes the folder for its owner alone, or narrows it where it is ours and open to others, with the files
- * directly in it: keys and an identity are there. Returns a sentence for each thing that it changed. Throws
- * StartError where it may not be narrowed: it belongs to somebody else, or is in use for other things.
+ * Creates the folder for its owner alone. If it exists, is ours and is open to others, restricts it and the
+ * files directly in it, which include keys and an identity. Returns a sentence for each change. Throws
+ * StartError if it belongs to another user or has other uses.
  */
 export async function makePrivate(directory: string): Promise<readonly string[]> {
   const path = resolve(directory);

@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
 
 /**
- * Of the library: gauges that are called `_total`, which is the name of counters. `nodejs_active_resources`
- * says the same by type.
+ * The library's gauges named `_total`, a suffix for counters. `nodejs_active_resources` has the same figures
+ * by type.
  */
 const misnamed = [
   'nodejs_active_handles_total',
@@ -17,7 +17,7 @@ export function addProcessMetrics(registry: Registry): void {
 }
 
 /**
- * A gauge that is always 1: what counts is its labels. One for each program, because both may be scraped as
+ * A gauge that is always 1; its labels carry the information. One per program, because both may be scraped as
  * one job.
  */
 export function addBuildInfo(
@@ -31,7 +31,7 @@ export function addBuildInfo(
     help: 'The running build and its platform, as labels. Always 1.',
     labelNames: Object.keys(all),
     registers: [registry],
-    // The same of each thread of a process.
+    // Equal for all threads of a process.
     aggregator: 'first',
   }).set(all, 1);
 }

@@ -9,13 +9,13 @@ export interface Random {
   newId<P extends IdPrefix>(prefix: P, nowMs: UnixMillis): Id<P>;
 }
 
-/** Ids are made from a pool: one call to the operating system serves several hundred of them. */
+/** Pool for ids: one call to the operating system serves several hundred. */
 const poolBytes = idRandomBytes * 400;
 
 export function systemRandom(): Random {
   const pool = new Uint8Array(poolBytes);
   let used = poolBytes;
-  // Of the last id: most ids are made in the same millisecond as the one before.
+  // Cached from the last id: most ids share its millisecond.
   let timeMs: UnixMillis | null = null;
   let time = '';
   return {

@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
  *
  *     06:31:12.123 INFO  sidecar  sidecar is listening  port=8090  server=uWebSockets.js
  *
- * Values come from callers too: no control character reaches the terminal, which would obey it.
+ * Values may come from callers, so no control character reaches the terminal.
  */
 export function readableLogLine(json: string): string {
   const line = parseLine(json);
@@ -43,7 +43,7 @@ function errorText(err: unknown): string {
     .join('');
 }
 
-/** C0, DEL and C1, and what turns the direction of text, as `\u` escapes. */
+/** C0, DEL, C1 and direction marks as `\u` escapes. */
 const shown = (text: string): string =>
   text.replace(
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import { Wrong } from './setting-values.ts';
 
-/** Where a Redis is, and how it is to be trusted: what REDIS_URL says (docs/redis.md). */
+/** A parsed REDIS_URL: address and TLS of a Redis (docs/redis.md). */
 export interface RedisAddress {
   readonly host: string;
   readonly port: number;
@@ -19,7 +19,7 @@ const dbMax = 15_999;
 const tlsModes = ['require', 'verify-ca', 'verify-full'] as const;
 const parameters = ['sslmode', 'sslrootcert'] as const;
 
-/** Reads REDIS_URL, and the file of certificates that it names. The sentence holds no part of the URL. */
+/** Reads REDIS_URL, and the file of certificates that it names. The message quotes nothing of the URL. */
 export function readRedisUrl(given: string): RedisAddress | Wrong {
   const url = URL.canParse(given) ? new URL(given) : null;
   if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === '')
@@ -34,7 +34,7 @@ export function readRedisUrl(given: string): RedisAddress | Wrong {
   const tls = readTls(url);
   if (tls instanceof Wrong) return tls;
   return {
-    // IPv6 addresses stand in brackets in a URL, and nowhere else.
+    // Only URLs have brackets around IPv6 addresses.
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: url.port === '' ? redisPort : Number(url.port),
     username: user === '' ? null : user,
@@ -63,7 +63,7 @@ function readTls(url: URL): ConnectionOptions | null | Wrong {
   const ca = trusted === null ? {} : { ca: trusted };
   switch (mode) {
     case 'require':
-      // As psql does: with a file of certificates it checks by whom the server is certified.
+      // As in psql: a file of certificates enables verification of the authority.
       return rootFile === null ? { rejectUnauthorized: false } : { ...ca, checkServerIdentity: anyName };
     case 'verify-ca':
       return { ...ca, checkServerIdentity: anyName };
@@ -74,7 +74,7 @@ function readTls(url: URL): ConnectionOptions | null | Wrong {
 
 const anyName = () => undefined;
 
-/** More than the certificates of a system are; a larger file is a mistake. */
+/** More than a system's certificates; a larger file is a mistake. */
 const certificateFileBytesMax = 4 * 1024 * 1024;
 
 function readCertificates(file: string): string | Wrong {
@@ -98,7 +98,7 @@ function readCertificates(file: string): string | Wrong {
   return text;
 }
 
-/** Null: it is not percent-encoded as a URL must be. */
+/** Null: invalid percent-encoding. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text);
@@ -107,7 +107,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Of the setting: it stays the text, which threads and programs hand on. */
+/** As a setting it stays a text, for other threads and programs. */
 export const redisUrl = (given: string): string | Wrong => {
   const read = readRedisUrl(given);
   return read instanceof Wrong ? read : given;

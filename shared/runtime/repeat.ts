@@ -1,6 +1,6 @@
 import { makeWakeup } from './wakeup.ts';
 
-/** Work that goes on beside all else until it is stopped. */
+/** Background work until it is stopped. */
 export interface Repetition {
   /** Resolves when the last round is over. */
   stop(): Promise<void>;
@@ -8,7 +8,7 @@ export interface Repetition {
 
 /**
  * Runs `round` at once and again after each pause, one at a time, until it is stopped. A round returns the
- * pause in milliseconds and never throws; a long one looks at `isStopped` meanwhile.
+ * pause in milliseconds and never throws; a long one checks `isStopped`.
  */
 export function repeat(round: (state: { readonly isStopped: boolean }) => Promise<number>): Repetition {
   const wakeup = makeWakeup();

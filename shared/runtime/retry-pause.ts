@@ -1,10 +1,7 @@
 import { assert } from '../errors/assert.ts';
 import type { Random } from './random.ts';
 
-/**
- * How long to wait before the next attempt: from `firstMs` on doubling up to `lastMs`, each cut at random to
- * between a half and the whole.
- */
+/** Pauses between attempts: doubling from `firstMs` to `lastMs`, each randomly shortened by up to half. */
 export interface RetryPause {
   /** After another failure. */
   nextMs(): number;
@@ -12,7 +9,7 @@ export interface RetryPause {
   reset(): void;
 }
 
-/** Chance keeps many programs that failed together from coming back together. */
+/** Jitter keeps programs that failed together from retrying together. */
 export function retryPause(
   random: Random,
   options: { readonly firstMs: number; readonly lastMs: number },

@@ -3,10 +3,10 @@ import type { Clock } from './clock.ts';
 import type { Random } from './random.ts';
 
 export interface RetryBounds {
-  /** Who waits at once: of all owners, and of one. */
+  /** Waiting requests, of all owners and of one. */
   readonly waitingMax: number;
   readonly waitingPerOwnerMax: number;
-  /** All who wait together ask no more often than this. */
+  /** Retries of all waiters together. */
   readonly retriesPerSecondMax: number;
   /** The pauses of one request double from the first to the last. */
   readonly pauseFirstMs: number;
@@ -14,9 +14,8 @@ export interface RetryBounds {
 }
 
 /**
- * Requests that wait for what others have begun, each for a moment until it asks again (`wait` of
- * shared/decision/run.ts). Pauses grow from one wait of a request to the next, and with the number of those
- * who wait.
+ * Requests that wait for requests in flight, each for a pause until it is decided again (`wait` of
+ * shared/decision/run.ts). Pauses grow with each wait of a request, and with the number of waiters.
  */
 export class RetryWaits {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -24,7 +23,7 @@ export class RetryWaits {
   readonly #bounds: RetryBounds;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #owners = new Map<string, number>();
-  /** Those of `#timers` that were not turned away. */
+  /** Timers of accepted waiters. */
   #waiting = 0;
   #isStopped = false;
 
@@ -39,8 +38,7 @@ export class RetryWaits {
 
   /**
    * `waits`: how often the request has waited before. Calls `onWaited` once, at `untilMs` at the latest, and
-   * never before this returns: `late` where the time is over, or where too many wait already. Not at all
-   * after `stop`.
+   * never before this returns: `late` after the deadline, or if too many wait. Never after `stop`.
    */
   wait(
     request: { readonly owner: string; readonly waits: number; readonly untilMs: MonotonicMillis },
@@ -84,7 +82,7 @@ export class RetryWaits {
     else this.#owners.delete(owner);
   }
 
-  /** Chance keeps copies apart that would take from each other what each of them needs. */
+  /** Jitter separates copies of a request that would take each other's units. */
   #pauseMs(waits: number): number {
     const { pauseFirstMs, pauseLastMs, retriesPerSecondMax } = this.#bounds;
     const wholeMs = Math.min(pauseFirstMs * 2 ** waits, pauseLastMs);

@@ -3,12 +3,12 @@ import { Wrong } from './setting-values.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the text of a setting was found. */
+/** A setting's text and its source. */
 export interface Given {
   readonly text: string;
-  /** The variable that was read, as it is called in the environment. */
+  /** The name of the variable in the environment. */
   readonly variable: string;
-  /** The file that the variable names; null where the variable holds the text itself. */
+  /** The file that the variable names; null if it holds the text itself. */
   readonly file: string | null;
 }
 
@@ -20,10 +20,10 @@ const fileSuffix = '_FILE';
  */
 const secretFileBytesMax = 64 * 1024;
 
-/** The address of a Service, as Kubernetes and container links give it to every container beside it. */
+/** The address of a Service, as Kubernetes and container links set it in every container. */
 const serviceAddress = /^(?:tcp|udp|sctp):\/\/(?:\[[0-9a-f:.]+\]|[\d.]+):\d{1,5}$/i;
 
-/** Read by commands (docs/cli.md), not by the service: no settings, and no typing errors either. */
+/** Variables of commands (docs/cli.md): neither settings of the service nor typing errors. */
 const namesOfCommands: ReadonlySet<string> = new Set([
   'AGENT_TRUST_API_KEY',
   'AGENT_TRUST_PASSPORT',
@@ -57,25 +57,25 @@ export function givenSetting(
 }
 
 /**
- * Whether the platform has set this variable and not the operator: for a Service called `sidecar` Kubernetes
- * sets SIDECAR_PORT=tcp://10.0.0.1:8090. Names with our prefix are ours alone, so there it is an error.
+ * Whether the platform set this variable, not the operator: for a Service called `sidecar` Kubernetes sets
+ * SIDECAR_PORT=tcp://10.0.0.1:8090. Names with our prefix are ours alone, so there it is an error.
  */
 function isOfService(variable: string, environment: Environment): boolean {
   const isServicePort = variable.endsWith('_PORT') && !variable.startsWith(prefix);
   return isServicePort && serviceAddress.test(environment[variable] ?? '');
 }
 
-/** The settings whose variables hold the address of a Service, and are not read for that reason. */
+/** Settings that are ignored because their variables hold the address of a Service. */
 export const namesOfServices = (environment: Environment, settings: Readonly<Record<string, unknown>>) =>
   Object.keys(settings).filter((name) => isOfService(name, environment));
 
-/** What to do about the address of a Service in a variable of ours; empty: it holds none. */
+/** The remedy for the address of a Service in a variable of ours; empty: none. */
 export const serviceHint = (variable: string, text: string): string =>
   serviceAddress.test(text)
     ? `. Kubernetes sets ${variable} for a Service called ${variable.slice(0, variable.lastIndexOf('_')).toLowerCase().replaceAll('_', '-')}; set enableServiceLinks: false in the pod, or rename the Service`
     : '';
 
-/** The message names the file, never what is in it. */
+/** The message names the file, never its content. */
 function readSecret(variable: string, file: string): Given | Wrong {
   const wrong = (problem: string) => new Wrong(`is read from ${file} (${variable}), ${problem}`);
   let content: Buffer;
@@ -95,8 +95,8 @@ function readSecret(variable: string, file: string): Given | Wrong {
 }
 
 /**
- * What is wrong with each `AGENT_TRUST_*` variable that is no setting: a typing error there would leave a
- * default in force unnoticed.
+ * Errors for `AGENT_TRUST_*` variables that are no settings: a typing error would silently leave a default in
+ * force.
  */
 export function unknownNames(
   environment: Environment,
@@ -119,7 +119,7 @@ export function unknownNames(
     .sort();
 }
 
-/** The names that Kubernetes gives to each container for a Service called `agent-trust`. */
+/** Variables that Kubernetes sets for a Service called `agent-trust`. */
 const hint = (variable: string): string =>
   /_SERVICE_(?:HOST|PORT)|_PORT_\d+_(?:TCP|UDP)/.test(variable)
     ? ': Kubernetes sets it for a Service called agent-trust; set enableServiceLinks: false in the pod, or rename the Service'

@@ -4,8 +4,8 @@ import { isPlainText } from '../model/plain-text.ts';
 import { parseWebUrl } from '../wire/domain.ts';
 
 /**
- * Why a text is not a value of its setting: the end of a sentence that begins with the setting's name. Never
- * holds the text.
+ * Why a text is not a valid value: the end of a sentence that begins with the setting's name. Never quotes
+ * the text.
  */
 export class Wrong {
   readonly sentence: string;
@@ -36,7 +36,7 @@ export const oneOf =
 export const yesOrNo: Read<boolean> = (given) =>
   given === '1' || given === '0' ? given === '1' : new Wrong('must be 0 or 1');
 
-/** Scheme, host and port. What follows them is refused: `/v1` and ids are appended here. */
+/** Scheme, host and port only, because `/v1` and ids are appended. */
 export const origin: Read<string> = (given) => {
   const url = parseWebUrl(given);
   return url !== null && url.pathname === '/' && url.search === '' && url.hash === ''
@@ -53,15 +53,14 @@ export const httpUrl: Read<string> = (given) => {
 
 const shownNameCharsMax = 60;
 
-/** A short text that people read. */
+/** A short text for people. */
 export const shownName: Read<string> = (given) =>
   isPlainText(given) && given.length <= shownNameCharsMax
     ? given
     : new Wrong(`must be at most ${shownNameCharsMax} characters, none of them a control character`);
 
 /**
- * A key of exactly the generated length must carry its checksum: without it, it would be refused at every
- * call (contract §2).
+ * A key of exactly the generated length must carry its checksum, or every call would refuse it (contract §2).
  */
 export const apiKey: Read<string> = (given) =>
   parseApiKey(given) === null
@@ -71,7 +70,7 @@ export const apiKey: Read<string> = (given) =>
       )
     : given;
 
-/** A key that reaches the live world. */
+/** A live key. */
 export const liveApiKey: Read<string> = (given) =>
   parseApiKey(given)?.mode === 'test'
     ? new Wrong('must be a live key, which begins with at_live_: a sidecar cannot connect with a test key')

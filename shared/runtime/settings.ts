@@ -27,8 +27,8 @@ import {
 import { StartError } from './start-error.ts';
 
 /**
- * Who reads a setting. `start` runs both programs in one process; `command`: what works on a running service,
- * as `healthcheck` and `webhooks` do; `mcp-proxy` is a command that keeps running.
+ * The readers of a setting. `start` runs both programs in one process; `command`: commands on a running
+ * service, such as `healthcheck` and `webhooks`; `mcp-proxy` is a command that keeps running.
  */
 export type Program = 'control-plane' | 'sidecar' | 'command' | 'mcp-proxy';
 const both = ['control-plane', 'sidecar'] as const;
@@ -36,9 +36,9 @@ const all = [...both, 'command'] as const;
 
 interface Setting<T, Default extends string | null> {
   readonly of: readonly Program[];
-  /** What is read when the variable is unset or empty; null: there is no value then. */
+  /** The value if the variable is unset or empty; null: none. */
   readonly default: Default;
-  /** Said of a default that is worked out elsewhere. */
+  /** Describes a default that is computed elsewhere. */
   readonly defaultDoc?: string;
   readonly unit?: string;
   /** Its value is never shown. */
@@ -50,8 +50,8 @@ interface Setting<T, Default extends string | null> {
 const setting = <T, Default extends string | null>(row: Setting<T, Default>): Setting<T, Default> => row;
 
 /**
- * Every setting of both programs (contract §1): the one place that gives them their name, default, meaning
- * and form.
+ * Every setting of both programs (contract §1): the only place with their names, defaults, meanings and
+ * forms.
  */
 export const settings = {
   PORT: setting({
@@ -266,7 +266,7 @@ type ValueOf<Row> =
   Row extends Setting<infer T, infer Default> ? (null extends Default ? T | null : T) : never;
 export type SettingValues = { readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]> };
 
-/** What a sidecar cannot do without; the control plane beside it may be where they come from. */
+/** The required settings of a sidecar; a control plane in the same process may provide them. */
 export interface SidecarSettings extends SettingValues {
   readonly CONTROL_PLANE_URL: string;
   readonly SIDECAR_API_KEY: string;
@@ -274,7 +274,7 @@ export interface SidecarSettings extends SettingValues {
 
 export type { Environment } from './setting-source.ts';
 
-/** All that is wrong with the settings, at once: whoever starts the program mends everything in one go. */
+/** All faults of the settings at once, so that the operator can fix them in one go. */
 export class SettingsError extends StartError {
   override readonly name = 'SettingsError';
   readonly problems: readonly string[];
@@ -285,8 +285,8 @@ export class SettingsError extends StartError {
 }
 
 /**
- * Reads the settings of the programs that start in this process, each from where givenSetting finds it; a
- * setting of another program is not looked at and has its default. Throws SettingsError, also for an
+ * Reads the settings of the programs that start in this process, each from where givenSetting finds it;
+ * settings of other programs are not read and have their defaults. Throws SettingsError, also for an
  * `AGENT_TRUST_*` variable that is no setting.
  */
 export function parseSettings(programs: readonly Program[], environment: Environment): SettingValues {
@@ -349,23 +349,23 @@ function readSettings(
     problems.push(`${variable} ${value.sentence}${source}${shown}.`);
     return [name, null];
   };
-  // Each row reads its own type; that a value belongs to its row is what Object.fromEntries cannot say.
+  // Each row reads its own type, which the type of Object.fromEntries cannot express.
   const values = Object.fromEntries(Object.entries(settings).map(readOne)) as SettingValues;
   problems.push(...unknownNames(environment, settings));
   return { values, problems };
 }
 
-/** See `namesOfServices`; told once the program can log. */
+/** See `namesOfServices`; logged once the program can log. */
 export const ignoredSettings = (environment: Environment): readonly string[] =>
   namesOfServices(environment, settings);
 
-/** Whether a value is given at all, right or wrong. */
+/** Whether any value is given, valid or not. */
 const isSet = (environment: Environment, name: SettingName): boolean =>
   givenSetting(name, environment, { isSecret: settings[name].isSecret === true }) !== null;
 
-/** The origin under which a server that listens there is reached from the same machine. */
+/** The origin of that listener from the same machine. */
 export function originOf(listener: { readonly host: string; readonly port: number }): string {
-  // These mean "all addresses", which is none that could be called.
+  // These mean "all addresses" and cannot be called.
   const host = listener.host === '0.0.0.0' || listener.host === '::' ? '127.0.0.1' : listener.host;
   return `http://${host.includes(':') ? `[${host}]` : host}:${listener.port}`;
 }

@@ -1,17 +1,17 @@
 import type { Logger } from './logger.ts';
 
-/** What has been started and must be stopped again. */
+/** Started parts that must be stopped again. */
 export interface Teardown {
-  /** Call it right after the thing has been started. `what` is for the log. */
+  /** Call it right after the start of the part. `what` is for the log. */
   add(what: string, stop: () => unknown): void;
   /**
-   * Stops everything, the last one first, each after the one before it is done. Calling it again gives the
-   * same promise. Never rejects.
+   * Stops everything in reverse order, one after the other. Repeated calls return the same promise. Never
+   * rejects.
    */
   run(): Promise<void>;
 }
 
-/** One that fails to stop is logged and does not keep the others from being stopped. */
+/** A failure to stop one is logged, and the others are stopped all the same. */
 export function teardown(logger: Logger): Teardown {
   const stops: { readonly what: string; readonly stop: () => unknown }[] = [];
   let running: Promise<void> | null = null;

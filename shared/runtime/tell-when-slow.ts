@@ -1,14 +1,11 @@
 import { secondMs } from '../model/time.ts';
 
-/** A step of a start takes less than a second: who waits for longer wants to know for what. */
+/** A step of a start takes less than a second; after this the operator is told what it waits for. */
 const firstMs = 5 * secondMs;
-/** And then, whether anything moves. */
+/** Interval of further messages. */
 const everyMs = 30 * secondMs;
 
-/**
- * How a step of a start ends, as it ends. Calls `tell` with the time it has taken so far: after 5 s, and
- * every 30 s from then on.
- */
+/** Resolves or rejects like `step`. Calls `tell` with the elapsed time: after 5 s, then every 30 s. */
 export async function tellWhenSlow<T>(step: Promise<T>, tell: (seconds: number) => void): Promise<T> {
   const beganAtMs = performance.now();
   const tellNow = () => tell(Math.round((performance.now() - beganAtMs) / secondMs));

@@ -1,10 +1,7 @@
-/**
- * A sleep that somebody can end. A `wake` that comes while nobody sleeps ends the next sleep at once, so none
- * is lost.
- */
+/** An interruptible sleep. A `wake` without a sleeper ends the next sleep at once, so none is lost. */
 export interface Wakeup {
   wake(): void;
-  /** Ends the sleep under way, and does nothing where nobody sleeps. */
+  /** Ends the current sleep, if any. */
   interrupt(): void;
   /** Resolves after the time, or when woken. One sleeper at a time. */
   sleep(timeMs: number): Promise<void>;

@@ -6,16 +6,16 @@ import { fileURLToPath } from 'node:url';
 const folder = new URL('../../.build/', import.meta.url);
 
 /**
- * The program of a thread, as Node.js takes it: `name` without its extension, beside the module that starts
- * it, whose `import.meta.url` is `of`.
+ * The program of a thread for Node.js: `name` without extension, beside the starting module, whose
+ * `import.meta.url` is `of`.
  */
 export const workerFile = async (of: string, name: string): Promise<string> =>
   of.endsWith('.ts') ? packWorker(new URL(`./${name}.ts`, of)) : fileURLToPath(new URL(`./${name}.js`, of));
 
 /**
- * For a program that runs from source, as tests and `npm run dev` do: packs the TypeScript of a thread into
- * one file that Node.js takes as it is, and resolves with its path. To teach each thread TypeScript takes
- * many times as long as what the thread is for.
+ * For programs that run from source, such as tests and `npm run dev`: bundles the TypeScript of a thread into
+ * one file for Node.js and resolves to its path. A TypeScript loader in each thread would take many times as
+ * long as the thread's work.
  */
 export async function packWorker(source: URL): Promise<string> {
   const { build } = await import('esbuild');
@@ -30,7 +30,7 @@ export async function packWorker(source: URL): Promise<string> {
   });
   const [{ contents = new Uint8Array() } = {}] = outputFiles;
   const path = fileURLToPath(new URL(`${basename(source.pathname, '.ts')}.mjs`, folder));
-  // Other processes, and other threads of this one, may pack and read it now: it appears whole.
+  // Renamed when whole, because other processes and threads may bundle and read it at the same time.
   const unfinished = `${path}.${randomUUID()}`;
   await mkdir(folder, { recursive: true });
   await writeFile(unfinished, contents);
