@@ -103,7 +103,7 @@ describe('GET /accounts', () => {
 });
 
 describe('PUT /accounts/:id', () => {
-  it('changes what is given and leaves the rest', async () => {
+  it('changes members that are present and leaves the rest', async () => {
     const { accountId } = await api.createAccount({ limits: { requests_per_day: 9 } });
     const renamed = await put(accountId, { name: 'New name' });
     expect(renamed.body).toMatchObject({

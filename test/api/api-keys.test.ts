@@ -91,7 +91,7 @@ describe('POST /api-keys', () => {
     expect(await opens(key)).toBe(200);
   });
 
-  it('403: leads nobody out of the test world', async () => {
+  it('403: cannot be used to leave test mode', async () => {
     const { key } = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
     const wanted = { name: 'a', scopes: ['gates:read'] };
     expectError(await post('', { ...wanted, mode: 'live' }, key), 'insufficient_scope', 'mode');
@@ -220,7 +220,7 @@ describe('POST /api-keys/:id/roll', () => {
     },
   );
 
-  it('403: gives nobody a key that can do more than theirs', async () => {
+  it('403: for a key that can do more than the caller', async () => {
     const strong = await api.createKey({ scopes: ['passports:issue'] });
     const { key } = await api.createKey({ scopes: ['keys:manage'] });
     expectError(await post(`/${strong.keyId}/roll`, {}, key), 'insufficient_scope', 'scopes');

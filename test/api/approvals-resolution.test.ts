@@ -141,7 +141,7 @@ describe('opening', () => {
     await expect(stolen).rejects.toMatchObject({ code: 'invalid_request', param: 'approval_id' });
   });
 
-  it('is not kept out by one whose time is over, and that one still expires once', async () => {
+  it('is not blocked by an expired one, which still expires once', async () => {
     const requestHash = freshHash();
     const old = await openAnApproval(api, { requestHash, expiresInMs: 1_000 });
     api.advance(1_000);
@@ -167,7 +167,7 @@ describe('the money that is held', () => {
     expect(await held(gateId)).toBe(0);
   });
 
-  it('is free when nobody resolves the request in time: at the end, not before, and once', async () => {
+  it('is freed for an unresolved request: at its end, not before, and once', async () => {
     const first = await openAnApproval(api, { expiresInMs: 1_000 });
     await askApproval(api.deps, { ...first, approvalId: attempt(), amountUsd: 7, expiresInMs: 5_000_000 });
     expect(await held(first.gateId)).toBe(32);
@@ -398,7 +398,7 @@ describe('using an approval', () => {
     }
   });
 
-  it('finds what was approved before a restart', async () => {
+  it('finds an approval from before a restart', async () => {
     const requestHash = freshHash();
     const opened = await openAnApproval(api, { requestHash });
     // Another program on the same database; the one that opened it is not asked any more.
@@ -437,7 +437,7 @@ describe('using an approval', () => {
 });
 
 describe('the records of a resolution', () => {
-  it('say what was asked, and how it was resolved, in the chain of the passport', async () => {
+  it('have the request and its resolution, in the chain of the passport', async () => {
     const { opened, binding } = await approved();
     const { body } = await api.call({ url: `/v1/attestations?passport_id=${opened.passportId}` });
     expect(body.attestations).toEqual([

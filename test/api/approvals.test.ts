@@ -69,7 +69,7 @@ describe('GET /approvals/:id', () => {
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(60_000);
   });
 
-  it('404: an id that nothing has, and what is no id', async () => {
+  it('404: an unknown id, and an invalid one', async () => {
     expectError(await get(`appr_${'0'.repeat(26)}`), 'approval_not_found');
     expectError(await get('nonsense'), 'approval_not_found');
     expectError(await get((await open()).passportId), 'approval_not_found');
@@ -112,7 +112,7 @@ describe('GET /approvals', () => {
     expect(idsOf(await list('?limit=1&offset=1'))).toEqual(opened.slice(1, 2));
   });
 
-  it('narrows to a status as it is at that moment, whether it was written already or not', async () => {
+  it('filters by the status of that moment, written or not', async () => {
     const hash = hashOf(0xd00d);
     const denied = await open();
     await resolve(denied.approvalId, 'deny');
@@ -162,7 +162,7 @@ describe('GET /approvals', () => {
 });
 
 describe('POST /approvals/:id/approve', () => {
-  it('records who said it and when, and starts expires_at anew with the same length', async () => {
+  it('records author and time, and restarts expires_at with the same length', async () => {
     const { approvalId } = await open({ expiresInMs: 60_000 });
     const approver = await api.createKey({ scopes: ['approvals:resolve'] }, key);
     api.advance(40_000);
@@ -192,7 +192,7 @@ describe('POST /approvals/:id/approve', () => {
 });
 
 describe('POST /approvals/:id/deny', () => {
-  it('records who said it and when', async () => {
+  it('records author and time', async () => {
     const { approvalId, expiresAtMs } = await open();
     const { status, body } = await resolve(approvalId, 'deny', { note: 'no' });
     expect(status).toBe(200);
@@ -216,7 +216,7 @@ describe.each(['approve', 'deny'] as const)('POST /approvals/:id/%s', (word) => 
     expect((await get(approvalId)).body.status).toBe('pending');
   });
 
-  it('409: what was approved, denied, used or has expired, and changes nothing', async () => {
+  it('409: for an approved, denied, used or expired one, and changes nothing', async () => {
     const hash = hashOf(word === 'approve' ? 0xe1 : 0xe2);
     const approved = await open();
     await resolve(approved.approvalId, 'approve');
@@ -235,7 +235,7 @@ describe.each(['approve', 'deny'] as const)('POST /approvals/:id/%s', (word) => 
   });
 });
 
-it('lets one of two resolvers win who come at the same moment', async () => {
+it('lets one of two concurrent resolvers win', async () => {
   for (let round = 0; round < 10; round++) {
     const { approvalId } = await open();
     const replies = await Promise.all([

@@ -167,7 +167,7 @@ function queryOf(by: Filter, limit: number): string {
 }
 
 describe('pages of attestations', () => {
-  it('are a walk in order past everything that was there, whatever arrives meanwhile', async () => {
+  it('walk in order over all records of the start, whatever arrives meanwhile', async () => {
     const before = fc.array(arrival, { minLength: 1, maxLength: 3 });
     const during = fc.array(arrival, { minLength: 1, maxLength: 4 });
     await fc.assert(

@@ -110,7 +110,7 @@ const query = (format: string, sinceMs: number | null = null) =>
 const whose = ['live', 'test', 'other', 'empty'] as const;
 
 describe('an export as json', () => {
-  it.each(whose)('holds what jsonl holds, and verifies like it: %s', async (who) => {
+  it.each(whose)('holds the content of jsonl, and verifies like it: %s', async (who) => {
     const jsonl = valueOfJsonl(await exportText(api, query('jsonl'), keys[who]));
     const text = await exportText(api, query('json'), keys[who]);
     const json = JSON.parse(text);

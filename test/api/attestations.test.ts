@@ -145,7 +145,7 @@ describe('GET /v1/attestations', () => {
     expect(await listedIds('?permission_key=orders')).toEqual([]);
   });
 
-  it('filters by agent: all passports of it, those that have ended too, and no other account’s', async () => {
+  it('filters by agent: all its passports, including ended ones, and no other account’s', async () => {
     const agent_id = 'filtered-agent';
     const gate = (await api.createGate({ constraints: { trusted_issuers: ['*'] } })).gate_id;
     const visit = async (key?: string) => {
@@ -237,7 +237,7 @@ describe('GET /v1/attestations/:id', () => {
   );
 });
 
-describe('who sees an attestation', () => {
+describe('the readers of an attestation', () => {
   /** Sends the record from a sidecar of that account. */
   async function arrive(record: ReturnType<typeof recordOf>, key = api.adminKey): Promise<string> {
     const sidecar = await connectSidecar(api, { key });

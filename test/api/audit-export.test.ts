@@ -82,7 +82,7 @@ describe('an export of the audit', () => {
     });
   });
 
-  it('is found out whatever line is changed, missing, repeated or moved', () => {
+  it('fails for every changed, missing, repeated or moved line', () => {
     const lines = text.split('\n').slice(0, -1);
     const faults = lines.flatMap((line, at) => {
       const without = lines.toSpliced(at, 1);

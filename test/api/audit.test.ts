@@ -50,7 +50,7 @@ async function wholeChain(key: string): Promise<Reply['body'][]> {
 }
 
 describe('an entry', () => {
-  it('says who did what to what, when and in which request, with what differs', async () => {
+  it('names actor, operation, target, time and request, with the differences', async () => {
     const { key, accountId } = await api.createAccount();
     const maker = await api.createKey({ scopes: ['gates:manage'] }, key);
     const gate = await api.createGate({ constraints: { spend_limits: { daily_usd: 10.5 } } }, maker.key);
@@ -101,7 +101,7 @@ describe('an entry', () => {
     ]);
   });
 
-  it('is not written for what is refused', async () => {
+  it('is not written for a refused change', async () => {
     const { key } = await api.createAccount();
     const reader = await api.createKey({ scopes: ['gates:read'] }, key);
     const refused = [
@@ -283,7 +283,7 @@ describe('many changes of one account at once', () => {
   });
 });
 
-it('bounds what it shows of a large state', async () => {
+it('bounds a large state', async () => {
   const { key } = await api.createAccount();
   const metadata = { text: 'x'.repeat(limits.auditStateBytesMax) };
   const { passport_id } = await api.issuePassport({ metadata }, key);

@@ -15,7 +15,7 @@ afterAll(() => api.close());
 const newKey = () => makeApiKey('live', api.deps.random.bytes(apiKeyRandomBytes));
 const flipLast = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
 
-describe('who may call', () => {
+describe('authentication', () => {
   it('refuses a request without a key, and names the authentication scheme', async () => {
     const reply = await api.call({ url: '/v1/gates', key: null });
     expectError(reply, 'unauthorized');

@@ -58,7 +58,7 @@ describe('the Todo scenario of the AuthZEN interoperability events', () => {
   const resource = (todo: string) => ({ type: 'gate', id: gateId, properties: { todo } });
 
   it.each(Object.entries(may))(
-    '%s is permitted to those who have it, and to nobody else',
+    '%s is permitted to agents that have it, and to no others',
     async (name, who) => {
       const permitted: Person[] = [];
       for (const person of people) {

@@ -121,7 +121,7 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expectError(await one(renamed), 'invalid_request', 'context');
     });
 
-    it('takes members that are named like those that every object has', async () => {
+    it('accepts members named like those of Object.prototype', async () => {
       const { evaluation } = await setUp();
       const context = { constructor: 'x', hasOwnProperty: 1, toString: null, valueOf: [] };
       expect((await one({ ...evaluation, context })).body).toMatchObject({ decision: true });
@@ -159,7 +159,7 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expectError(await one({ ...free, action: { name: null } }), 'invalid_request', 'action.name');
     });
 
-    it('names what is missing or of another kind', async () => {
+    it('names a missing or mistyped member', async () => {
       const { evaluation } = await setUp();
       const { subject, ...others } = evaluation;
       expectError(await one(others), 'invalid_request', 'subject');
@@ -260,7 +260,7 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expectError(await several({ ...evaluation, evaluations }), 'invalid_request', 'evaluations');
     });
 
-    it('refuses JSON that is not accepted among the defaults, and in an evaluation that one alone', async () => {
+    it('refuses unsafe JSON in the defaults, and in an evaluation only that evaluation', async () => {
       const { evaluation } = await setUp();
       const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
       const beside = await several(`{"evaluations":[{}],"context":${deep}}`);

@@ -148,7 +148,7 @@ describe('a passport whose constraints cannot be read', () => {
     sidecar.removeFolder();
   });
 
-  it('keeps nobody else from being settled', async () => {
+  it('does not affect other settlements', async () => {
     const gate = await api.createGate();
     const [bad, good] = [await api.issuePassport(), await api.issuePassport()];
     const sidecar = await startTestSidecar({ api });

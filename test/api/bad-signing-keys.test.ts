@@ -105,7 +105,7 @@ describe.each(['made up', 'copied'] as const)(
       expect(told.map(({ body }) => body.kid)).not.toContain(ownKid);
     });
 
-    it('is named at the start and once, for what it is', async () => {
+    it('is named once, at the start, with its fault', async () => {
       await insert('passport', sealed);
       const signingKeys = await loadSigningKeys(api.deps);
       expect(signingKeys.bad()).toEqual([

@@ -49,7 +49,7 @@ const minimalAnswered = {
 };
 
 describe('POST /gates/:id/catalog', () => {
-  it('201: answers the signed catalog, and everybody reads the same', async () => {
+  it('201: answers the signed catalog, and all readers get the same', async () => {
     const { gate_id } = await api.createGate();
     const reply = await publish(gate_id, [complete, minimal]);
     expect(reply.status).toBe(201);
@@ -160,7 +160,7 @@ describe('POST /gates/:id/catalog', () => {
     expect(body.permissions[0].pricing).toEqual(priced(1));
   });
 
-  it('signs a price of model free as it was sent, and discovery counts it as unpriced', async () => {
+  it('signs a price of model free unchanged, and discovery counts it as unpriced', async () => {
     const free = { model: 'free', note: 'always' };
     const permissions = [{ key: 'gratis:read', pricing: free }];
     const { gate_id } = await api.createGate({ catalog: { permissions } });

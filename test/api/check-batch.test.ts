@@ -150,7 +150,7 @@ describe.each(programs)('a batch of checks at %s', (_name, program) => {
     ]);
   });
 
-  it('takes 1 to 256 checks in 1 MiB, and says so to whoever sends others', async () => {
+  it('accepts 1 to 256 checks in 1 MiB, and names these bounds otherwise', async () => {
     const { gateId, token } = await setUp();
     const check = { passport: token, request: order };
     const many = (count: number) => ({ checks: Array.from({ length: count }, () => check) });

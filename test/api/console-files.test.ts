@@ -44,7 +44,7 @@ describe('the files of the console', () => {
     expect((await get('/console')).headers.location).toBe('/console/');
   });
 
-  it('let nobody frame them, run nothing inline, and load nothing from elsewhere', async () => {
+  it('cannot be framed, run nothing inline, and load nothing from elsewhere', async () => {
     const { headers } = await get('/console/');
     const policy = String(headers['content-security-policy']);
     expect(policy).not.toContain('unsafe');

@@ -56,7 +56,7 @@ describe('a query parameter that an operation does not know', () => {
   });
 });
 
-describe('lists that somebody chose', () => {
+describe('lists in their given order', () => {
   it('keep their order at a gate', async () => {
     const first = (await api.createIssuer()).issuer_id;
     const second = (await api.createIssuer()).issuer_id;

@@ -233,7 +233,7 @@ describe('GET /discover', () => {
     }
   });
 
-  it('echoes what was asked', async () => {
+  it('echoes the query', async () => {
     const query = {
       capability: 'nothing',
       max_price_cents: '5',
@@ -290,7 +290,7 @@ describe('GET /discover', () => {
   });
 });
 
-describe('what is discovered', () => {
+describe('discovery', () => {
   it('is the newest catalog only', async () => {
     const area = newArea();
     const gate = await gateWith('a', [

@@ -51,7 +51,7 @@ describe('a sidecar that is far from its control plane', () => {
     expect(after.body.reason).toBe('passport_revoked');
   });
 
-  it('uses a limit to its last unit and no further, and ships what it has decided', async () => {
+  it('uses a limit to its last unit and no further, and ships its decisions', async () => {
     await roomInWindow('day', 2 * minuteMs);
     const gate = await api.createGate({ constraints: { rate_limits: { requests_per_day: 60 } } });
     const { jwt } = await api.issuePassport();

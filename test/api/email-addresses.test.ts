@@ -28,7 +28,7 @@ const disguises = [
 ];
 
 describe('an address in disguise', () => {
-  it('logs nobody in, invites nobody and is nobody’s', async () => {
+  it('cannot log in, be invited or belong to a user', async () => {
     const kirk = await api.createUser({ email: 'kirk@example.com' });
     for (const email of disguises) {
       expectError(await logIn(email, kirk), 'invalid_request', 'email');
@@ -99,7 +99,7 @@ describe('addresses that were kept before', () => {
     expectError(await logIn('bob@straße.example', first), 'login_failed');
   });
 
-  it('warn of nobody where several control planes start at once', async () => {
+  it('cause no warning when several control planes start at once', async () => {
     const users = await Promise.all(['Ö', 'Ü', 'Ä', 'Å'].map((letter) => keep(`fay@${letter}re.example`)));
     const warned: object[] = [];
     const logger = { ...api.deps.logger, warn: (fields: object) => void warned.push(fields) };

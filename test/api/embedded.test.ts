@@ -173,7 +173,7 @@ describe('a check in the process that asks', () => {
 });
 
 describe('the program around it', () => {
-  it('may change its object after the call: what was asked is decided, and redacted', async () => {
+  it('may change its object after the call: the original is decided, and redacted', async () => {
     const redacting = await api.createGate({ constraints: { pii_controls: { mode: 'redact' } } });
     await world.caughtUp();
     const note = { text: 'write to jane@example.com' };
@@ -252,7 +252,7 @@ describe('the program around it', () => {
 });
 
 describe('what goes wrong around it', () => {
-  it('decides nothing on what it missed while the program blocked the event loop', async () => {
+  it('decides nothing on a stale state after the program blocked the event loop', async () => {
     // Long polls alone: a push would reach it in this process.
     const own = await startTestEmbedded({ api, bus: null });
     const { passport_id, jwt } = await api.issuePassport();
@@ -359,7 +359,7 @@ describe('starting and stopping', () => {
     expect(listeners()).toEqual(before);
   });
 
-  it('answers what was under way, then UNAVAILABLE, and starts again in its folder', async () => {
+  it('answers checks in flight, then UNAVAILABLE, and starts again in its folder', async () => {
     const options = await optionsIn(newFolder());
     const first = await startEmbedded(options);
     const underWay = first.check({ gate, passport, request: order });

@@ -256,7 +256,7 @@ describe('a request with an approval', () => {
     expect(await heldUsd(api.deps, gateId)).toBe(60);
   });
 
-  it('with a key asks nobody again once it was permitted, however much the limit leaves', async () => {
+  it('with a key needs no second approval once it was permitted, whatever the limit leaves', async () => {
     const gateId = await gateWith(ample);
     const { jwt, keyed, permit } = await permittedUnderKey(gateId);
     expect(await check(gateId, jwt, keyed)).toEqual(permit);

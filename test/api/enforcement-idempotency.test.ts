@@ -43,7 +43,7 @@ describe('request.idempotency_key', () => {
     expect((await api.call({ url: `/v1/passports/${passportId}` })).body.use_count).toBe(1);
   });
 
-  it('answers what was found in the first one as it was answered then, member by member', async () => {
+  it('repeats the findings of the first answer, member by member', async () => {
     const gateId = await gateWith({ pii_controls: { mode: 'log_only' } });
     const { jwt } = await api.issuePassport();
     const request = keyed('a', { note: 'jane@example.org' });

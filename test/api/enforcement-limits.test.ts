@@ -57,7 +57,7 @@ const decisions = (replies: readonly Reply[]): Record<string, number> => {
 };
 
 describe('a rate limit', () => {
-  it('lets as many pass as it says, and says how it was missed', async () => {
+  it('permits exactly its number, and reports how it was missed', async () => {
     toNext('minute');
     const gateId = await gateWith({ rate_limits: { requests_per_minute: 2 } });
     const { jwt } = await passportWith();
@@ -148,7 +148,7 @@ describe('a rate limit', () => {
     );
   });
 
-  it('that is lowered binds what is not given out yet, and a raised one lets on', async () => {
+  it('that is lowered binds units not given out yet, and a raised one permits more', async () => {
     const gateId = await gateWith({ rate_limits: { requests_per_day: 3 } });
     const { jwt } = await passportWith();
     const limitTo = (requests_per_day: number) =>
@@ -218,7 +218,7 @@ describe('a spend limit', () => {
     expect((await pay(5)).body.decision).toBe('PERMIT');
   });
 
-  it('says what was used of it also to a request that is above all of it', async () => {
+  it('reports its use even to a request above the whole limit', async () => {
     const gateId = await gateWith({ spend_limits: { daily_usd: 10, monthly_usd: 50 } });
     const { jwt } = await passportWith();
     await check(gateId, jwt, { ...order, amount: 6 });

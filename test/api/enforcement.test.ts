@@ -137,7 +137,7 @@ describe('POST /gates/:id/check', () => {
     expect((await check(gate.gate_id, passport.jwt)).body.decision).toBe('PERMIT');
   });
 
-  it('decides by the gate as it is now', async () => {
+  it('decides by the current gate', async () => {
     const gate = await api.createGate();
     const { jwt } = await api.issuePassport();
     const url = `/v1/gates/${gate.gate_id}`;
@@ -196,7 +196,7 @@ describe('a token that our key signed and that was not issued here', () => {
 });
 
 describe('POST /enforce', () => {
-  it('trusts only issuers of its caller, who may read the record named in the answer, and no other', async () => {
+  it('trusts only issuers of its caller, and only the caller may read the record named in the answer', async () => {
     const [stranger, bystander] = [await api.createAccount(), await api.createAccount()];
     const { jwt, passport_id } = await api.issuePassport({}, stranger.key);
     const { body } = await api.call({ url: '/v1/enforce', body: { passport: jwt, request: {} } });

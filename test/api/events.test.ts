@@ -70,7 +70,7 @@ describe('events', () => {
     expect(reader.of('reset')).toEqual([]);
   });
 
-  it('say nothing of what was not committed', async () => {
+  it('do not announce uncommitted changes', async () => {
     const { accountId, key } = await api.createAccount();
     const reader = await watch(withKey(key));
     const hint = (id: string) =>
@@ -86,7 +86,7 @@ describe('events', () => {
     expect(reader.events.map(({ id }) => id)).toEqual(['gate_committed']);
   });
 
-  it('are of the own account and mode, and of what the key may read', async () => {
+  it("are of the own account and mode, within the key's scopes", async () => {
     const other = await api.createAccount();
     const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
     const approver = await api.createKey({ scopes: ['approvals:read'] });

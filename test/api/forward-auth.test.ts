@@ -73,7 +73,7 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       }
     });
 
-    it('401 for a passport that does not verify, in the name of nobody', async () => {
+    it("401 for a passport that does not verify, without an agent's name", async () => {
       const { ask } = await setUp();
       const answer = await ask([['X-Agent-Passport', 'no token'.replace(' ', '_')], orders]);
       expect(answer).toMatchObject({ status: 401, decision: 'BLOCK', reason: 'passport_malformed' });
@@ -352,7 +352,7 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
     });
   });
 
-  describe('knows who asks', () => {
+  describe('identifies its caller', () => {
     it('by the key, where one is sent, also from a loopback peer', async () => {
       const { ask, shown } = await setUp();
       const askWith = (key: string) => ask([shown, orders, ['X-Agent-Trust-Key', key]]);
@@ -519,7 +519,7 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       await connection.leave();
     });
 
-    it('403 for everybody while the account of the gate is suspended', async () => {
+    it('403 for every caller while the account of the gate is suspended', async () => {
       const { accountId, key } = await api.createAccount();
       const { gate_id: gateId } = await api.createGate({}, key);
       const passport = await api.issuePassport({}, key);
@@ -569,7 +569,7 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       cutOff.removeFolder();
     });
 
-    it('503 at a gate whose state is too old, and 200 again after', async () => {
+    it('503 at a gate with a stale state, and 200 again after', async () => {
       const gate = await api.createGate({ trust_level: 'L3' });
       const passport = await api.issuePassport({ trust_tier: 'L3' });
       await sidecar.caughtUp();

@@ -74,7 +74,7 @@ const timeMs = isLong ? 20 * 60_000 : 5_000;
 /** So much longer it may take where the machine is slow. */
 const moreMsMax = 60_000;
 
-it('answers whatever comes in the specified way, and keeps the database sound', {
+it('answers all input in the specified way, and keeps the database sound', {
   timeout: timeMs + 2 * moreMsMax,
 }, async () => {
   const document = documentOf(api.app);

@@ -27,7 +27,7 @@ const pay = async (gateId: string, passport: string, amount: number) =>
     })
   ).body;
 
-it('says what is used and left of money and requests, with the end of each window', async () => {
+it('shows used and remaining money and requests, with the end of each window', async () => {
   const { gate_id } = await api.createGate({
     constraints: {
       rate_limits: { requests_per_hour: 10 },
@@ -87,7 +87,7 @@ it('says apart what a sidecar holds and has not reported', async () => {
   expect((await usage(gate_id)).limits).toMatchObject([{ used: 15, leased: 0, remaining: 85 }]);
 });
 
-it('counts for one passport what is limited for each, and its own limits', async () => {
+it('counts limits per passport for one passport, and its own limits', async () => {
   const { gate_id } = await api.createGate({
     constraints: { rate_limits: { requests_per_hour: 5, per: 'passport' } },
   });
@@ -122,7 +122,7 @@ it('counts what waits for approval as used, and frees it with the denial', async
   expect((await usage(gate_id)).limits).toMatchObject([{ used: 0, remaining: 100 }]);
 });
 
-it('is a matter of the owner of the gate alone', async () => {
+it("is visible to the gate's owner only", async () => {
   const other = await api.createAccount();
   const { gate_id } = await api.createGate({
     constraints: { rate_limits: { requests_per_day: 9, per: 'passport' }, trusted_issuers: ['*'] },

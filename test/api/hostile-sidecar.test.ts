@@ -73,7 +73,7 @@ async function expectRefused(record: SpooledRecord, message: string): Promise<vo
   expect(await rowsLeft()).toEqual(before);
 }
 
-describe('what the database contradicts is refused, reported, and leaves no row:', () => {
+describe('a claim that the database contradicts is refused, reported, and leaves no row:', () => {
   it('a PERMIT of a permission that the passport does not grant', () =>
     expectRefused(
       about(passport, gateId, { permission_key: 'payments:send' }),
@@ -216,7 +216,7 @@ describe('an honest sidecar', () => {
     expect(await ship(records)).toMatchObject({ status: 200 });
   });
 
-  it('is believed when it was cut off while the passport was revoked, because an L1 gate decides on what it knows', async () => {
+  it('is believed when it was cut off during the revocation, because an L1 gate decides on its last state', async () => {
     const gone = await api.issuePassport({ permissions: ['orders:read'] }, victim.key);
     await api.call({ url: `/v1/passports/${gone.passport_id}/revoke`, key: victim.key, body: {} });
     api.advance(dayMs);

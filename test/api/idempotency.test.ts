@@ -138,7 +138,7 @@ const createNothing = [
 ];
 
 describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) => {
-  it('creates once, and answers the same again without what is shown once', async () => {
+  it('creates once, and replays the answer without one-time secrets', async () => {
     const idempotencyKey = newKey();
     const sent = body();
     const before = await count();
@@ -368,7 +368,7 @@ describe('after 24 hours', () => {
   });
 });
 
-describe('what is stored', () => {
+describe('the stored answer', () => {
   it('holds no secret, and the token only sealed', async () => {
     const answers = [
       await post('/passports', newAgent(), 'stored-passport'),

@@ -74,7 +74,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe.each(rooms)('$room', ({ room, notFound, idField, make, calls }) => {
-  it('are seen and changed by their owner alone, and do not exist for anybody else', async () => {
+  it('are seen and changed by their owner only, and are 404 for others', async () => {
     for (const [owner, ownKey] of owners) {
       const id = await make(ownKey);
       const before = await api.call({ url: `/v1/${room}/${id}`, key: ownKey });

@@ -68,7 +68,7 @@ describe('the reference variant', () => {
     expect(jwt.split('.')).toHaveLength(3);
   });
 
-  it('signs a token that holds what the passport says', async () => {
+  it('signs a token with the claims of the passport', async () => {
     const { issuer_id } = await api.createIssuer({ domain: 'acme.example' });
     const { body } = await post(reference({ issuer_id, trust_tier: 'L2', expires_in: '12h' }));
     const open = openPassportToken(body.jwt);

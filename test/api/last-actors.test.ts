@@ -24,7 +24,7 @@ const get = async (url: string): Promise<Reply['body']> => (await api.call({ url
 const lastAuditedActor = async (target: string) =>
   (await get(`/v1/audit?target=${target}&limit=1`)).entries[0].actor;
 
-describe('a gate names who made its last change', () => {
+describe('a gate names the author of its last change', () => {
   const change = async (method: string, url: string, key: Key, body: object) => {
     const reply = await api.call({ method, url, key: key.key, body });
     expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
@@ -54,7 +54,7 @@ describe('a gate names who made its last change', () => {
     expect(await lastAuditedActor(gateId)).toEqual(actorOf(editor));
   });
 
-  it('who published its catalog, too', async () => {
+  it('also of a new catalog', async () => {
     const publisher = await newKey('gates:update');
     const { gate_id: gateId } = await api.createGate();
     await change('POST', `/v1/gates/${gateId}/catalog`, publisher, offer);
@@ -62,7 +62,7 @@ describe('a gate names who made its last change', () => {
     expect(await lastAuditedActor(gateId)).toEqual(actorOf(publisher));
   });
 
-  it('and not who asked for a change that changes nothing, or was refused', async () => {
+  it('and not of a change that changes nothing, or was refused', async () => {
     const maker = await newKey('gates:create');
     const other = await newKey('gates:update');
     const { gate_id: gateId } = await change('POST', '/v1/gates', maker, { name: 'a', trust_level: 'L1' });
@@ -105,14 +105,14 @@ describe('a gate names who made its last change', () => {
   });
 });
 
-describe('a passport names who revoked it', () => {
+describe('a passport names the author of its revocation', () => {
   const revoke = async (passportId: string, key: Key) => {
     const reply = await api.call({ url: `/v1/passports/${passportId}/revoke`, key: key.key, body: {} });
     expect(reply.status, JSON.stringify(reply.body)).toBe(200);
     return reply.body;
   };
 
-  it('nobody, as long as it is not revoked', async () => {
+  it('null, as long as it is not revoked', async () => {
     const { passport_id: id } = await api.issuePassport();
     const suspended = await api.call({ method: 'POST', url: `/v1/passports/${id}/suspend` });
     expect([suspended.status, suspended.body.revoked_by]).toEqual([200, null]);

@@ -64,7 +64,7 @@ describe('units that are lent to a sidecar and not used', () => {
     for (const answer of await askAll(gateId, token, order)) expect(answer).toMatchObject(forAMoment(0));
   });
 
-  it('do not hide what is used: then its window has to end', async () => {
+  it("do not hide used units, which return with the window's end", async () => {
     const { gateId, token } = await pair.setUp({
       gate: { rate_limits: { requests_per_day: 3 }, spend_limits: { monthly_usd: 1_000 } },
     });

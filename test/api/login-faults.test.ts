@@ -103,7 +103,7 @@ describe('ten times the load of logins', () => {
     expect((await api.deps.sql`SELECT FROM used_login_challenges`).count).toBe(0);
   });
 
-  it('keeps nobody out who has a password while a provider that says nothing is asked, nor afterwards', async () => {
+  it('does not block password logins while a silent provider is called, nor afterwards', async () => {
     const user = await api.createUser({ role: 'auditor' });
     const returns = await Promise.all(times(3, () => returned(user)));
     const [mine] = returns;

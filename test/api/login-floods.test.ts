@@ -92,7 +92,7 @@ describe('a flood of strangers from 200 addresses', () => {
     }
   });
 
-  it('uses up no tries but those that were hashed, and is over when it ends', async () => {
+  it('uses up only hashed tries, and has no effect after its end', async () => {
     const user = await api.createUser({ role: 'auditor' });
     const from = '198.51.100.4';
     const burst = await Promise.all(
@@ -200,7 +200,7 @@ describe('the work of a login', () => {
     }
   });
 
-  it('finds the person whose password is that of two accounts by the account that they name', async () => {
+  it('finds a person with one password in two accounts by the account they name', async () => {
     const [one, two] = [await api.createAccount({ name: 'One' }), await api.createAccount({ name: 'Two' })];
     const wanted = { email: 'twice@example.com', password: 'one password for both' };
     for (const { key } of [one, two]) await api.createUser(wanted, key);

@@ -200,7 +200,7 @@ describe('a settled PERMIT is refused', () => {
     expect(await permit(record([minute?.lease_id ?? 0], usd))).toEqual(refusedFor(/took/));
   });
 
-  it('that names leases of another holder, which are locked for nobody', async () => {
+  it('that names leases of another holder, which are not locked', async () => {
     const honest = await leaseHolder(api);
     const took = await lease(usd, 1, honest);
     const before = await given();
@@ -213,7 +213,7 @@ describe('a settled PERMIT is refused', () => {
     expect(await given()).toEqual(before);
   });
 
-  it('that comes once its units went back, in whatever way', async () => {
+  it('that comes after its units went back, in any way', async () => {
     const took = await lease(10 * usd, 2);
     await liar.lease([], [{ ...spend(), window: 'day', starts_at_ms: today(), units: 10 * usd }]);
     expect(await given()).toEqual([0, 2]);
@@ -245,8 +245,8 @@ describe('a settled PERMIT is refused', () => {
   });
 });
 
-describe('what is given back is bounded by what the very lease still has:', () => {
-  it('the void of a true PERMIT, whatever it says of its amount, and once', async () => {
+describe('units given back are bounded by the rest of the same lease:', () => {
+  it('the void of a true PERMIT, whatever amount it claims, and once', async () => {
     const honest = await leaseHolder(api);
     await lease(50 * usd, 10, honest);
     const took = await lease(10 * usd, 2);
@@ -383,7 +383,7 @@ describe('a record of a PERMIT that was not settled is refused', () => {
     expect(await ship([record(own, usd)])).toMatchObject(refusedRecord(/took/));
   });
 
-  it('with those before it in its batch, and with what settlements took', async () => {
+  it('with those before it in its batch, and with the units of settlements', async () => {
     const took = await lease(10 * usd, 5);
     expect(await permit(record(took, 4 * usd))).toEqual(committed);
     const records = [1, 2, 3].map((n) => record(took, 3 * usd, { request_hash: hashOf(n) }));
@@ -392,7 +392,7 @@ describe('a record of a PERMIT that was not settled is refused', () => {
     expect(await ship([record(took, 1, { request_hash: hashOf(4) })])).toMatchObject(refusedRecord(/took/));
   });
 
-  it('beside the void of what it takes', async () => {
+  it('beside the void of its own units', async () => {
     const took = await lease(3 * usd, 2);
     const batch = [voidOf(record(took, 0).id, took, 3 * usd), record(took, 3 * usd)];
     expect(await ship(batch)).toMatchObject(refusedRecord(/took/));
@@ -415,7 +415,7 @@ describe('an honest sidecar is not refused', () => {
     goToNoon(api);
   });
 
-  it('for a record whose lease has a number by now that another holder was given', async () => {
+  it('for a record whose lease number now belongs to another holder', async () => {
     await predatePassport(api, passport.passport_id, hourMs);
     const old = record([], usd, { timestamp_ms: api.deps.clock.now() - 10 * minuteMs });
     const honest = await leaseHolder(api);

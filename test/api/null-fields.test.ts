@@ -72,7 +72,7 @@ it('takes null for absent within constraints', async () => {
   );
 });
 
-it('takes null for absent where something is done to what is there', async () => {
+it('takes null for absent in actions on a resource', async () => {
   const { passport_id } = await api.issuePassport();
   const post = (path: string, body: object) => api.call({ url: `/v1${path}`, body });
   const revoked = await post(`/passports/${passport_id}/revoke`, { reason: null });
@@ -102,7 +102,7 @@ it('keeps null that means something of its own', async () => {
   expect(body).toMatchObject({ expires_at: null, subject: { model: null } });
 });
 
-it('keeps null out of what is required', async () => {
+it('refuses null in required fields', async () => {
   const refused = await api.call({ url: '/v1/issuers', body: { name: null } });
   expectError(refused, 'invalid_request', 'name');
 });

@@ -220,8 +220,8 @@ describe('the other endpoints of the library', () => {
   });
 });
 
-describe('documents that one address makes us fetch', () => {
-  it('are so many in a minute and no more, while clients whose document is kept go on', async () => {
+describe('documents fetched for one address', () => {
+  it('are limited per minute, while clients with a cached document go on', async () => {
     const own = await startTools();
     try {
       const redirectUri = 'https://app.example.com/cb';

@@ -73,7 +73,7 @@ describe('the way to a token', () => {
     expect(await lists(body.access_token)).toBe(200);
   });
 
-  it('gives what was asked for and the key holds', async () => {
+  it('gives the requested scopes that the key holds', async () => {
     const { body } = await connect(
       ask({ scope: 'openid offline_access passports:revoke gates:read gates:update' }),
     );
@@ -239,7 +239,7 @@ describe('a refresh token', () => {
     expect((await refresh(asked.clientId, body.refresh_token)).body.error).toBe('invalid_grant');
   });
 
-  it('and its access token are nothing without their grant, whatever else was written meanwhile', async () => {
+  it('and its access token are invalid without their grant, despite concurrent writes', async () => {
     const { asked, body } = await connect();
     expect(await lists(body.access_token)).toBe(200);
     await tools.api.deps.sql`DELETE FROM oauth_artifacts WHERE model = 'Grant'`;
@@ -261,7 +261,7 @@ describe('a refresh token', () => {
 });
 
 describe('the consent page', () => {
-  it('says who asks, from where, for what, and where it leads', async () => {
+  it('names the client, its host, the scopes and the redirect', async () => {
     const { page, html } = await browser.openConsent(ask({ scope: 'passports:read keys:manage' }).url);
     expect(page.status).toBe(200);
     expect(html).toContain('<h1>Desk Agent asks for access</h1>');
@@ -273,13 +273,13 @@ describe('the consent page', () => {
     expect(html).toContain('API keys that it creates end with your key, too.');
   });
 
-  it('offers scopes that can make keys to nobody who has not asked for them by name', async () => {
+  it('offers scopes that can make keys only to clients that name them', async () => {
     const { html } = await browser.openConsent(ask().url);
     expect(html).toContain('<code>passports:read</code>');
     expect(html).not.toMatch(/keys:manage|admin:\*|API keys that it creates/);
   });
 
-  it('runs no script, loads nothing, stands in no frame, and is kept by nobody', async () => {
+  it('runs no script, loads nothing, cannot be framed, and is not cached', async () => {
     const { page, html } = await browser.openConsent(ask().url);
     const policy = page.headers.get('content-security-policy') ?? '';
     expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/]{43}='; /);
@@ -320,7 +320,7 @@ describe('the consent page', () => {
     expect(none.html).toMatch(/<h1>clients\.example:\d+ asks/);
   });
 
-  it('says what is wrong with a key, and does not show it again', async () => {
+  it('names the fault of a key, and does not show it again', async () => {
     const { html, at } = await browser.openConsent(ask().url);
     const none = await tools.api.createKey({ scopes: ['issuers:read'] });
     for (const [api_key, problem] of [
@@ -383,7 +383,7 @@ describe('the consent page', () => {
     await late.close();
   });
 
-  it('is bounded in what it reads', async () => {
+  it('bounds its body', async () => {
     const { html, at } = await browser.openConsent(ask().url);
     const api_key = 'x'.repeat(oauthLimits.formBytesMax);
     const answered = await browser.open(at, { form_token: formTokenOf(html), api_key, choice: 'allow' });
@@ -429,7 +429,7 @@ describe('a form from elsewhere', () => {
 });
 
 describe('behind https', () => {
-  it('sets cookies for https only and names its public address, whatever the headers say', async () => {
+  it('sets cookies for https only and names its public address, whatever the headers', async () => {
     const app = build({ ...tools.api.deps, metrics: new Registry(), baseUrl: 'https://trust.example/v1' });
     const clientId = newClient();
     const { url } = authorization(

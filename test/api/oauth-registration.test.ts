@@ -112,7 +112,7 @@ describe('@modelcontextprotocol/sdk 1.x, which knows no metadata documents', () 
 });
 
 describe('registration', () => {
-  it('makes a public client of whatever is asked for', async () => {
+  it('makes a public client of any registration', async () => {
     const asked = {
       redirect_uris: ['https://app.example/cb', 'http://localhost/cb', 'http://[::1]:9/cb'],
       client_name: ' Des\u202ek\u0007 ',
@@ -159,7 +159,7 @@ describe('registration', () => {
     expect(await register(body)).toMatchObject({ status: 400, body: { error: 'invalid_redirect_uri' } });
   });
 
-  it('refuses what is no JSON, or too large', async () => {
+  it('refuses a body that is no JSON, or too large', async () => {
     const large = {
       redirect_uris: ['https://a.example'],
       client_name: 'x'.repeat(oauthLimits.clientDocumentBytesMax),
@@ -191,7 +191,7 @@ describe('the life of a registration', () => {
     return () => own.close();
   });
 
-  it('ends after a day in which nobody let it in, and its row goes with the next one', async () => {
+  it('ends after a day without consent, and its row goes with the next one', async () => {
     own.api.stopClock();
     own.api.advance(oauthLimits.registrationKeptMs - 60_000);
     expect(await isKnown()).toBe(true);

@@ -48,7 +48,7 @@ describe('the metadata', () => {
     expect(body.scopes_supported).not.toContain('keys:manage');
   });
 
-  it('names addresses of PUBLIC_URL, whatever the request says of itself', async () => {
+  it("names addresses of PUBLIC_URL, whatever the request's headers", async () => {
     const headers = {
       host: 'evil.example',
       'x-forwarded-host': 'evil.example',
@@ -238,7 +238,7 @@ describe('an access token', () => {
     expect(await listed(token)).toBe(200);
   });
 
-  it('is in the database neither as it is nor readable', async () => {
+  it('is not in the database in readable form', async () => {
     const { keyId, key } = await tools.api.createKey({ scopes: ['passports:read'] });
     const token = await tools.accessTokenOf({ keyId, key });
     const [{ rows } = { rows: '' }] = await tools.api.deps.sql<{ rows: string }[]>`

@@ -92,7 +92,7 @@ describe('a login with the identity provider', () => {
     expectError(await session(user.headers), 'unauthorized');
   });
 
-  it('finds the user by the linked identity from then on, whatever becomes of the address', async () => {
+  it('finds the user by the linked identity from then on, even after a change of address', async () => {
     const user = await api.createUser({ role: 'auditor' });
     const other = await api.createUser({ role: 'auditor' });
     const person = personOf(user);
@@ -144,7 +144,7 @@ describe('a login with the identity provider', () => {
     expect((await logIn(personOf(user))).body.session.user.user_id).toBe(user.userId);
   });
 
-  it('is in the audit, with the person, the issuer and what was linked', async () => {
+  it('is in the audit, with the person, the issuer and the linked identity', async () => {
     const user = await api.createUser({ role: 'auditor' });
     const person = personOf(user);
     const { body } = await logIn(person);
@@ -361,7 +361,7 @@ describe('a provider that lies', () => {
   });
   const unlink = () => at.deps.sql`DELETE FROM oidc_identities`;
 
-  it('logs nobody in as another one by a subject that is no subject', async () => {
+  it('logs in no user by an invalid subject', async () => {
     await unlink();
     const other = await at.createUser();
     for (const sub of [
@@ -477,7 +477,7 @@ describe('the metadata of the provider', () => {
   const reachedBy = (asked: ReturnType<typeof identityProvider>) =>
     Promise.all(Array.from({ length: 50 }, () => asked.isReachable()));
 
-  it('is read once for all who ask, and again after ten minutes, or five seconds after a failure', async () => {
+  it('is read once for concurrent logins, and again after ten minutes, or five seconds after a failure', async () => {
     const own = await startTestProvider();
     try {
       const asked = identityProvider(own.settings, { outbound, clock });

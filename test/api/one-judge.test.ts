@@ -161,7 +161,7 @@ describe.each(Object.keys(doors) as (keyof typeof doors)[])('by the door of a %s
     expect(await say()).toBe('timestamp_ms is after the end of passport_id');
   });
 
-  it('a token that was not seen and a gate of somebody else are refused', async () => {
+  it('an unseen token and a gate of another account are refused', async () => {
     expect(await say({ tokenHash: '0'.repeat(64) })).toMatch(/^token_hash/);
     const { gate_id: others } = await api.createGate();
     expect(await say({ gate: others })).toMatch(/^gate_id/);

@@ -38,8 +38,8 @@ it('is the document that docs/openapi.json shows', () => {
 
 it('is valid OpenAPI 3.1', () => expectValidOpenApi(document));
 
-describe('what is served', () => {
-  it('is the document at /openapi.json, to everybody', async () => {
+describe('the served document', () => {
+  it('is public at /openapi.json', async () => {
     const reply = await api.call({ url: '/openapi.json', key: null });
     expect(reply.status).toBe(200);
     expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -82,7 +82,7 @@ describe('what is served', () => {
 });
 
 describe('operations', () => {
-  it('are all routes but those between our own programs and those of JSON-RPC and OAuth', () => {
+  it('are all routes except those between our own programs, of JSON-RPC and of OAuth', () => {
     const routes = api.app.routeScopes
       .filter(({ method, url }) => method !== 'HEAD' && !undocumented.test(url))
       .map(({ method, url }) => `${method} ${url}`);
@@ -276,7 +276,7 @@ describe('examples', () => {
     );
   });
 
-  it('are real: what is signed in them verifies with their keys', async () => {
+  it('are real: their signatures verify with their keys', async () => {
     const jwks = answerExamples['Jwks']?.[0];
     const keys = keyset(chooseEd25519(), parseJwks(jwks));
     const attestation = answerExamples['Attestation']?.[0] as {

@@ -107,7 +107,7 @@ it('a form that its sender breaks off is no failure of ours', async () => {
   expect(logged.filter((line) => line.includes('/oauth/consent'))).toEqual([]);
 });
 
-it('logs no secret, whatever happens', async () => {
+it('never logs a secret', async () => {
   const { key, keyId } = await api.createKey({ scopes: ['gates:read'] });
   const issued = await api.issuePassport();
   const rolled = await api.call({ method: 'POST', url: `/v1/api-keys/${keyId}/roll` });

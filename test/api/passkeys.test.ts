@@ -250,7 +250,7 @@ describe('a login with a passkey', () => {
 });
 
 describe('passkeys', () => {
-  it('leave somebody without a password one way to log in', async () => {
+  it('leave a user without a password one way to log in', async () => {
     const { person, passkeyId } = await withPasskey();
     await api.deps.sql`UPDATE users SET password_hash = NULL WHERE user_id = ${person.userId}`;
     expectError(await own(person, 'DELETE', `/${passkeyId}`), 'user_state_conflict');

@@ -208,7 +208,7 @@ describe('429', () => {
 });
 
 describe('what counts', () => {
-  it('is the whole account: all its keys of both modes together, and nobody else', async () => {
+  it('covers the whole account: all its keys of both modes together, and no other account', async () => {
     const { key } = await account({ requests_per_minute: 3 });
     const second = await api.createKey({ scopes: ['gates:read'] }, key);
     const test = await api.createKey({ scopes: ['gates:read'], mode: 'test' }, key);
@@ -247,7 +247,7 @@ describe('what counts', () => {
 });
 
 describe('a change of plan or limits', () => {
-  it('binds at once; lowered below what is used, nothing remains and nothing is negative', async () => {
+  it('binds at once; lowered below the use, nothing remains and nothing is negative', async () => {
     const { key, accountId } = await account({ requests_per_minute: 10 });
     for (let time = 0; time < 5; time++) await send({ key });
     await update(accountId, { limits: { requests_per_minute: 3 } });

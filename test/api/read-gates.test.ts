@@ -54,7 +54,7 @@ describe('GET /gates', () => {
     expect(idsOf(await list('?limit=3&offset=1'))).toEqual(left.slice(1));
   });
 
-  it('shows of each what the contract lists', async () => {
+  it('shows the members listed in the contract', async () => {
     const { constraints, ...gate } = await api.createGate();
     expect(constraints).toEqual({});
     const { items } = await get('?limit=200');

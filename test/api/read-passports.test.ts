@@ -150,7 +150,7 @@ describe('GET /passports/:id/verify', () => {
     expect(await get(`/${after.id}/verify`)).toEqual(verdict({ valid: true, reason: null }));
   });
 
-  it('names the gravest of what is wrong', async () => {
+  it('names the most severe fault', async () => {
     const { issuer_id } = await api.createIssuer();
     const { id } = await api.issuePassport({ issuer_id, expires_in: '1h' });
     const setIssuer = (status: string) =>

@@ -82,12 +82,12 @@ describe.each(programs)('%s', (program) => {
     }
   });
 
-  it('takes a body that says that it is as it is', async () => {
+  it('accepts a body with the encoding identity', async () => {
     const headers = [bearer(), json, 'Content-Encoding: identity'];
     expect((await send(program, paths()[0] ?? '', headers, check())).status).toBe(200);
   });
 
-  it('asks first who is calling', async () => {
+  it('authenticates first', async () => {
     const headers = [json, 'Content-Encoding: gzip'];
     expect((await send(program, paths()[0] ?? '', headers, check())).status).toBe(401);
   });

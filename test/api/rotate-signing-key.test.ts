@@ -134,7 +134,7 @@ describe('POST /signing-keys/rotate', () => {
   });
 });
 
-describe('what was signed before an ordinary rotation', () => {
+describe('signatures from before an ordinary rotation', () => {
   it('passports: still verify, beside those of the new key', async () => {
     const gate = await api.createGate();
     const old = await api.issuePassport();
@@ -248,7 +248,7 @@ describe('POST /signing-keys/rotate with compromised', () => {
     expect(current('passport')).toBe(reply.body.kid);
   });
 
-  it('leaves a key that retired before it as good as it was', async () => {
+  it('does not affect a key that retired before it', async () => {
     const gate = await api.createGate();
     const old = await api.issuePassport();
     await rotateFully('passport');

@@ -171,7 +171,7 @@ describe.each(rows)('$operation', ({ operation, scope }) => {
     }
   });
 
-  it('takes nobody without a key', async () => {
+  it('refuses callers without a key', async () => {
     expectError(await callOf(operation, null), 'unauthorized');
   });
 });

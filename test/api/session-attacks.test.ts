@@ -26,7 +26,7 @@ const ours = {
 const logIn = (body: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
   post('/v1/session', { ...ours, ...headers }, JSON.stringify(body));
 
-it('takes no form of another site, whatever it calls its content', async () => {
+it('refuses a form of another site, whatever its content type', async () => {
   const cookie = String(owner.headers['cookie']);
   const before = (await api.call({ url: '/v1/issuers' })).body.total;
   for (const type of [
@@ -54,7 +54,7 @@ it('keeps passwords as costly as is recommended', async () => {
   expect(kept?.['text']).toMatch(/scrypt\$14\$8\$5\$/);
 });
 
-it('takes as long for an address that nobody has as for a wrong password', async () => {
+it('takes as long for an unknown address as for a wrong password', async () => {
   const took = async (email: string): Promise<number> => {
     const startedAt = performance.now();
     expect((await logIn({ email, password: 'not the password' })).status).toBe(401);

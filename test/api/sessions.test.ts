@@ -26,7 +26,7 @@ const as = (
 ): Promise<Reply> => api.call({ method, url, key: null, headers: { ...person.headers, ...headers }, body });
 
 describe('a login', () => {
-  it('sets a cookie that scripts and other sites do not get, and answers who it is', async () => {
+  it('sets a cookie that scripts and other sites cannot read, and answers the user', async () => {
     const { email, password, userId } = owner;
     const reply = await logIn({ email: email.toUpperCase(), password });
     expect(reply.status).toBe(200);
@@ -53,7 +53,7 @@ describe('a login', () => {
     expect(own.body.session_id).toBe(reply.body.session_id);
   });
 
-  it('answers login_failed whatever is wrong', async () => {
+  it('answers login_failed for every fault', async () => {
     const { email, password } = owner;
     const disabled = await api.createUser({ role: 'auditor' });
     await api.call({ method: 'PATCH', url: `/v1/users/${disabled.userId}`, body: { status: 'disabled' } });
@@ -173,7 +173,7 @@ describe('a session', () => {
     expect((await as(auditor, 'GET', '/v1/audit')).status).toBe(200);
   });
 
-  it('ends when nobody uses it, and at the latest after its time', async () => {
+  it('ends when idle, and at the latest after its time', async () => {
     const at = await startApi();
     try {
       const person = await at.createUser();
@@ -225,7 +225,7 @@ describe('a session', () => {
     expect((await as(owner, 'GET', '/v1/session')).status).toBe(200);
   });
 
-  it('is listed to its person, and ended by them or whoever administers people', async () => {
+  it('is listed to its user, and ended by them or by an administrator', async () => {
     const { key } = await api.createAccount();
     const [boss, admin, reader] = [
       await api.createUser({}, key),

@@ -161,7 +161,7 @@ describe('the void of a permit', () => {
     expect(await permit(record)).toEqual({ kind: 'voided' });
   });
 
-  it('that comes first keeps it from ever coming true, and frees what it took', async () => {
+  it('that comes first prevents it for good, and frees its units', async () => {
     const took = await lease();
     const record = permitRecord(took);
     await voidOf(record.id, took);
@@ -197,7 +197,7 @@ describe('the void of a permit', () => {
     expect(await given()).toEqual([30, 3]);
   });
 
-  it('frees no more than the holder has, whatever it says', async () => {
+  it('frees no more than the holder has, whatever it claims', async () => {
     const took = await lease();
     const entry = {
       voids: permitRecord(took).id,
@@ -292,7 +292,7 @@ describe('the void of a suspend', () => {
     expect(await statusOf(suspend.approval_id)).toBe('expired');
   });
 
-  it('that comes before it keeps it from ever opening an approval, and frees what it took', async () => {
+  it('that comes before it prevents the approval for good, and frees its units', async () => {
     const [money] = await lease();
     const suspend = newSuspend();
     await voidOf(suspend.approval_id, [money]);
@@ -301,7 +301,7 @@ describe('the void of a suspend', () => {
     expect(await records()).toEqual([]);
   });
 
-  it('under which another client waits leaves the money held until that one is void too', async () => {
+  it('with a second waiting client leaves the money held until that one is void too', async () => {
     const [money] = await lease();
     const suspend = newSuspend();
     await settle(suspend);

@@ -93,7 +93,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     });
   });
 
-  it('caches a verified passport, but not what was decided about it', async () => {
+  it('caches a verified passport, but no decision', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     await sidecar.caughtUp();

@@ -138,7 +138,7 @@ describe('a request with an idempotency key', () => {
     },
   );
 
-  it('is 409 for another request, takes nothing for it, and leaves the first as it was', async () => {
+  it('is 409 for another request, takes nothing for it, and leaves the first unchanged', async () => {
     const { gateId, token } = await pair.setUp({ gate: { spend_limits: { daily_usd: 10 } } });
     const key = newKey();
     const first = await check(0, gateId, token, { ...order, idempotency_key: key });
@@ -173,7 +173,7 @@ describe('a request with an idempotency key', () => {
     expect((await check(1, null, token, request)).body).toEqual(replies[3]?.body);
   });
 
-  it('of a revoked passport is blocked, whatever was permitted before', async () => {
+  it('of a revoked passport is blocked, despite an earlier PERMIT', async () => {
     const { gateId, token, passport } = await pair.setUp({ gate: {} });
     const request = { ...order, idempotency_key: newKey() };
     expect((await check(0, gateId, token, request)).body.decision).toBe('PERMIT');

@@ -48,7 +48,7 @@ describe('the leases of a sidecar', () => {
     return tally((await Promise.all(clients)).flat());
   }
 
-  it('are taken from without a call each at a busy gate, and what is idle then comes back within two seconds', async () => {
+  it('are taken from without a call each at a busy gate, and idle units come back within two seconds', async () => {
     const [sidecar] = pair.sidecars;
     await expectWithin(2_000, 'idle units are back', async () => {
       const at = await pair.setUp({ gate: { rate_limits: { requests_per_hour: 1_000_000 } } });

@@ -130,7 +130,7 @@ describe('limits over two sidecars', () => {
     );
   });
 
-  it('say what was missed by how much, and when to come again', async () => {
+  it('name the missed limit, the amount, and when to retry', async () => {
     const gate = { rate_limits: { requests_per_day: 1 }, spend_limits: { daily_usd: 10 } };
     const { gateId, token } = await pair.setUp({ gate });
     const nowMs = pair.api.deps.clock.now();

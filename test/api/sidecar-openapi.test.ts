@@ -141,7 +141,7 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       expect(head.headers['content-length']).toBe(String(Buffer.byteLength(JSON.stringify(document))));
     });
 
-    it('says of itself what the document describes', async () => {
+    it('answers as the document describes', async () => {
       for (const path of ['/livez', '/readyz', '/metrics']) {
         expectDescribed(await sidecar.call({ path, key: null }), `GET ${path}`, 200);
       }

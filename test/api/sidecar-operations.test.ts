@@ -40,7 +40,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     expectError(await sidecar.call({ path: '/livez', method: 'POST', body: {} }), 'route_not_found');
   });
 
-  it('says in /readyz what it runs on and how old its state is', async () => {
+  it('shows its platform and the age of its state in /readyz', async () => {
     await sidecar.caughtUp();
     // On a busy machine the call before may have run into its time limit.
     const said = await untilAnswer(readyz, ({ control_plane: { connected } }) => connected, {
@@ -102,7 +102,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     expect(later('open_requests')).toBe(0);
   });
 
-  it('measures its spool: what waits and how old it is, what was shipped, and how long the disk takes', async () => {
+  it('measures its spool: waiting records and their age, shipped records, and the time of the disk', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     await sidecar.caughtUp();
@@ -178,7 +178,7 @@ describe('a sidecar', () => {
     sidecar.removeFolder();
   });
 
-  it('starts again from its folder without the control plane, and delivers what it had spooled', async () => {
+  it('starts again from its folder without the control plane, and delivers its spool', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
     const first = await startTestSidecar({ api });
@@ -272,7 +272,7 @@ describe('a sidecar', () => {
     sidecar.removeFolder();
   });
 
-  it('keeps what is revoked while its clock jumps ahead and back', async () => {
+  it('keeps revocations while its clock jumps ahead and back', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport({ expires_in_days: 1 });
     const sidecar = await startTestSidecar({ api });

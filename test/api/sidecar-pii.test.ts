@@ -59,7 +59,7 @@ describe('a gate with PII controls', () => {
     expect((await check(1, gateId, token, order)).body.decision).toBe('PERMIT');
   });
 
-  it('that redacts answers a copy without what was found, and nothing else changed', async () => {
+  it('that redacts answers a copy without the findings, and nothing else changed', async () => {
     const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'redact' } } });
     const { body } = await check(0, gateId, token, personal);
     expect(body).toMatchObject({ decision: 'PERMIT', pii: findings, redactions: findings });
@@ -83,7 +83,7 @@ describe('a gate with PII controls', () => {
     });
   });
 
-  it('takes nothing for what it blocks', async () => {
+  it('takes nothing for a BLOCK', async () => {
     const gate = { pii_controls: { mode: 'block' }, rate_limits: { requests_per_day: 1 } };
     const { gateId, token } = await pair.setUp({ gate });
     for (const i of [0, 1, 0])

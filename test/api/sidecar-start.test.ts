@@ -108,7 +108,7 @@ describe('startSidecar', () => {
     await isReady((await start()).port);
   });
 
-  it('says what is wrong and what to do where the folder belongs to another account than the key, and decides nothing', async () => {
+  it('names fault and remedy if the folder belongs to another account than the key, and decides nothing', async () => {
     const { port } = await start();
     await isReady(port);
     await running.pop()?.close();
@@ -149,7 +149,7 @@ describe('startSidecar', () => {
     await sidecar.close();
   });
 
-  it('ships what it has decided before it has closed', async () => {
+  it('ships its decisions before it has closed', async () => {
     const sidecar = await start();
     await isReady(sidecar.port);
     const ids = await checkMany(sidecar.port, 20);
@@ -158,7 +158,7 @@ describe('startSidecar', () => {
     expect(rows).toHaveLength(20);
   });
 
-  it('refuses a folder that another one uses, and a port that is taken, and gives back what it had by then', async () => {
+  it('refuses a folder in use and a taken port, and releases everything it held by then', async () => {
     const sidecar = await start();
     await expect(startSidecar(settingsWith({}), extras)).rejects.toThrow(/^DATA_DIR .* is in use/);
     const other = join(folder.path, 'other');

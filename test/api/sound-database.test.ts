@@ -30,7 +30,7 @@ afterAll(async () => {
   await provider?.close();
 });
 
-it('finds nothing wrong with what the API has written', async () => {
+it('finds no fault in rows written by the API', async () => {
   await expectSoundDatabase(api);
   await expectSignedCatalogs(api);
 });

@@ -224,7 +224,7 @@ describe('spend_limit.approaching', () => {
     for (const { passport_id } of visitors) expect(await alertsAbout(passport_id)).toHaveLength(1);
   });
 
-  it('keeps no sums where nobody has a limit on a window', async () => {
+  it('keeps no sums without a limit on a window', async () => {
     const gateId = await gateOf({ per_transaction_usd: 100 });
     await ship(permit(gateId, 90), permit(gateId, 90));
     const rows = await api.deps.sql`SELECT FROM quota_spend WHERE counter LIKE ${`%${gateId}%`}`;

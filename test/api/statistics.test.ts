@@ -73,7 +73,7 @@ describe('decisions by time', () => {
     expect(body.attestations.filter((each: { test: boolean }) => !each.test)).toHaveLength(6);
   });
 
-  it('are those of the own account, at one gate where it is named', async () => {
+  it('are those of the own account, or of one named gate', async () => {
     const other = await api.createAccount();
     const { jwt } = await api.issuePassport();
     const mine = await api.createGate();

@@ -251,7 +251,7 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
     expect([4408, 4429, 1006]).toContain((await client.closed()).code);
   });
 
-  it('holds up no frame behind those whose control plane is late', async () => {
+  it('holds up no frame behind frames that wait for the control plane', async () => {
     const client = await open();
     client.send({ id: 'first', ...frame() });
     await client.answered(1);
@@ -333,7 +333,7 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
     own.removeFolder();
   });
 
-  it('answers what is under way and closes with 1001 when the sidecar stops', async () => {
+  it('answers frames in flight and closes with 1001 when the sidecar stops', async () => {
     const own = await startTestSidecar({ api, adapter });
     const client = await open(api.adminKey, own);
     const idle = await open(api.adminKey, own);

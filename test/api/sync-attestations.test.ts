@@ -134,7 +134,7 @@ describe('POST /v1/sync/attestations', () => {
       expect((await own.send(1, [{ nonsense: true }, permit()])).body).toEqual({ next_seq: 3 });
     });
 
-    it('refuses a hole and says what it expects', async () => {
+    it('refuses a hole and names the expected number', async () => {
       const own = await connectSidecar(api);
       const records = [permit(), permit()];
       const reply = await own.send(2, records);

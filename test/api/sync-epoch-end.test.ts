@@ -145,7 +145,7 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([10, 10]);
   });
 
-  it('leaves alone what the same sidecar holds since its restart, and holders that name no epoch', async () => {
+  it('leaves units that the sidecar holds since its restart, and holders without an epoch', async () => {
     const { gateId, sidecar, rate, counted } = await leased();
     const now = await connectSidecar(api, { sidecarId: sidecar.sidecarId });
     const restarted = await leaseHolder(api, { sidecar: now });

@@ -57,7 +57,7 @@ const only = (grants: readonly LeaseGrantBody[]): LeaseGrantBody => {
 };
 
 describe('a lease call', () => {
-  it('grants what is needed, with the limit, all that is given out and the time that is left', async () => {
+  it('grants the needed units, with the limit, the units given out and the remaining time', async () => {
     const rate = ofGate('gate_rate', await gateOf(100));
     const own = await leaseHolder(api);
     const before = api.deps.clock.now();
@@ -75,7 +75,7 @@ describe('a lease call', () => {
     expect(await leasedOf(rate)).toBe(3);
   });
 
-  it('leases ahead one part in sixteen of what is left, and nothing near the end', async () => {
+  it('leases ahead one part in sixteen of the rest, and nothing near the end', async () => {
     const rate = ofGate('gate_rate', await gateOf(100));
     const own = await leaseHolder(api);
     const ahead = async (needed: number) =>
@@ -186,7 +186,7 @@ describe('a lease call', () => {
     });
   });
 
-  it('forgets what was leased of a window some time after its end, and not at once', async () => {
+  it('forgets the leases of a window some time after its end, and not at once', async () => {
     const rate = ofGate('gate_rate', await gateOf(10));
     const own = await leaseHolder(api);
     await own.lease([wish(rate, 'minute', 1)]);

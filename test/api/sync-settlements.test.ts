@@ -426,7 +426,7 @@ describe('a permit with a key', () => {
     });
   });
 
-  it('that was decided while its key had a PERMIT is answered that one, also when it comes after its end', async () => {
+  it("decided while its key had a PERMIT gets that PERMIT, even if it arrives after the key's end", async () => {
     const first = permitRecord();
     await answerTo(permit({}, first));
     const late = permit({}, permitRecord());

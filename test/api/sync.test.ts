@@ -178,7 +178,7 @@ describe('POST /v1/sync/connect', () => {
     expect(ids).not.toContain(`filler-60000-${syncLimits.sidecarsPerAccountMax}`);
   });
 
-  it('refuses another version of the protocol, and what is not the id of a sidecar', async () => {
+  it('refuses another version of the protocol, and an invalid sidecar id', async () => {
     expectError(
       await connect(newSidecarId(), sidecarKey, { sync_version: 99 }),
       'invalid_request',
@@ -427,7 +427,7 @@ const expectUnknown = (reply: Awaited<ReturnType<Api['call']>>) => {
   expect(reply.body.error).toMatchObject({ code: 'connection_unknown', status: 409 });
 };
 
-describe('POST /v1/sync/ack, and who waits for it', () => {
+describe('POST /v1/sync/ack, and the requests that wait for it', () => {
   /** Two entries: one that may be acknowledged already, and one that is waited for. */
   let early: number;
   let late: number;

@@ -116,7 +116,7 @@ describe('GET /templates', () => {
     expect(idsOf((await list('', test.key)).body)).toEqual(builtIn);
   });
 
-  it("404: for what is no template, another account's or of the other world", async () => {
+  it("404: for an invalid id, another account's template, and one of the other mode", async () => {
     const { template_id } = (await post({ name: 'Mine' })).body;
     const other = await api.createAccount();
     const test = await api.createKey({ scopes: ['admin:*'], mode: 'test' });

@@ -173,8 +173,8 @@ describe.each(names)('%s', (name) => {
   });
 });
 
-describe('what the tools do', () => {
-  it('is what the API does: a passport that is issued by one is revoked by the other', async () => {
+describe('the tools', () => {
+  it("act on the API's data: a passport issued by one is revoked by the other", async () => {
     const { result } = await call('create_passport', {
       agent_id: 'tool agent',
       permissions: ['orders:create'],

@@ -50,7 +50,7 @@ describe('POST /api/passports', () => {
     expect(read.subject).toEqual(body.subject);
   });
 
-  it('201: needs permissions only: the path says that nobody attends', async () => {
+  it('201: needs permissions only, because the path implies unattended issuance', async () => {
     const { status, body } = await post('/api/passports', { permissions: ['orders:read'] });
     expect(status).toBe(201);
     expect(body.subject).toEqual({ agent_id: body.agent_id });

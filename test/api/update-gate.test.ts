@@ -18,7 +18,7 @@ const constraints = {
 };
 
 describe('PUT /gates/:id', () => {
-  it('200: answers the gate as it is from now on', async () => {
+  it('200: answers the changed gate', async () => {
     const gate = await api.createGate({ description: 'old', constraints });
     api.advance(1_000);
     const { status, body } = await put(gate.id, { name: 'New', trust_profile: 'L3' });
@@ -176,7 +176,7 @@ describe('If-Match', () => {
     expect(await api.changes(feed)).toHaveLength(before);
   });
 
-  it('lets one of two writers through who have read the same', async () => {
+  it('accepts one of two writers with the same tag', async () => {
     const { id } = await api.createGate();
     const replies = await Promise.all(['a', 'b', 'c'].map((name) => call('PUT', id, '"1"', { name })));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 412, 412]);

@@ -122,7 +122,7 @@ describe('an invitation', () => {
 });
 
 describe('the first owner', () => {
-  it('comes by any link of a start, the first that is used, while there is nobody', async () => {
+  it('comes by the first used link of a start, while the account has no user', async () => {
     const fresh = await startApi();
     try {
       const links = [await inviteFirstOwner(fresh.deps), await inviteFirstOwner(fresh.deps)];
@@ -159,7 +159,7 @@ describe('the first owner', () => {
 });
 
 describe('the last active owner', () => {
-  it('cannot be disabled, demoted or deleted, by nobody', async () => {
+  it('cannot be disabled, demoted or deleted, by any user', async () => {
     const { key } = await api.createAccount();
     const owner = await api.createUser({}, key);
     await api.createUser({ role: 'admin' }, key);
@@ -240,14 +240,14 @@ describe('roles', () => {
     },
   );
 
-  it('opens to an API key no role of which it does not hold every scope', async () => {
+  it('gives an API key only roles whose scopes it holds', async () => {
     const { key } = await api.createKey({ scopes: ['keys:manage', 'gates:read'] });
     const invite = (role: Role) =>
       api.call({ url: '/v1/users', key, body: { email: 'k@example.com', role } });
     for (const role of roles) expectError(await invite(role), 'insufficient_scope', 'role');
   });
 
-  it('ends every session of whoever gets another one, or is disabled', async () => {
+  it('ends every session of a user who gets another one, or is disabled', async () => {
     const url = (person: LoggedIn) => `/v1/users/${person.userId}`;
     for (const body of [{ role: 'auditor' }, { status: 'disabled' }]) {
       const person = await api.createUser({ role: 'approver' });

@@ -118,7 +118,7 @@ it('an endpoint that fails in between gets again only what failed', async () => 
   expect(times.size).toBe(many);
 }, 60_000);
 
-it('a replica that stops gives back what it had claimed ahead, untouched', async () => {
+it('a replica that stops gives back deliveries claimed ahead, untouched', async () => {
   let isHeld = false;
   receiver.answer((response) => {
     isHeld ||= receiver.received.length > 100;

@@ -434,7 +434,7 @@ describe('recover', () => {
 });
 
 describe('a replica that dies in mid-delivery', () => {
-  it('is relieved when its lease ends, and what it finds later counts no more', async () => {
+  it('is replaced when its lease ends, and its later results are ignored', async () => {
     await running.stop();
     const hook = await hookAt(receiver);
     const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
@@ -575,8 +575,8 @@ describe('a replica that is stopped', () => {
   });
 });
 
-describe('what is old', () => {
-  it('is removed with its attempts, and endpoints that nobody reads are disabled', async () => {
+describe('an old delivery', () => {
+  it('is removed with its attempts, and unread endpoints are disabled', async () => {
     const hook = await hookAt(receiver);
     const unread = await subscribe(api, { url: null, events }, key);
     await cause();

@@ -46,7 +46,7 @@ const check = async (gateId: string, jwt: string, key: string) =>
   ).body;
 
 describe('gate.created', () => {
-  it('goes to the account of the gate, with what the answer says', async () => {
+  it('goes to the account of the gate, with the facts of the answer', async () => {
     const gate = await api.createGate({ name: 'Till', trust_level: 'L2' }, own.key);
     const [delivery] = await ownHook.deliveries();
     expect(delivery.payload).toEqual({
@@ -217,7 +217,7 @@ describe('the outbox', () => {
   const stored = async (): Promise<number> =>
     (await api.deps.sql`SELECT count(*)::int AS n FROM webhook_events`)[0]?.['n'];
 
-  it('stays empty where nobody subscribes to the event, or only somebody who is disabled', async () => {
+  it('stays empty without an enabled subscriber of the event', async () => {
     const third = await api.createAccount();
     const hook = await subscribe(api, { url: null, events: ['passport.denied'] }, third.key);
     const disabled = await subscribe(api, everything, third.key);
@@ -228,7 +228,7 @@ describe('the outbox', () => {
     expect([await got(hook), await got(disabled)]).toEqual([[], []]);
   });
 
-  it('asks nobody for an empty list', async () => {
+  it('makes no query for an empty list', async () => {
     const tx = (() => {
       throw new Error('a question to the database');
     }) as unknown as Transaction;

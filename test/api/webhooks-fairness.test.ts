@@ -83,7 +83,7 @@ describe('an endpoint that works', () => {
 });
 
 describe('endpoints that were deleted', () => {
-  it('leave no queue behind that everybody else would be looked at after', async () => {
+  it('leave no queue behind that delays others', async () => {
     await receiver.close();
     const { key } = await api.createAccount();
     const hook = await subscribe(api, { url: receiver.url, events }, key);

@@ -163,7 +163,7 @@ describe('the endpoints of a suspended account', () => {
   });
 });
 
-describe('an endpoint without a URL from which nobody fetched', () => {
+describe('an endpoint without a URL and without fetches', () => {
   it('is disabled, and enabled again by the next fetch: a machine that slept goes on', async () => {
     const unread = await subscribe(api, { url: null, events: ['gate.created'] }, key);
     api.advance(webhooksLimits.webhookUnreadMsMax + minuteMs);

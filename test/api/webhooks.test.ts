@@ -131,7 +131,7 @@ describe('a webhook', () => {
     owner = (await api.createAccount()).key;
   });
 
-  it('changes in what is present', async () => {
+  it('changes only members that are present', async () => {
     const url = await made();
     const before = (await api.call({ url, key: owner })).body;
     api.advance(1_000);
@@ -218,7 +218,7 @@ describe('a webhook', () => {
   });
 });
 
-describe('a webhook of somebody else', () => {
+describe('a webhook of another account', () => {
   it('does not exist, and neither does one of the other mode or a delivery of another webhook', async () => {
     const { key } = await api.createAccount();
     const one = `/v1/webhooks/${(await create(good, key)).body.webhook_id}`;
