@@ -146,7 +146,7 @@ describe.each(adapters)('every bus: $name', ({ prepare }) => {
     expect(seen).not.toContain('old 2');
   });
 
-  it('takes a message that nobody listens to', async () => {
+  it('accepts a message without listeners', async () => {
     bus.publish('nobody', 'x');
     await settled('a');
     expect(bus.lost).toBe(0);
@@ -220,7 +220,7 @@ describe('the bus over Redis', () => {
     expect(seen).toEqual(['after']);
   });
 
-  it('does not wait for a Redis that is down when somebody subscribes, and is in force once it is back', async () => {
+  it('does not wait for a Redis that is down at a subscription, which takes effect once it is back', async () => {
     await redis.stop();
     await until(() => !listener.isConnected, { what: 'the loss is noticed' });
     let interruptions = 0;

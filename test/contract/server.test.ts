@@ -57,7 +57,7 @@ describe.each(adapters)('$name: what the handler receives', (adapter) => {
     });
   });
 
-  it('nothing for what was not sent', async () => {
+  it('nothing for absent parts', async () => {
     expect(await headOf(request('GET /x?'), ['x-a'])).toMatchObject({
       query: '',
       authorization: '',
@@ -210,7 +210,7 @@ describe.each(adapters)('$name: bodies', (adapter) => {
     expect((await client.next())?.body).toBe(`POST 40000 ${hash(body)}`);
   });
 
-  it('kept beyond their handler against the contract are empty or unchanged, never those of another request', async () => {
+  it("read after the handler, against the contract, are empty or unchanged, never another request's", async () => {
     const kept: Uint8Array[] = [];
     const server = await start(adapter, {
       handler: () => (body, responder) => {

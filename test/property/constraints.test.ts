@@ -120,7 +120,7 @@ describe('the claims of a passport', () => {
     );
   });
 
-  it('are read or refused, whatever the payload is', () => {
+  it('are read or refused, whatever the payload', () => {
     fc.assert(
       fc.property(claims, fc.string(), fc.jsonValue(), (given, name, value) => {
         const payload = { ...renderPassportClaims(given), [name]: value };

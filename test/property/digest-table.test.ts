@@ -41,7 +41,7 @@ class PlainTable {
 }
 
 describe('a table of digests', () => {
-  it('answers as a map does, whatever is set, removed and swept', () => {
+  it('behaves like a Map under any sets, removals and sweeps', () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 400 }),

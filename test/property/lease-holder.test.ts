@@ -77,7 +77,7 @@ describe('holders of leases that share a limit', () => {
     vi.useRealTimers();
   });
 
-  it('never exceed it together, whatever is lost, late or forgotten, and return unused units', async () => {
+  it('never exceed it together, despite lost, late and forgotten messages, and return unused units', async () => {
     let permits = 0;
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {

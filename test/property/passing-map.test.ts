@@ -11,7 +11,7 @@ const change = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('delete' as const), key: fc.nat(300) }) },
 );
 
-it('a map whose members come and go holds what a Map holds', () => {
+it('a map whose members come and go behaves like a Map', () => {
   let sets = 0;
   fc.assert(
     fc.property(fc.array(change, { maxLength: 1_000, size: 'max' }), (changes) => {

@@ -102,7 +102,7 @@ describe('personal data in any request', () => {
     );
   });
 
-  it('never makes the scan throw, whatever the JSON, and the same request has the same findings', () => {
+  it('never makes the scan throw, and the same request has the same findings', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: codePoint }), fc.jsonValue()), (given) => {
         expect(scanPii(given, piiTypes)).toEqual(scanPii(structuredClone(given), piiTypes));

@@ -56,7 +56,7 @@ const outcomeOf = <T>(read: () => T): T | string => {
   }
 };
 
-it('a frame is read in one walk as it is read member by member', () => {
+it('a frame is read in one walk like member by member', () => {
   const writer = new RequestWriter();
   let usual = 0;
   fc.assert(
@@ -100,7 +100,7 @@ it('a frame that waited as text is read as its bytes are', () => {
   expect(texts).toBeGreaterThan(50);
 });
 
-it('the id of a frame is answered as JSON writes it, whatever characters it has', () => {
+it('the id of a frame is answered as JSON writes it, with any characters', () => {
   let plain = 0;
   const ids = fc.oneof(
     fc.string({ minLength: 1, maxLength: 8 }),

@@ -126,7 +126,7 @@ function corrupted(entry: ChangeEntry, byte: number, flip: number): ChangeEntry 
 }
 
 describe('a replica', () => {
-  it('follows the feeds whatever is lost, repeated, reordered or altered on the way, once it has pulled', () => {
+  it('follows the feeds despite lost, repeated, reordered and altered messages, once it has pulled', () => {
     fc.assert(
       fc.property(
         fc.array(change, { maxLength: 30 }),

@@ -186,7 +186,7 @@ describe('RequestWriter with a copy', () => {
     expect(copied, 'requests that were copied').toBeGreaterThan(100);
   });
 
-  it('takes whatever is JSON', () => {
+  it('accepts all JSON', () => {
     const writer = new RequestWriter();
     fc.assert(
       fc.property(texts, (text) => {
@@ -227,7 +227,7 @@ describe('RequestWriter with a copy', () => {
     });
   });
 
-  it('leaves a request alone whose getter has another one written', () => {
+  it('gives up a request whose getter writes another one', () => {
     const writer = new RequestWriter();
     const given = {
       note: 'outer',

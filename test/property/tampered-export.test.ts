@@ -59,7 +59,7 @@ describe.each([
     offset >= createdAt && offset < createdAt + '2026-11-20T10:00:00.000Z'.length;
   const offset = fc.nat(file.length - 1).filter((at) => !isUnsigned(at));
 
-  it('is accepted as it is', () => {
+  it('is accepted unchanged', () => {
     expect(acceptedBy(file)).toEqual(verifiers);
   });
 

@@ -13,7 +13,7 @@ function hostOfRfc3986(text: string): string | null {
   return authority === null ? null : authority.replace(/^.*@/, '').replace(/:\d*$/, '').toLowerCase();
 }
 
-it('what is taken for a URL goes to one host, whoever reads it', () => {
+it('an accepted URL has one host for every reader', () => {
   let taken = 0;
   fc.assert(
     fc.property(nastyUrls, (text) => {

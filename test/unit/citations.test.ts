@@ -164,7 +164,7 @@ describe('docs/tour.md', () => {
     expect(names.filter((name) => !texts.some((text) => declares(text, name)))).toEqual([]);
   });
 
-  it('is missed where it names what is not there (control)', () => {
+  it('fails for a missing target (control)', () => {
     const text = 'export class Spool {\n  close(): void {}\n}\nconst open = () => shut();\n';
     const declared = ['Spool', 'Spool.close', 'open', 'close'];
     expect(declared.filter((name) => !declares(text, name))).toEqual([]);

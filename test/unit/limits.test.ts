@@ -46,7 +46,7 @@ function readByOneRoom(all: readonly Pick<Source, 'path' | 'text'>[]): string[] 
 }
 
 describe('the shared limits', () => {
-  it('hold no bound that one room reads alone', () => {
+  it('hold no bound of a single room', () => {
     expect(readByOneRoom(sources)).toEqual([]);
   });
 

@@ -154,7 +154,7 @@ describe('verifyAttestation', () => {
     expect(faultOf(wire, { sequence: 1, hash: second.hash })).toBe('link_broken');
   });
 
-  it('refuses what is not a record, and never throws', () => {
+  it('refuses anything but a record, and never throws', () => {
     const { reason: _, ...missing } = wire;
     // Records of earlier builds lack both; one of the two alone is no form of a record.
     const { source_account: __, ...withoutAccount } = wire;

@@ -190,7 +190,7 @@ describe('exportVerifier', () => {
     expect(faultOf(exportLinesOf([one, one], { keyIds }))).toBe('chain_order');
   });
 
-  it('finds an end that does not count what was there, and anything behind it', () => {
+  it('finds wrong counts in the end line, and anything after it', () => {
     expect(faultOf(replaced(10, endLine({ chains: 2, records: 6, broken: [], brokenUnnamed: 0 })))).toBe(
       'wrong_counts',
     );
@@ -275,7 +275,7 @@ describe('exportVerifier', () => {
 describe('an export of records that have neither refers_to nor source_account', () => {
   const earlierKeys = keyset(chooseEd25519(), parseJwks(earlierJwks));
 
-  it('verifies as it was made', () => {
+  it('verifies unchanged', () => {
     expect(verdictOf(earlierExportLines, earlierKeys)).toMatchObject({
       kind: 'valid',
       chains: 2,

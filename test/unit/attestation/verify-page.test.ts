@@ -26,7 +26,7 @@ describe('docs/verify.md', () => {
     expect(verifier.finish()).toMatchObject({ kind: 'valid', chains: 2, records: 3 });
   });
 
-  it('shows the bytes that are hashed, and what is signed', () => {
+  it('shows the hashed bytes, and the signed message', () => {
     const last: unknown = JSON.parse(fencedBlock(page, 'jsonl').trimEnd().split('\n').at(-2) ?? '');
     const hash = `sha256:${sha256Hex(fencedBlock(page, 'json', 1).trimEnd())}`;
     expect(last).toMatchObject({ hash, signature: fencedBlock(page, 'text', 1).trimEnd() });

@@ -16,12 +16,12 @@ describe('the states of an audit entry', () => {
     });
   });
 
-  it('hold all of what is made or deleted', () => {
+  it('hold all of a created or deleted resource', () => {
     expect(auditStates({ before: null, after: { a: 1 } })).toEqual({ before: null, after: { a: 1 } });
     expect(auditStates({ before: { a: 1 }, after: null })).toEqual({ before: { a: 1 }, after: null });
   });
 
-  it('are none where nothing differs, in whatever order its members stand', () => {
+  it('are none if nothing differs, in any order of members', () => {
     expect(
       auditStates({ before: { a: 1, b: { c: 1, d: 2 } }, after: { b: { d: 2, c: 1 }, a: 1 } }),
     ).toBeNull();

@@ -38,7 +38,7 @@ function shared(own: Partial<typeof bounds> = {}) {
 }
 
 describe('turns', () => {
-  it('go to whoever had the fewest, and among equals to who came first', async () => {
+  it('go to the owner who had the fewest, and among equals to the first', async () => {
     const { begun, ask, endNext } = shared();
     const all = ['a', 'a', 'a', 'b', 'c'].map(ask);
     for (let ended = 0; ended < 5; ended++) await endNext();
@@ -46,7 +46,7 @@ describe('turns', () => {
     expect(await Promise.all(all)).toEqual(['done', 'done', 'done', 'done', 'done']);
   });
 
-  it('are refused to the one who has most where there is no more room', async () => {
+  it('are refused to the owner with the most when the queue is full', async () => {
     const { begun, ask, endNext } = shared();
     const flood = Array.from({ length: 5 }, () => ask('flood'));
     const more = ask('flood');

@@ -48,7 +48,7 @@ describe('agent keys', () => {
     expect(publicKeyOf(text.slice('ed25519:'.length))).toBe(text);
   });
 
-  it.each(smallOrderKeys)('are refused when everybody can sign for them: %s', (hex) => {
+  it.each(smallOrderKeys)('are refused when anyone can sign for them: %s', (hex) => {
     const text = renderPublicKey(bytesOf(hex));
     expect(parsePublicKey(text)).toBeNull();
     expect(publicKeyOf(text.slice('ed25519:'.length))).toBeNull();

@@ -41,7 +41,7 @@ describe('canonicalJson', () => {
     expect(canonicalJson({ b: undefined, a: 1, c: [undefined].slice(1) })).toBe('{"a":1,"c":[]}');
   });
 
-  it('says the same value and the same text, in whatever order the members came', () => {
+  it('gives the same value and the same text, in any order of members', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         const text = canonicalJson(value);

@@ -94,7 +94,7 @@ describe('JWKS', () => {
     });
   });
 
-  it('is read back as it was', () => {
+  it('is read back unchanged', () => {
     expect(parseJwks(JSON.parse(JSON.stringify(renderJwks(all))))).toEqual([
       passportKey,
       catalogKey,

@@ -101,7 +101,7 @@ describe('openPassportToken', () => {
     expect(openPassportToken(withHeader(header))).toBeNull();
   });
 
-  it('reads each header for itself, whatever the one before it was', () => {
+  it('reads each header on its own, whatever the one before', () => {
     const headers = [
       good,
       { ...good, kid: 'key-2' },

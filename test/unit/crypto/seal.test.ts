@@ -11,7 +11,7 @@ describe('sealer', () => {
   const { seal, open } = sealer(masterKey);
   const sealed = seal(plain, 'signing_keys/a', nonce);
 
-  it('opens what it sealed, in its context', () => {
+  it('opens its sealed text, in its context', () => {
     expect(Buffer.from(open(sealed, 'signing_keys/a'))).toEqual(plain);
     expect(open(seal(new Uint8Array(0), '', nonce), '')).toEqual(new Uint8Array(0));
   });
@@ -46,7 +46,7 @@ describe('sealer', () => {
     );
   });
 
-  it('does not show what was sealed in its error', () => {
+  it('does not show the sealed text in its error', () => {
     expect(() => open(sealed, 'elsewhere')).toThrow(/^(?!.*seed)/);
   });
 

@@ -25,7 +25,7 @@ describe('PII controls', () => {
     },
   );
 
-  it('of mode log_only permit, and report what was found', () => {
+  it('of mode log_only permit, and report the findings', () => {
     expect(decideIn('log_only', found)).toMatchObject({ outcome: 'PERMIT', pii: [email], isRedacted: false });
   });
 
@@ -42,7 +42,7 @@ describe('PII controls', () => {
     expect(pii).toEqual([...findings.slice(0, -1), unscanned]);
   });
 
-  it('of mode redact permit a copy without what was found', () => {
+  it('of mode redact permit a copy without the findings', () => {
     expect(decideIn('redact', found)).toMatchObject({ outcome: 'PERMIT', pii: [email], isRedacted: true });
   });
 

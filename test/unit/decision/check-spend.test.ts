@@ -68,7 +68,7 @@ describe('a gate with a catalog', () => {
     });
   });
 
-  it('blocks what is in it without a price, where the request names no amount', () => {
+  it('blocks its unpriced permissions, if the request names no amount', () => {
     expect(decideFor({ permission_key: 'orders:read' })).toMatchObject({
       outcome: 'BLOCK',
       reason: 'amount_missing',

@@ -30,7 +30,7 @@ describe('missedWindow', () => {
     });
   });
 
-  it('is for ever where more is asked for than the whole limit, also where nobody was asked', () => {
+  it('is for ever for more than the whole limit, even without asking the ledger', () => {
     for (const window of [aWindow(), unasked, spent()]) {
       expect(missedWindow([window], 101, 'micro_usd')).toMatchObject({ requested: 101, resetAtMs: null });
       expect(missedWindow([window], 100, 'micro_usd')).not.toMatchObject({ resetAtMs: null });
@@ -42,7 +42,7 @@ describe('missedWindow', () => {
     expect(missedWindow([closed], 1, 'requests')).toMatchObject({ limit: 0, resetAtMs: null });
   });
 
-  it('names the window that is closed the longest, in whatever order they stand', () => {
+  it('names the window that is closed the longest, in any order', () => {
     const day = spent({ endsAtMs: inAnHour });
     for (const windows of [
       [spent(), day],

@@ -187,11 +187,11 @@ describe('a limit that blocks a request with a key', () => {
     return run;
   };
 
-  it('is final when nobody has units that may still go to a copy', () => {
+  it('is final when no holder has units that may still go to a copy', () => {
     expect(looked(false).decided(overLimit, false)).toEqual({ kind: 'record', decision: overLimit });
   });
 
-  it('is no answer while somebody has: it is decided anew in a moment, and looked up again', () => {
+  it('is no answer while a holder has some: it is decided again in a moment, and looked up again', () => {
     const run = looked(true);
     expect(run.decided(overLimit, false)).toEqual({ kind: 'wait' });
     expect(run.on(events.waited)).toEqual(again);
@@ -224,7 +224,7 @@ describe('a first PERMIT that was found', () => {
 });
 
 describe('an approval that was looked up', () => {
-  it('is what the next decision sees', () => {
+  it('is the input of the next decision', () => {
     const run = runIn.looking();
     run.on({ kind: 'approval', state: 'approved', expiresAtMs });
     expect(run.known(presenting)).toEqual({ ...presenting, approval: 'approved' });

@@ -55,7 +55,7 @@ describe('the closed list of errors', () => {
     expect(Object.keys(catalogue)).toEqual(closedList);
   });
 
-  it('is what the error body admits', () => {
+  it('matches the error body', () => {
     expect(ErrorAnswer.properties.error.properties.code.enum).toEqual(closedList);
   });
 

@@ -12,7 +12,7 @@ describe('findAmbiguity', () => {
     );
   });
 
-  it('finds a member that is there twice, at whatever depth', () => {
+  it('finds a duplicate member, at any depth', () => {
     const inner = fc.json().filter((text) => !text.includes('__proto__'));
     fc.assert(
       fc.property(inner, fc.string(), fc.nat(20), (value, name, depth) => {

@@ -9,7 +9,7 @@ const refusal = (text: string): string => {
   return read.kind === 'unreadable' ? refusalText(read) : 'passed';
 };
 
-describe('the answer to what is refused as a whole', () => {
+describe('the answer to a message refused as a whole', () => {
   const call = (id: string, args: string) =>
     `{"method":"tools/call","params":{"name":"pay","arguments":${args}},"jsonrpc":"2.0","id":${id}}`;
 

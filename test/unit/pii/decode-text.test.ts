@@ -83,7 +83,7 @@ describe('personal data in percent and form encoding', () => {
     expect(scanPii({ text }, piiTypes)).toEqual({ findings: [], isComplete: true });
   });
 
-  it('finds what is encoded in part, in a long text, and near its name', () => {
+  it('finds partly encoded data, in a long text, and near its name', () => {
     const long = 'word '.repeat(1_000);
     for (const [text, type] of [
       [`${long}4111 1111%201111 1111 ${long}`, 'payment_card'],
@@ -102,7 +102,7 @@ describe('personal data in percent and form encoding', () => {
     expect(typesIn(`4111%20 ${long} 1111%20 ${long} 1111%20 1111`)).toEqual([]);
   });
 
-  it('says of what is encoded more often that it was not looked at', () => {
+  it('reports more levels of encoding as not scanned', () => {
     const encoded = (times: number) =>
       Array.from({ length: times }).reduce<string>((text) => encodeURIComponent(text), 'jane@example.com');
     for (const times of [1, 2, 3, 4, 5]) expect(typesIn(encoded(times)), `${times}`).toEqual(['email']);

@@ -36,7 +36,7 @@ describe('folding a text', () => {
     expect(foldText('👩\u200d💻')).toBe('👩\u200d💻');
   });
 
-  it('leaves a text as it is that was folded before', () => {
+  it('leaves a folded text unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: codePoint, maxLength: 20 }), (text) => {
         expect(foldText(foldText(text))).toBe(foldText(text));

@@ -152,7 +152,7 @@ describe('the time of a scan', () => {
     });
   }
 
-  it('is a matter of milliseconds for the unkindest request', () => {
+  it('takes milliseconds for the worst request', () => {
     // The short form takes every fourth: each family of pieces is a run of neighbours.
     for (const piece of unkind.filter((_, i) => isLong || i % 4 === 0)) {
       const text = textOf(piece, limits.piiScanCharsMax - 'phone'.length);

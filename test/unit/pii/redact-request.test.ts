@@ -59,7 +59,7 @@ describe('redacting a request', () => {
     );
   });
 
-  it('redacts also what the list of findings has no room for', () => {
+  it('redacts findings beyond the list, too', () => {
     const list = Array.from({ length: limits.piiFindingsMax + 8 }, (_, index) => `jane${index}@example.com`);
     const { request, redactions } = redactRequest({ list }, piiTypes);
     expect(redactions).toHaveLength(limits.piiFindingsMax);

@@ -19,7 +19,7 @@ describe('scanning a request for personal data', () => {
     expect(find({ 'jane@example.com': 1 })).toEqual([{ pointer: '', type: 'email' }]);
   });
 
-  it('never passes a pointer through a name that is personal data, of whatever type', () => {
+  it('never passes a pointer through a name that is personal data, of any type', () => {
     const request = { people: { 'jane@example.com': { ip: '192.0.2.1' } } };
     expect(find(request, ['ip_address'])).toEqual([{ pointer: '/people', type: 'ip_address' }]);
   });

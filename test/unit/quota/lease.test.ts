@@ -30,7 +30,7 @@ describe('a lease', () => {
     expect(() => lease.take(1)).toThrow('no more is taken than is there');
   });
 
-  it('gives what was granted, to the last unit and no further', () => {
+  it('gives the granted units, to the last one and no further', () => {
     const lease = leaseWith(3);
     lease.take(2);
     lease.take(1);
@@ -38,7 +38,7 @@ describe('a lease', () => {
     expect(() => lease.take(1)).toThrow('no more is taken than is there');
   });
 
-  it('adds what is granted later in the same window', () => {
+  it('adds later grants of the same window', () => {
     const lease = leaseWith(3);
     lease.take(3);
     lease.grant(grantOf(5, { leased: 20 }), 100);
@@ -58,7 +58,7 @@ describe('a lease', () => {
     expect(() => lease.giveBack(2, lease.holding, 50)).toThrow('no more is given back than was taken');
   });
 
-  it('counts what it passed on no more', () => {
+  it('no longer counts units it passed on', () => {
     const lease = leaseWith(5);
     lease.take(4);
     lease.passOn(4, lease.holding, 50);
@@ -174,7 +174,7 @@ describe('what a lease wants ahead', () => {
     expect(lease.aheadOf(1)).toBeLessThanOrEqual(aheadMs * 1.1);
   });
 
-  it('is no more than a sixteenth of what the ledger had left', () => {
+  it("is no more than a sixteenth of the ledger's rest", () => {
     const leased = 1_000_000 - 16 * 1_000;
     const lease = leaseWith(0, { leased });
     demandOf(lease, 0, 1_500, leased);

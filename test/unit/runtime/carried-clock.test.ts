@@ -93,7 +93,7 @@ describe('a clock that is carried', () => {
     },
   );
 
-  it('is never further off than half of the quickest answer of late, whatever the lines and the drift', () => {
+  it('is never further off than half of the quickest recent answer, whatever the latency and drift', () => {
     const leg = fc.integer({ min: 0, max: 3_000 });
     fc.assert(
       fc.property(

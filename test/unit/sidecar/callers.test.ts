@@ -46,7 +46,7 @@ function setUp(keys: Readonly<Record<string, readonly Scope[]>>) {
 describe('authentication of callers', () => {
   const key = newKey();
 
-  it('lets a key with the scope in, whatever the case of the scheme', () => {
+  it('accepts a key with the scope, in any case of the scheme', () => {
     const { outcome } = setUp({ [key]: ['enforcement:check'] });
     expect([`Bearer ${key}`, `bearer ${key}`, `BEARER  ${key}`].map((header) => outcome(header))).toEqual([
       'let in',
@@ -70,7 +70,7 @@ describe('authentication of callers', () => {
     ]);
   });
 
-  it('refuses whatever is no known key', () => {
+  it('refuses anything but a known key', () => {
     const { outcome } = setUp({ [key]: ['admin:*'] });
     const wrongChecksum = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
     const wrong = [

@@ -8,7 +8,7 @@ const textOf = ({ bytes }: KeptBody): string => bytes.toString('latin1');
 const placeOf = ({ bytes: { buffer, byteOffset } }: KeptBody): unknown[] => [buffer, byteOffset];
 
 describe('bodies that wait for their turn', () => {
-  it('stay as they were, however long they are, whatever becomes of the bytes they were copied from', () => {
+  it('are copies of any length, independent of the original bytes', () => {
     const bodies = new KeptBodies();
     const lengths = [0, 1, keptPlaceBytes - 1, keptPlaceBytes, keptPlaceBytes + 1, 3 * keptPlaceBytes];
     const kept = lengths.map((length) => {
@@ -34,7 +34,7 @@ describe('bodies that wait for their turn', () => {
     expect(textOf(bodies.keep(Buffer.from('short')))).toBe('short');
   });
 
-  it('are bounded together, and what is released makes room', () => {
+  it('are bounded together, and released ones make room', () => {
     const bodies = new KeptBodies();
     const half = Buffer.alloc(keptBytesMax / 2);
     const first = bodies.keep(half);
@@ -44,7 +44,7 @@ describe('bodies that wait for their turn', () => {
     expect(bodies.keep(half).bytes.byteLength).toBe(half.byteLength);
   });
 
-  it('have a bounded number of places, and who finds none has a buffer of its own length', () => {
+  it('have a bounded number of reused buffers; further bodies get their own', () => {
     const bodies = new KeptBodies();
     const keepMany = () =>
       Array.from({ length: keptPlacesMax + 10 }, (_, n) => bodies.keep(Buffer.from(`${n}`)));

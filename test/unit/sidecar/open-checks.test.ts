@@ -77,7 +77,7 @@ describe('open calls', () => {
     calls.stop();
   });
 
-  it('keeps those that are open, whatever the order in which others end', () => {
+  it('keeps open ones, in whatever order others end', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 60 }), (steps) => {
         const { calls } = setUp();

@@ -38,7 +38,7 @@ describe('what becomes of a settlement', () => {
     ['suspend', 'waits', { isPermit: false, isWanted: true }],
     ['suspend', 'has gone', { isPermit: false, isWanted: false }],
   ])('of a %s whose client %s,', (_what, _client, of) => {
-    it('is undone if nobody knows', () => {
+    it('is voided if its outcome is unknown', () => {
       expect(fateOf({ kind: 'unknown' }, of)).toBe('undo');
     });
 
@@ -58,7 +58,7 @@ describe('what becomes of a settlement', () => {
 
 /** Its key is that of the first PERMIT; a suspend takes none, and may have opened its approval before. */
 it.each([true, false])(
-  'a permit whose key is taken frees its units, and a suspend is void: %s',
+  'a permit whose key is taken frees its units, and a suspend is voided: %s',
   (isWanted) => {
     expect(fateOf(replayed, { isPermit: true, isWanted })).toBe('give_back');
     expect(fateOf(replayed, { isPermit: false, isWanted })).toBe('void');
@@ -79,7 +79,7 @@ describe('what becomes of a reading', () => {
     expect(readingFateOf(opened, isCertain)).toBe('none');
   });
 
-  it('is nothing, where every attempt was answered with what it is, and its void otherwise', () => {
+  it('is nothing if every attempt was answered, and a void otherwise', () => {
     for (const outcome of [...neverArrived, ...tookNothing, voided]) {
       expect(readingFateOf(outcome, true)).toBe(outcome.kind === 'late' ? 'void' : 'none');
       expect(readingFateOf(outcome, false)).toBe('void');

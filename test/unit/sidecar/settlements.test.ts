@@ -192,7 +192,7 @@ describe('settlements', () => {
       return all;
     };
 
-    it('wait until they are half of what was open when the last one was answered', async () => {
+    it('wait until they are half of those open at the last answer', async () => {
       const { send, sent } = await withSixOpen();
       for (const name of ['g', 'h']) {
         send(name, long);
@@ -204,7 +204,7 @@ describe('settlements', () => {
       expect(sent().slice(2)).toEqual(['g h i']);
     });
 
-    it('take no more than half of what was open, so that the next call has as much', async () => {
+    it('take no more than half of those open, so that the next call has as many', async () => {
       const { send, sent } = await withSixOpen();
       for (const name of ['g', 'h', 'i', 'j', 'k']) send(name, long);
       await pass(0);
@@ -382,7 +382,7 @@ describe('settlements', () => {
   });
 
   describe('whose call got no answer', () => {
-    it('are sent again, before those that came later, and are uncertain from then on', async () => {
+    it('are retried before later ones, and are uncertain from then on', async () => {
       const { calls, send, sent, told } = setUp();
       send('a');
       await pass(0);

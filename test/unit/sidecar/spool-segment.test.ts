@@ -45,7 +45,7 @@ function textsOf(frames: Buffer): string[] {
 }
 
 describe('a block of records', () => {
-  it('is read as it was written', () => {
+  it('is read as written', () => {
     const bytes = blocksOf(texts);
     expect(frameEnd(bytes, 0, bytes.length)).toBe(bytes.length);
     expect(frameRecords(bytes, 0, bytes.length)).toMatchObject({ firstSeq: 7, count: 3 });

@@ -69,7 +69,7 @@ describe('turns', () => {
     expect(large).toEqual([0, 1, 2]);
   });
 
-  it('begin at once while nobody waits and the turn is not used up, and again in the next one', async () => {
+  it('begin at once while none waits and the turn is not used up, and again in the next one', async () => {
     const turns = new Turns();
     const first = new Takes(whole, whole);
     expect(turns.tryNow(first)).toBe(true);
@@ -80,7 +80,7 @@ describe('turns', () => {
     expect([turns.tryNow(second), second.total]).toEqual([true, 1]);
   });
 
-  it('let nobody begin at once before those who wait', async () => {
+  it('never begin at once before waiting ones', async () => {
     const turns = new Turns();
     turns.wants(new Takes(1, 1));
     expect(turns.tryNow(new Takes(1, 1))).toBe(false);

@@ -58,7 +58,7 @@ describe('the cache of verified passports', () => {
     expect(cache.find(token)).toBe(passport);
   });
 
-  it('answers for none with what it found last, once another has its place', () => {
+  it('does not return the last hit once another token has its place', () => {
     const cache = verifiedCache(10);
     const other = `x${token}`;
     const otherPassport = { ...passport, tokenHash: 'of the other' };
@@ -68,7 +68,7 @@ describe('the cache of verified passports', () => {
     expect([cache.find(token), cache.find(other), cache.find(token)]).toEqual([null, otherPassport, null]);
   });
 
-  it('answers for neither of two tokens with what it knows of the other, though they end alike', () => {
+  it('never confuses two tokens with the same end', () => {
     const cache = verifiedCache(10);
     const other = `x${token}`;
     const otherPassport = { ...passport, tokenHash: 'of the other' };

@@ -184,7 +184,7 @@ describe('the verifier', () => {
     expect(pool.tasks.map(({ jobs }) => jobs)).toEqual([1, verifyLimits.verifyBatchMax, 1]);
   });
 
-  it('sheds at the bound, whoever asks for the same token counted too, and takes more when there is room', async () => {
+  it('sheds at the bound, counting requests for the same token, and accepts more when there is room', async () => {
     const { pool, verifier } = setUp({ queueMax: 3 });
     const token = service.token();
     const asked = [ask(verifier, token), ask(verifier, token), ask(verifier, service.token())];
@@ -219,7 +219,7 @@ describe('the verifier', () => {
     expect(told(again)).toBe('verified');
   });
 
-  it('gives up on a task that is late, replaces the threads, and calls nobody twice', async () => {
+  it('gives up on a late task, replaces the threads, and calls no waiter twice', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const clock: Clock = { now: systemClock.now, monotonic: () => 0 as MonotonicMillis };
     const { pool, verifier } = setUp({ deadlineMs: 20, clock });
@@ -238,7 +238,7 @@ describe('the verifier', () => {
     expect([told(next), asked.calls, verifier.counts.waiting]).toEqual(['verified', 1, 0]);
   });
 
-  it('tells those who waited too long for a thread instead of verifying for nobody', async () => {
+  it('sheds requests that waited too long for a thread instead of verifying for them', async () => {
     let nowMs = 0;
     const clock: Clock = { now: systemClock.now, monotonic: () => nowMs as MonotonicMillis };
     const { pool, verifier } = setUp({ capacity: 1, deadlineMs: 1_000, clock });

@@ -51,7 +51,7 @@ describe('the judge of a race', () => {
     ]);
   });
 
-  it('holds what was given against what the ledger knows of, window by window', () => {
+  it("compares granted units with the ledger's, window by window", () => {
     const leased = (_: Cap, startsAtMs: number) => (startsAtMs === startMs ? 1 : 0);
     expect(overruns([cap(5)], [given(startMs)], leased)).toEqual([]);
     expect(overruns([cap(5)], [given(startMs + minuteMs)], leased)).toMatchObject([{ given: 1, allowed: 0 }]);

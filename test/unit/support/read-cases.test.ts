@@ -19,7 +19,7 @@ const faultOf = (text: string): string => {
 };
 
 describe('a file of cases', () => {
-  it('is read as it is written', () => {
+  it('is read as written', () => {
     expect(parseCases(good, 'a.yaml')).toEqual([
       {
         name: 'permits',

@@ -15,7 +15,7 @@ import { shortened, spooledRecord } from '../../support/spooled-record.ts';
 const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
 
 describe('parseBatchItem', () => {
-  it('reads back what was rendered', () => {
+  it('reads rendered records back', () => {
     fc.assert(
       fc.property(anySpooledRecord, (spooled) => {
         const item = parseBatchItem(JSON.parse(JSON.stringify(spooled)), source);
@@ -191,7 +191,7 @@ describe('a row', () => {
   const row = [id, request_hash, amount_micro_usd, timestamp_ms, null, 0, 0];
   const read = (value: unknown, of: object = parts) => parseBatchItem(value, source, readSharedParts(of));
 
-  it('is read as the whole one is, whatever it says', () => {
+  it('is read like the whole record, whatever its content', () => {
     fc.assert(
       fc.property(fc.array(anySpooledRecord, { minLength: 1, maxLength: 5 }), (records) => {
         const asParts = records.map(

@@ -41,7 +41,7 @@ describe('bodyReader', () => {
     expect(read(body)).toEqual(body);
   });
 
-  it('changes nothing of what it was given', () => {
+  it('does not change its input', () => {
     const body = { name: 'a', may: null, inner: { must: 'b', may: null } };
     read(body);
     expect(body).toEqual({ name: 'a', may: null, inner: { must: 'b', may: null } });

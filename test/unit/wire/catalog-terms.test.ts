@@ -22,7 +22,7 @@ describe('the terms of a catalog', () => {
     { key: 'orders:watch', pricing: { model: 'free', price_cents: 0, currency: 'USD' } },
   );
 
-  it('are the price per call in USD, and whether somebody must approve', () => {
+  it('are the price per call in USD, and whether an approval is needed', () => {
     expect([...terms]).toEqual([
       ['orders:create', { priceMicroUsd: 250_000, requiresApproval: true }],
       ['orders:read', { priceMicroUsd: null, requiresApproval: false }],

@@ -44,7 +44,7 @@ describe('parseCheckBody', () => {
 describe('parseCheckBody, where it does not ask the schema', () => {
   const schema = Compile(closed({ passport: Type.String(), request: FreeForm }));
 
-  it('takes what the schema takes', () => {
+  it('accepts exactly what the schema accepts', () => {
     const value = fc.oneof(
       fc.string(),
       fc.jsonValue({ maxDepth: 2 }),
@@ -70,7 +70,7 @@ describe('the published members of a request', () => {
   const published = Compile(RequestMembers);
   const names = Object.keys(RequestMembers.properties);
 
-  it('take whatever the parser takes', () => {
+  it('accept everything that the parser accepts', () => {
     const value = fc.oneof(
       fc.constantFrom(null, 'orders:create', 'orders:*', 'USD', 'a.example.com', 'https://a.example.com/x'),
       fc.constantFrom(0, -1, 12.5, 1e9, 1e9 + 1, '', 'x'.repeat(200), 'a\0b', true, {}),

@@ -140,7 +140,7 @@ describe('a proof of possession', () => {
     expect(error.message).toContain('not available yet');
   });
 
-  it('may be required by a template, which binds nobody', () => {
+  it('may be required by a template, which binds no request', () => {
     const template = parseConstraints(
       { proof_of_possession: 'required' },
       { param: 'constraints', of: 'template' },
@@ -172,7 +172,7 @@ describe('constraints of a passport', () => {
 });
 
 describe('renderConstraints', () => {
-  it('leaves out what was not chosen', () => {
+  it('leaves out unset members', () => {
     expect(renderConstraints(noConstraints)).toEqual({});
     expect(
       renderConstraints(gate({ spend_limits: { per_transaction_usd: 5, per: 'gate', alert_at: 0.8 } })),

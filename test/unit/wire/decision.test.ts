@@ -187,7 +187,7 @@ describe('the type of an answer', () => {
 describe('renderFirstPermit', () => {
   const first = { attestationId, constraintsEvaluated: permitted.evaluated, pii: [] };
 
-  it('answers what was answered before', () => {
+  it('repeats the first answer', () => {
     expect(renderFirstPermit(first, null)).toEqual(renderDecision(permitted, answered));
     expect(renderFirstPermit({ ...first, pii: [email] }, redacted)).toEqual(
       renderDecision(redactedEmail, { ...answered, redacted }),

@@ -6,7 +6,7 @@ import { refusal } from '../../support/refusal.ts';
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
 describe('parseJsonText', () => {
-  it('returns what the text says', () => {
+  it('returns the parsed value', () => {
     expect(parseJsonText('{"a":[1,-2.5,"\\ud83d\\ude00",null,true,{}]}')).toEqual({
       a: [1, -2.5, '😀', null, true, {}],
     });

@@ -35,7 +35,7 @@ describe('parseLeaseOutcome', () => {
     expect(outcomeOf(status, body)).toBeNull();
   });
 
-  it('takes what is not JSON for no answer', () => {
+  it('reads anything but JSON as no answer', () => {
     expect(parseLeaseOutcome(200, '<html>')).toBeNull();
   });
 });

@@ -20,7 +20,7 @@ const entry = service.change('global', standing(1, 'revoked', 5_000));
 const text = (value: unknown) => JSON.stringify(value);
 
 describe('a message of a feed', () => {
-  it('is an entry or a heartbeat, as it was sent', () => {
+  it('is an entry or a heartbeat, unchanged', () => {
     const gate = service.change('account', { kind: 'gate.put', body: gateBody(1) });
     const apiKey = service.change('account', { kind: 'api_key.put', body: apiKeyBody(1) });
     const beat = service.heartbeat('account', 7);
@@ -63,7 +63,7 @@ describe('a message of a feed', () => {
 });
 
 describe('the version', () => {
-  it('goes up with every change of what the two programs say to each other, and names it in its history', () => {
+  it('rises with every change of the messages, and names it in its history', () => {
     // Where this differs: raise syncVersion, add a line to its history, and put the new hash here.
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
@@ -106,7 +106,7 @@ describe('the answer to a pull', () => {
 });
 
 describe('a snapshot', () => {
-  it('is read as it was signed', () => {
+  it('is read unchanged', () => {
     const signed = service.snapshot();
     expect(parseSignedSnapshot(text(signed))).toEqual(signed);
     expect(parseSnapshot(signed.snapshot)).toEqual(service.state());

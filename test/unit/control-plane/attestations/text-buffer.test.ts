@@ -4,7 +4,7 @@ import { textBuffer } from '../../../../control-plane/attestations/text-buffer.t
 import { grapheme } from '../../../support/arbitrary-text.ts';
 
 describe('textBuffer', () => {
-  it('puts texts together as UTF-8, whatever they hold and however often it has to grow', () => {
+  it('joins any texts as UTF-8, however often it has to grow', () => {
     const texts = fc.array(fc.string({ unit: grapheme, maxLength: 40 }), { maxLength: 40 });
     fc.assert(
       fc.property(texts, fc.integer({ min: 1, max: 64 }), (added, expectedBytes) => {

@@ -89,7 +89,7 @@ describe('CheckQueue', () => {
     expect([callsOf(1), callsOf(2), callsOf(3)]).toEqual([[1], [2], [3]]);
   });
 
-  it('refuses what it has no room for, and what no batch takes within the deadline', async () => {
+  it('refuses checks beyond its bound, and those that no batch takes within the deadline', async () => {
     const { join, begun, callsOf, advance, batches } = queueUnderTest();
     const first = join(0);
     await begun(1);
@@ -121,7 +121,7 @@ describe('CheckQueue', () => {
     expect([callsOf(0)?.length, callsOf(1)?.length]).toEqual([batchMax, 1]);
   });
 
-  it('fails a batch whose transaction could not be begun, and goes on', async () => {
+  it('fails a batch whose transaction could not begin, and goes on', async () => {
     const queue = new CheckQueue<number, number>({
       turns: (_, work) => work(),
       clock: { monotonic: () => 0 as MonotonicMillis },

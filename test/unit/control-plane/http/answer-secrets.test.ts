@@ -5,7 +5,7 @@ const seal = (text: string) => `sealed ${text}`;
 const open = (sealed: string) => sealed.slice('sealed '.length);
 
 describe('withoutSecrets', () => {
-  it('drops what is shown once and seals the token', () => {
+  it('drops one-time secrets and seals the token', () => {
     const answer = { id: 'pass_1', private_key: 'p', key: 'k', secret: 's', jwt: 'a.b.c', public_key: 'q' };
     expect(withoutSecrets(answer, seal)).toEqual({ id: 'pass_1', jwt: 'sealed a.b.c', public_key: 'q' });
     expect(answer).toHaveProperty('private_key');
@@ -28,7 +28,7 @@ describe('withToken', () => {
     expect(JSON.stringify(withToken(stored, open))).toBe('{"id":"pass_1","jwt":"a.b.c","status":"active"}');
   });
 
-  it('leaves an answer without one as it is', () => {
+  it('leaves an answer without one unchanged', () => {
     expect(withToken({ name: 'a' }, open)).toEqual({ name: 'a' });
   });
 });

@@ -44,7 +44,7 @@ describe('an answer that is kept', () => {
     expect(redact('all is well', false)).toBe('all is well');
   });
 
-  it('is made in linear time of what is meant to take long', () => {
+  it('takes linear time even for hostile input', () => {
     const tookMs = cpuMsOf(() => {
       for (const part of ['password', '://', 'a:', 'bearer ', '-----BEGIN A', '"', 'secret_', 'A1']) {
         redact(part.repeat(1_024 / part.length));

@@ -54,7 +54,7 @@ describe('the options of an embedded sidecar', () => {
     }
   });
 
-  it('name what is missing', () => {
+  it('name the missing options', () => {
     expect(messageOf(() => settingsOf({} as typeof least))).toBe(
       'controlPlaneUrl must be set.\napiKey must be set.',
     );

@@ -60,7 +60,7 @@ describe('an event loop', () => {
     },
   );
 
-  it('lets those who wait go on in their order when it knows, and not before', () => {
+  it('releases waiters in their order once the state is known, and not before', () => {
     stopFor(5_000);
     expect(catchUp.mayDecideAt(clock.monotonic())).toBe(false);
     for (const name of ['a', 'b']) expect(catchUp.wait(() => order.push(name))).toBe(true);

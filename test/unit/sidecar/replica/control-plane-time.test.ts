@@ -37,7 +37,7 @@ function setUp() {
 }
 
 describe('the time of the control plane', () => {
-  it('is known by how far the clocks are apart, whatever the request was held for', () => {
+  it('is known by the offset of the clocks, however long the request was held', () => {
     const { controlPlaneTime, answer } = setUp();
     expect(controlPlaneTime.offsetMs).toBeNull();
     answer({ tripMs: 20, aheadMs: 3_000 });

@@ -46,7 +46,7 @@ describe('the control plane', () => {
     expect(reach.isAway).toBe(false);
   });
 
-  it('is away at once where nobody listens', () => {
+  it('is away at once after a refused connection', () => {
     failAt({ sentAtMs: 0, canConnect: false }, 1);
     expect(reach.isAway).toBe(true);
   });

@@ -36,7 +36,7 @@ const passport = (n: number, keyId = 'k') =>
   }) as VerifiedPassport;
 
 describe('a replica without a snapshot', () => {
-  it('knows nobody, and would block every passport', () => {
+  it('knows no caller, and would block every passport', () => {
     const { replica, service } = setUp({ isLoaded: false });
     expect(replica.accountId).toBeNull();
     expect(replica.gate(numbered.gate(1))).toBeNull();
@@ -49,7 +49,7 @@ describe('a replica without a snapshot', () => {
     expect(replica.apply(service.change('global', standing(1, 'revoked')))).toBe('gap');
   });
 
-  it('takes nothing from a heartbeat, and finds no fault with it: by what key it is, nobody knows yet', () => {
+  it('neither uses nor refuses a heartbeat, because its key is still unknown', () => {
     const { replica, service } = setUp({ isLoaded: false });
     expect(replica.isAuthentic(service.heartbeat('global', 1))).toBe(false);
     expect(replica.lastRefusal).toBeNull();
@@ -57,7 +57,7 @@ describe('a replica without a snapshot', () => {
 });
 
 describe('install', () => {
-  it('refuses a snapshot of which one character is changed, and keeps the last good state', () => {
+  it('refuses a snapshot with one changed character, and keeps the last good state', () => {
     const { replica, service } = setUp();
     service.change('account', { kind: 'gate.put', body: gateBody(1) });
     const signed = service.snapshot();

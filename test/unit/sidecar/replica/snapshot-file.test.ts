@@ -29,7 +29,7 @@ describe('the snapshot on disk', () => {
     expect(await snapshotFile(join(folder, 'none')).load()).toBeNull();
   });
 
-  it('gives back the snapshot and what was appended, to the next process', async () => {
+  it('gives the snapshot and appended entries back to the next process', async () => {
     const file = snapshotFile(join(folder, 'deep', 'er'));
     const signed = service.snapshot();
     const entries = [1, 2, 3].map((n) => service.change('global', standing(n, 'revoked')));

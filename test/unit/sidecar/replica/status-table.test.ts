@@ -14,7 +14,7 @@ const until = (day: number | null) => ({ at: 0, expiredByDay: day });
 const allSlots = 10_000;
 
 describe('standings', () => {
-  it('holds the last that was set, and active for everybody else', () => {
+  it('holds the last value set, and active for all others', () => {
     const standings = new StatusTable();
     expect(standings.get(digest(1), 0)).toBe('active');
     standings.set(digest(1), 'suspended', until(null));
