@@ -70,7 +70,7 @@ describe("Debian's PostgreSQL in a row of the bench", () => {
   });
 
   it(
-    'is charged what its sessions use, those that have ended too',
+    'is charged for its sessions, including ended ones',
     async () => {
       const before = cpuSecondsOfTree(database.pid);
       await inSession(database, async (_, sql) => {

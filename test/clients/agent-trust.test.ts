@@ -322,7 +322,7 @@ describe('a sidecar', () => {
     expect(enforced).toMatchObject({ decision: 'BLOCK', reason: 'permission_not_granted' });
   });
 
-  it('answers a batch in its order, and what is wrong with one check in its place', async () => {
+  it('answers a batch in order, with the error of a check in its place', async () => {
     const gate = await service.agentTrust.gates.create({ name: 'Batch', trust_level: 'L1' });
     const { jwt } = await service.agentTrust.passports.issue({ agent_id: 'batch', permissions: ['a:b'] });
     await service.testSidecar.caughtUp();

@@ -309,7 +309,7 @@ describe('a chain that is not whole in the database', () => {
     );
   });
 
-  it('is refused as well where somebody cuts it out of the file', async () => {
+  it('is refused as well if it is cut out of the file', async () => {
     const { key, long } = await makeChains();
     await remove('sequence = 100')(api.deps.sql, long);
     const lines = (await exportText(api, '', key)).trimEnd().split('\n');
@@ -377,7 +377,7 @@ describe('the audit chain', () => {
     expect((await command(text, 'audit.jsonl')).code).toBe(5);
   });
 
-  it('goes on from its head row, so that what was cut off stays missing', async () => {
+  it('goes on from its head row, so that the cut-off records stay missing', async () => {
     const { accountId, key } = await makeAudit();
     await api.deps.sql.unsafe(remove('sequence > 228'), [accountId]);
     await api.createIssuer({}, key);

@@ -413,7 +413,7 @@ describe('before a server over HTTP', () => {
       /--amounts \/nowhere cannot be read/,
     ],
   ];
-  it.each(wrong)('says what is wrong: %s', async (_what, words, code, message) => {
+  it.each(wrong)('names the fault: %s', async (_what, words, code, message) => {
     const program = programs.start(['guard-mcp', ...serviceOptions(), ...words], env);
     expect(await program.exited).toBe(code);
     expect(program.output()).toMatch(message);

@@ -247,7 +247,7 @@ describe('what passes', () => {
     ' {"id" : 7,\t"method":"no/such",\r\n"jsonrpc":"2.0","params":{"a":1.50,"b":"\\u00e9\\/"} }',
   );
 
-  it('is byte for byte what the client sent, and its answer what the server sent', async () => {
+  it("is byte for byte the client's, and its answer the server's", async () => {
     const { post, recorded } = await open((_recorded, response) => {
       response.writeHead(418, 'Odd', {
         'X-Odd': 'ä'.normalize(),
@@ -349,7 +349,7 @@ describe('lists of tools', () => {
   };
   const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
-  it('lose what the passport does not permit, and may be shared by no cache', async () => {
+  it('lose tools that the passport does not permit, and may not be cached', async () => {
     const { post, recorded } = await open((_recorded, response) => answerJson(response, listed));
     const { body } = await post(list, { 'accept-encoding': 'gzip' });
     expect(body.result).toEqual({
@@ -503,7 +503,7 @@ describe('when something fails', () => {
     await until(() => gone === 2, { what: 'both requests at the server to end' });
   });
 
-  it('refuses what is too large, and goes on', async () => {
+  it('refuses an oversized body, and goes on', async () => {
     const { post } = await open();
     const large = { ...ping, params: { text: 'x'.repeat(proxyLimits.messageBytesMax) } };
     expect((await post(large).catch(() => ({ status: 413 }))).status).toBe(413);
@@ -689,7 +689,7 @@ describe('a server that leads elsewhere', () => {
 });
 
 describe('a refusal', () => {
-  it('carries the id of its call, whatever else is in it', async () => {
+  it('carries the id of its call, whatever its other members', async () => {
     const { post, recorded } = await open();
     const snowflakes = '"arguments":{"account_id":1312345678901234561}';
     const text = `{"method":"tools/call","params":{"name":"pay",${snowflakes}},"jsonrpc":"2.0","id":41}`;

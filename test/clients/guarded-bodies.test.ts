@@ -302,7 +302,7 @@ describe('a body that the guard cannot bind', () => {
     expect(executed).toEqual([]);
   });
 
-  it('is served where the gate asks nobody', async () => {
+  it('is served if the gate needs no approval', async () => {
     const free = await service.agentTrust.gates.create({ name: 'Free', trust_level: 'L1' });
     await service.testSidecar.caughtUp();
     const guard = httpGuard({ sidecar: service.sidecar, controlPlaneUrl: service.url });
@@ -318,7 +318,7 @@ describe('a body that the guard cannot bind', () => {
 });
 
 describe('a body that the guard can bind', () => {
-  it.each(read)('is what was approved: %s', async (_what, listener, [approved, other]) => {
+  it.each(read)('is the approved one: %s', async (_what, listener, [approved, other]) => {
     const { executed, send, swap } = await open(listener);
     const { second, approvalId } = await swap(approved, other);
     expect([second?.status, second?.body.reason]).toEqual([403, 'approval_mismatch']);
@@ -338,7 +338,7 @@ describe('a body that the guard can bind', () => {
   });
 });
 
-describe('a function of a guard that does not find what it reads', () => {
+describe('a function of a guard without its input', () => {
   // biome-ignore lint/suspicious/noExplicitAny: of any framework
   type Read = (request: any) => any;
   const wrong: readonly (readonly [option: string, param: string, read: Read])[] = [

@@ -168,7 +168,7 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     ]);
   });
 
-  it('answers 401 to who shows no passport, two of them, or one that does not verify', async () => {
+  it('answers 401 to no passport, two of them, or one that does not verify', async () => {
     const { order, handled } = await open();
     const shown = [
       ['passport_missing', {}],

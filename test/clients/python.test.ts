@@ -88,7 +88,7 @@ describe('the client for Python, with Python of Debian and of PATH', () => {
     expect(text).toContain(`\n__version__ = "${version}"\n`);
   });
 
-  it('has a verifier of less than 80 lines of code, without what it only uses', () => {
+  it('has a verifier of less than 80 lines of code, without libraries', () => {
     const text = readFileSync(join(pythonFolder, 'agent_trust/verify.py'), 'utf8');
     expect(text.split('\n').filter((line) => line.trim() !== '').length).toBeLessThan(80);
   });
@@ -160,7 +160,7 @@ describe('the examples in Python', () => {
     expect([401, 403]).toContain((await order({}, '//orders'))[0]);
   });
 
-  it('has a program of plain Python that prints what was decided', async () => {
+  it('has a program without dependencies that prints the decision', async () => {
     const { jwt = '' } = await service.agentTrust.passports.issue({
       agent_id: 'plain',
       permissions: ['orders:create'],

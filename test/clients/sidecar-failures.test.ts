@@ -50,7 +50,7 @@ async function serve(
   return server;
 }
 
-describe('whatever goes wrong is UNAVAILABLE', () => {
+describe('every failure is UNAVAILABLE', () => {
   it('no sidecar at all, after few attempts', async () => {
     const decision = await sidecarAt(`http://127.0.0.1:${await freePort()}`).check(gateId, input);
     expect(decision).toMatchObject({

@@ -83,7 +83,7 @@ describe('the client over a stream of a real sidecar', () => {
     await expect(wrong.check(gateId, { passport, request: order })).rejects.toThrow(AuthenticationError);
   });
 
-  it('refuses what is too large as over requests, and harms no other question', async () => {
+  it('refuses oversized checks as over requests, and affects no other check', async () => {
     const sidecar = open();
     const ask = (bytes: number) => {
       const empty = { passport, request: { ...order, note: '' } };
@@ -186,7 +186,7 @@ describe('the client over a stream that fails', () => {
     expect(decisions).toEqual(['UNAVAILABLE', 'UNAVAILABLE', 'UNAVAILABLE', 'PERMIT']);
   });
 
-  it('keeps its deadline and its signal, and gives late answers to nobody', async () => {
+  it('keeps its deadline and its signal, and drops late answers', async () => {
     const asked: (() => void)[] = [];
     const server = await serve((socket, { id }) => asked.push(() => say(socket, id, permit)));
     const sidecar = streamTo(server.url);
@@ -269,7 +269,7 @@ describe('the client over a stream that fails', () => {
     expect(decision).toMatchObject({ decision: 'PERMIT', request_redacted: { name: 'Zoë' } });
   });
 
-  it('answers pings, and closes what is under way', async () => {
+  it('answers pings, and closes calls in flight', async () => {
     let pongs = 0;
     const server = await serve((socket) => {
       socket.on('pong', () => pongs++);

@@ -64,7 +64,7 @@ describe('verifyWebhook', () => {
       .join(' '),
   });
 
-  it('takes what the library of Standard Webhooks signs, as text, bytes and Headers', async () => {
+  it('accepts signatures of the Standard Webhooks library, as text, bytes and Headers', async () => {
     const headers = headersFor(body);
     for (const [sent, given] of [
       [body, headers],
@@ -135,7 +135,7 @@ describe('verifyWebhook', () => {
     expect(verdict).toEqual({ valid: false, fault });
   });
 
-  it('refuses what is signed and no event, and throws for a secret that is none', async () => {
+  it('refuses a signed body that is no event, and throws for an invalid secret', async () => {
     for (const text of ['', 'null', '{}', '{"event":"a","timestamp":"b"}']) {
       const verdict = await verifyWebhook(text, headersFor(text), secret, { nowMs });
       expect(verdict).toEqual({ valid: false, fault: 'malformed' });
@@ -181,7 +181,7 @@ describe('verifyCatalog and verifyDiscoveryResult', () => {
     return verdict.valid ? 'valid' : verdict.fault;
   };
 
-  it('take what the service published, results of all prices among it', async () => {
+  it('accept everything that the service publishes, including results of all prices', async () => {
     expect(await verifyCatalog(catalog, jwks, { gateId, version: 1 })).toEqual({ valid: true, catalog });
     expect(results.map(({ permission_key: key }) => key).toSorted()).toEqual([
       'tea:buy',
@@ -244,7 +244,7 @@ describe('verifyCatalog and verifyDiscoveryResult', () => {
     await expect(verifyCatalog(catalog, [], expected)).rejects.toThrow(TypeError);
   });
 
-  it('refuse a key of small order, with which anybody signs anything', async () => {
+  it('refuse a key of small order, for which anyone can sign', async () => {
     for (const hex of smallOrderKeys) {
       const x = Buffer.from(hex, 'hex').toString('base64url');
       const digest = await crypto.subtle.digest(

@@ -26,7 +26,7 @@ async function accountWithPassports(): Promise<string> {
 const activeOf = async (key: string): Promise<number> =>
   (await service.api.call({ url: '/v1/passports?status=active', key })).body.total;
 
-describe('whoever walks a list and takes out what it meets', () => {
+describe('a walk that removes the items it meets', () => {
   it('meets all of it, in Node.js', async () => {
     const key = await accountWithPassports();
     const agentTrust = new AgentTrust({ url: service.url, apiKey: key });

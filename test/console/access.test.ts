@@ -141,7 +141,7 @@ describe('what a role may do', () => {
     await page.context().close();
   });
 
-  it('is changed by an owner, who invites by a link that is shown once', async () => {
+  it('is changed by an owner, who invites with a link that is shown once', async () => {
     const page = await world.open({ role: 'owner' });
     await visit(page, '/people?new=1');
     await page.getByLabel('Email').fill('new@example.com');

@@ -165,7 +165,7 @@ const lists = [
   ...['/gates?new=1', '/passports?new=1', '/discovery?capability=orders'],
 ];
 
-describe('a page of somebody else', () => {
+describe('a page of another site', () => {
   let elsewhere: Server;
   let page: Page;
   let body = '';

@@ -70,7 +70,7 @@ describe('an error stands at its field', () => {
 });
 
 describe('the invitation of a first owner', () => {
-  it('asks for the address at once, and says at it what is wrong with it', async () => {
+  it('asks for the address at once, and shows its fault at the field', async () => {
     const fresh = await startConsole();
     try {
       const link = new URL((await inviteFirstOwner(fresh.api.deps)) ?? '');
@@ -103,7 +103,7 @@ describe('the invitation of a first owner', () => {
     }
   });
 
-  it('is not asked for by the link of somebody who was invited', async () => {
+  it("is not asked for by an invited user's link", async () => {
     const invited = await world.api.call({
       url: '/v1/users',
       body: { email: 'invited@example.com', role: 'auditor' },

@@ -47,7 +47,7 @@ it('logs in with the provider and shows the page that was asked for', async () =
   expect(await page.getByLabel('Operation').inputValue()).toBe('createGate');
 });
 
-it('says why somebody is not let in, and leads back to the login', async () => {
+it('explains a refused login, and leads back to the login page', async () => {
   const page = await world.open();
   const refused = async (text: string) => {
     await page.goto('/console/');

@@ -114,7 +114,7 @@ describe('the inbox of approvals', () => {
     await phone.context().close();
   });
 
-  it('denies, and says so where somebody else was faster', async () => {
+  it('denies, and reports when another person was faster', async () => {
     const { api } = world;
     const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
     const { jwt } = await api.issuePassport({ agent_id: 'denied-agent' });
@@ -131,7 +131,7 @@ describe('the inbox of approvals', () => {
 });
 
 describe('gates on the page', () => {
-  it('are created, changed in words and as JSON, and refuse to overwrite the change of somebody else', async () => {
+  it("are created, changed in words and as JSON, and refuse to overwrite another person's change", async () => {
     const { api } = world;
     await visit(page, '/gates?new=1');
     await field('Name').fill('Gate of the page');
@@ -249,7 +249,7 @@ describe('an export verified in the browser', () => {
     await field('Export to verify').setInputFiles(file);
   };
 
-  it('is right as it was exported, and shows the first bad record where one was changed', async () => {
+  it('verifies as exported, and shows the first bad record after a change', async () => {
     const { api } = world;
     const { gate_id } = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 50 } } });
     const { jwt, passport_id } = await api.issuePassport();

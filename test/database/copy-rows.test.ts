@@ -45,7 +45,7 @@ function rowsOf(numbers: readonly number[]): Buffer {
 const stored = async () =>
   (await sql<{ place: number }[]>`SELECT place FROM copied ORDER BY place`).map(({ place }) => place);
 
-it('stores of each type what was written', async () => {
+it('stores values of each type as written', async () => {
   const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
   const row = fc.record({
     amount: fc.option(fc.maxSafeNat()),

@@ -153,7 +153,7 @@ describe('loadSigningKeys', () => {
       for (const key of keys.all()) expect(Object.keys(key).sort()).toEqual(members);
     });
 
-    it('leaves everything as it was where a purpose has none, and goes on when that is mended', async () => {
+    it('changes nothing without a sound key for a purpose, and goes on once that is repaired', async () => {
       const keys = await load();
       const before = keys.all();
       const added = await addKey();

@@ -195,7 +195,7 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 const crashed: Holder[] = [];
 
 describe('holders of leases', () => {
-  it('never use or hold more than a limit, and the ledger accounts for every unit, whatever fails', async () => {
+  it('never use or hold more than a limit, and the ledger accounts for every unit, despite all failures', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 40 }),

@@ -148,7 +148,7 @@ describe('freeUnits', () => {
 });
 
 describe('readWindows', () => {
-  it('answers what is given out, in the order of the question, and makes no window', async () => {
+  it('answers the units given out, in the order of the asks, and creates no window', async () => {
     const { gateId } = await holderOf(5);
     const other = await holderOf(2);
     const never = await world.createGate({});
@@ -224,7 +224,7 @@ describe('ended holders and windows', () => {
     expect([await isKnown(holder), await leasesOf(holder)]).toEqual([true, 1]);
   });
 
-  it('goes where a sidecar has too many holders, those that were silent longest; its units stay counted', async () => {
+  it("is removed beyond the maximum of a sidecar's holders, the longest silent first; its units stay counted", async () => {
     const former = sidecar;
     sidecar = await world.connectSidecar();
     const { holder: oldest, gateId } = await holderOf(4);

@@ -94,7 +94,7 @@ describe('takeUnits', () => {
     expect(await leased(money, windowAt('month', nowMs))).toBe(2_500_000);
   });
 
-  it('grants what is left where less is enough', async () => {
+  it('grants the rest if less is enough', async () => {
     const counter = newCounter();
     expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
       { windows: [{ granted: 7, leased: 7 }] },
@@ -239,7 +239,7 @@ describe('takeUnits, many at once', () => {
     expect(await leased(counter)).toBe(limit);
   });
 
-  it('never waits in a circle, whatever the order in which windows are named and whether they exist', async () => {
+  it('never deadlocks, in any order of windows, existing or not', async () => {
     const names = Array.from({ length: 12 }, newCounter);
     const takers = Array.from({ length: 100 }, (_, index) => {
       const turned = [...names.slice(index % 12), ...names.slice(0, index % 12)];
@@ -365,7 +365,7 @@ describe('freeUnits', () => {
     expect(await leased(counter)).toBe(200);
   });
 
-  it('adds up what is freed of one window, and throws for less than nothing', async () => {
+  it('adds up the freed units of one window, and throws for a negative number', async () => {
     const counter = newCounter();
     await grant([exactly(10, { counter, limit: 10 })]);
     const twice = [1, 2].map((units) => ({ counter, ...minute, units }));

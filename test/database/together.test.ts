@@ -52,7 +52,7 @@ describe('parts of one transaction', () => {
     expect(await written()).toEqual([]);
   });
 
-  it('throw what the first of them threw that failed', async () => {
+  it('throw the error of the first that failed', async () => {
     const failed = database.sql.begin((tx) =>
       together([
         () => write(tx, 'a'),

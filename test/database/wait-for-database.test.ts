@@ -35,7 +35,7 @@ describe('waitForDatabase', () => {
     }
   });
 
-  it('says at once what the database refuses', async () => {
+  it('reports a refusal of the database at once', async () => {
     const server = await testDatabaseServer();
     try {
       const url = new URL(server.url);

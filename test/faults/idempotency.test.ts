@@ -169,7 +169,7 @@ describe('concurrent duplicates', () => {
 });
 
 describe('a crash', () => {
-  it('in the middle of the work undoes it, and whoever waited creates the thing', async () => {
+  it('in the middle of the work undoes it, and a waiting request creates the resource', async () => {
     const wanted = newWanted();
     const hold = await holdPassports();
     const first = issue(api.app, wanted);

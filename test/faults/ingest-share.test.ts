@@ -59,7 +59,7 @@ it('batches of one account that all wait hold its own share, and others ship and
   await expectSoundStore(api);
 });
 
-it('takes the full batches of more sidecars than may wait, each once, where those turned away come again', async () => {
+it('accepts full batches of more sidecars than may wait, each once, when refused ones are retried', async () => {
   const account = await api.createAccount();
   const gateId = (await api.createGate({}, account.key)).gate_id;
   const senders = limits.ingestsPerAccountMax + limits.ingestsWaitingPerAccountMax + 5;

@@ -191,7 +191,7 @@ describe('batches that are linked ahead', () => {
     await expectTakenOnce(records);
   });
 
-  it('leave a gap where they come before those that they follow, and are taken behind them', async () => {
+  it('leave a gap if they arrive too early, and are accepted in order', async () => {
     const { take } = controlPlane();
     const { records, batches } = await batchesOf(2);
     const [first, second] = batches;
@@ -400,7 +400,7 @@ describe('a sidecar that ships to a control plane', () => {
     await expectTakenOnce(records);
   });
 
-  it('ships nothing more when another process has connected with its id, and that one ships what is left', async () => {
+  it('ships nothing more when another process has connected with its id, which ships the rest', async () => {
     const sidecarId = newSidecarId();
     const records = makeRecords(12);
     const first = await start(sidecarId);
@@ -429,7 +429,7 @@ describe('a sidecar that ships to a control plane', () => {
     await Promise.all([first.client.close(), successor.close(), second.client.close()]);
   });
 
-  it('keeps what is refused, and ships what is around it', async () => {
+  it('keeps refused records, and ships those around them', async () => {
     const records = makeRecords(5);
     const foreign = {
       ...records[2],

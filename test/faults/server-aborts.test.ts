@@ -107,7 +107,7 @@ describe.each(adapters)('$name: a client that goes away', (adapter) => {
     },
   );
 
-  it('in the turn in which it is answered harms nobody', async () => {
+  it('in the turn of its answer affects no other request', async () => {
     const server = await start(adapter);
     for (let round = 0; round < 50; round += 1) {
       const client = await server.connect();

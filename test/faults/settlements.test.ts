@@ -313,7 +313,7 @@ describe('a check that others are quicker than', () => {
     expect(await claimsOf()).toBe(0);
   });
 
-  it('waits where that happened as often as it tries at once, and takes what is there then', async () => {
+  it('pauses after the maximum of immediate tries, and takes the approval that is there then', async () => {
     let tries = 0;
     const sql = interrupted(
       api.deps.sql,

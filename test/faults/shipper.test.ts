@@ -116,7 +116,7 @@ async function finish(spool: Spool, shipper: Shipper): Promise<boolean> {
 }
 
 describe('shipper', () => {
-  it('ships older starts first, each in its order, and deletes what was taken', async () => {
+  it('ships older epochs first, each in order, and deletes shipped segments', async () => {
     const [a, b, c] = [makeRecords(3), makeRecords(2), makeRecords(2)];
     await earlierStart([a.slice(0, 1), a.slice(1)]);
     await earlierStart([b]);
@@ -131,7 +131,7 @@ describe('shipper', () => {
     expect(shipper).toMatchObject({ state: 'stopped', lastError: null, shippedRecords: 7, damagedPlaces: 0 });
   });
 
-  it('leaves nothing waiting of a segment whose records are shipped, though its file stays', async () => {
+  it('counts nothing as waiting of a shipped segment, though its file stays', async () => {
     const spool = await openTestSpool(folder.path);
     await appendTurn(spool, makeRecords(3));
     expect(spool.waitingBytes).toBe(spool.bytes);
@@ -243,7 +243,7 @@ describe('shipper', () => {
       },
     );
 
-    it('and keeps what is refused of it', async () => {
+    it('and keeps its refused records', async () => {
       const { records, spool } = await backlog();
       const bad = records[limits.ingestRecordsMax * 2 + 5];
       controlPlane.refusedIds.add(bad?.id ?? '');
@@ -304,7 +304,7 @@ describe('shipper', () => {
     expect(await finish(spool, shipper)).toBe(true);
   });
 
-  it('keeps the segment that is being written, and deletes those before it', async () => {
+  it('keeps the current segment, and deletes those before it', async () => {
     const spool = await openTestSpool(folder.path, { segmentBytesMax: 1 });
     const shipper = ship(spool);
     for (let i = 0; i < 3; i++) await appendTurn(spool, makeRecords(1));
@@ -567,7 +567,7 @@ describe('shipper', () => {
     });
   });
 
-  it('goes back to what the control plane lacks, and gives up only what is no longer here', async () => {
+  it('goes back to the first record that the control plane lacks, and gives up only records that are gone', async () => {
     const records = makeRecords(6);
     const spool = await openTestSpool(folder.path, { segmentBytesMax: 1_300 });
     const shipper = ship(spool);
@@ -621,7 +621,7 @@ describe('shipper', () => {
     expect(segmentFiles()).toHaveLength(1);
   });
 
-  it('ends a drain at once when nothing was written, also where there is nobody to ship to', async () => {
+  it('ends a drain at once when nothing was written, even without a control plane', async () => {
     const spool = await openTestSpool(folder.path);
     const shipper = ship(spool, { connection: () => null });
     await spool.close();
@@ -688,7 +688,7 @@ describe('shipper', () => {
       expect(readdirSync(folder.path).sort()).toEqual(['quarantine', 'refused']);
     });
 
-    it('with the remains of a write that was cut off, which nobody was answered', async () => {
+    it('with the remains of a torn write, of which no client was told', async () => {
       const shipper = await shipAfter(() => cutOff(30));
       expect(controlPlane.records).toHaveLength(3);
       expect(endOfOldest()?.nothing_lost).toBe(true);

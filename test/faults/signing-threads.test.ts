@@ -60,7 +60,7 @@ const signedTogether = async (keys: SigningKeys): Promise<string> => {
 };
 
 describe('signing threads', () => {
-  it('sign what the event loop would', () =>
+  it('give the signatures of the event loop', () =>
     withThreads(async (keys) => {
       expect(await signedTogether(keys)).toBe(signedOneByOne());
       expect(threads.length).toBeGreaterThan(0);

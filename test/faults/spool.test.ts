@@ -108,7 +108,7 @@ describe.each([0, 20])('a spool with fsyncMs %i, when one file operation goes wr
 });
 
 describe('a spool whose disk', () => {
-  it('stays broken takes no record, fails those of the turn, and goes on when it is repaired', async () => {
+  it('stays broken accepts no record, fails those of the turn, and goes on after the repair', async () => {
     const folder = temporarySpoolFolder();
     // A spool of one segment: open, then write for ever.
     const probe = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
@@ -136,7 +136,7 @@ describe('a spool whose disk', () => {
     again.remove();
   });
 
-  it('fails to sync is given up until a restart, and what was written before is still read', async () => {
+  it('fails to sync is given up until a restart, and earlier records are still read', async () => {
     const folder = temporarySpoolFolder();
     const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
     const spool = await openTestSpool(folder.path, {
@@ -153,7 +153,7 @@ describe('a spool whose disk', () => {
     folder.remove();
   });
 
-  it('fails to sync answers nobody, where answers wait for it', async () => {
+  it('fails to sync releases no answer that waits for it', async () => {
     const folder = temporarySpoolFolder();
     const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
     const spool = await openTestSpool(folder.path, {

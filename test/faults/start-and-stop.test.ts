@@ -204,7 +204,7 @@ describe('startControlPlane', () => {
 });
 
 describe('startAllInOne', () => {
-  it('starts nothing more after SIGTERM, and stops what it had started', async () => {
+  it('starts nothing more after SIGTERM, and stops all started parts', async () => {
     const database = await testDatabase({ isEmpty: true });
     const folder = temporaryFolder();
     const ending = new AbortController();
@@ -347,7 +347,7 @@ describe('the command', () => {
     expect(await run(['--version']).ended).toMatchObject({ code: 0, out: `${version}\n` });
   });
 
-  it('shows its commands and settings to whoever asks, and no secret', async () => {
+  it('shows its commands and settings in --help, and no secret', async () => {
     const { code, out } = await run(['--help'], { MASTER_KEY: 'hunter2', PORT: '9999' }).ended;
     expect(code).toBe(0);
     for (const word of ['start', 'control-plane', 'sidecar', 'attestations', 'DATA_DIR', 'now 9999']) {
@@ -384,7 +384,7 @@ describe('the command', () => {
     expect(err).toMatch(/^agent-trust: .*\/dev\/null\/data.*\n$/);
   });
 
-  it('says what to mend where it cannot use what is in its folder', async () => {
+  it('names the remedy for unusable files in its folder', async () => {
     const dataDir = join(folder.path, 'occupied');
     mkdirSync(dataDir, { mode: 0o700 });
     writeFileSync(join(dataDir, 'postgres'), 'no folder', { mode: 0o600 });

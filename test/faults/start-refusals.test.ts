@@ -69,7 +69,7 @@ it('names a role that may not connect', async () => {
   expect(said).toContain('GRANT CONNECT ON DATABASE agent_trust TO stranger;');
 });
 
-it('names the GRANT for a role that may make no table: everybody but the owner, from PostgreSQL 15 on', async () => {
+it('names the GRANT for a role that may not create tables: any but the owner, from PostgreSQL 15 on', async () => {
   await admin.unsafe('CREATE ROLE guest LOGIN PASSWORD $$guest-word$$');
   const url = changed({ username: 'guest', password: 'guest-word' });
   expect(await refusalOf(url)).toContain('GRANT CREATE ON SCHEMA public TO guest;');

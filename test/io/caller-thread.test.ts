@@ -144,7 +144,7 @@ describe('the thread that calls the control plane', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
 
-  it('ends a call whose caller has ended it, also at the control plane', async () => {
+  it('ends a cancelled call, also at the control plane', async () => {
     answer = () => undefined;
     const ending = new AbortController();
     const call = start().attempt(usual, ending.signal);
@@ -295,7 +295,7 @@ describe('the thread that calls the control plane', () => {
     expect(count(nicenesses(), own + 1)).toBe(count(before, own + 1) + 1);
   });
 
-  it('fails what is under way when it is closed, and all that comes later', async () => {
+  it('fails calls in flight when it is closed, and all later ones', async () => {
     answer = () => undefined;
     const caller = start();
     const call = caller.attempt(usual);

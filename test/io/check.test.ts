@@ -248,7 +248,7 @@ describe('a check, from its body to its answer,', () => {
     expect(client.replies[0]?.body).not.toContain('PERMIT');
   });
 
-  it('counts as refused only those who still wait when their record is lost', async () => {
+  it('counts as refused only clients that still wait when their record is lost', async () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
@@ -260,7 +260,7 @@ describe('a check, from its body to its answer,', () => {
     expect([world.answers.shed, world.answers.openRequests]).toEqual([1, 0]);
   });
 
-  it('counts as refused only those who still wait at their deadline', async () => {
+  it('counts as refused only clients that still wait at their deadline', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
     const world = setUp();
     close = async () => {
@@ -299,7 +299,7 @@ describe('a check, from its body to its answer,', () => {
     expect(world.spooled).toHaveLength(0);
   });
 
-  it('answers 503 to everybody until a state is loaded', () => {
+  it('answers 503 to all until a state is loaded', () => {
     const world = setUp();
     close = world.close;
     world.world.accountId = null;
@@ -323,7 +323,7 @@ describe('a check, from its body to its answer,', () => {
     expect([world.spooled.length, [...world.answers.decisions].length]).toEqual([0, 0]);
   });
 
-  it('decides nothing while it catches up, and by what it has learned then', async () => {
+  it('decides nothing while it catches up, and by the new state afterwards', async () => {
     const world = setUp();
     close = world.close;
     world.world.outcome = await world.outcomeOf(service.token());
@@ -357,7 +357,7 @@ describe('a check, from its body to its answer,', () => {
     expect(world.spooled).toEqual([]);
   });
 
-  it('decides by what is in force after verification, not before', async () => {
+  it('decides by the state after verification, not before', async () => {
     const world = setUp();
     close = world.close;
     const outcome = await world.outcomeOf(service.token());
@@ -569,7 +569,7 @@ describe('a check, from its body to its answer,', () => {
       expect([bodies(gone), world.answers.openRequests]).toEqual([[], 0]);
     });
 
-    it('lets one passport leave others room to wait for what is about to change', async () => {
+    it('lets one passport leave others room to wait for a limit that may change', async () => {
       const world = setUp();
       close = world.close;
       const tokens = [service.token(), service.token()];
@@ -664,7 +664,7 @@ describe('a check, from its body to its answer,', () => {
       },
     );
 
-    it('answers that it is overloaded where the spool breaks at the void of what was blocked', async () => {
+    it('answers overloaded if the spool breaks at the void of a BLOCK', async () => {
       const { sent, client, spooled, voids, world, answers } = await permitted();
       sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
       world.isFull = true;
@@ -701,7 +701,7 @@ describe('a check, from its body to its answer,', () => {
       });
     });
 
-    it('voids a settlement whose outcome is not known in time, before it answers that it is overloaded', async () => {
+    it('voids a settlement of unknown outcome, before it answers overloaded', async () => {
       const { sent, client, spooled, voids, answers, decider } = await permitted();
       sent.onOutcome({ kind: 'unknown' }, false);
       expect(client.replies).toHaveLength(0);

@@ -89,7 +89,7 @@ describe('the client of the control plane', () => {
     });
   });
 
-  it('asks for changes after what is applied', async () => {
+  it('asks for changes after the applied position', async () => {
     await connected();
     const body = {
       entries: [],

@@ -91,7 +91,7 @@ describe('what stands between a sidecar and its control plane', () => {
     expect(await answers(send(401, body))).toBe('connect: the control plane answered 401 unauthorized: Who?');
   });
 
-  it('is named: nobody listens', async () => {
+  it('is named: connection refused', async () => {
     expect(await problemAt(`http://127.0.0.1:${await freePort()}`)).toMatch(
       /Nothing listens at that address/,
     );

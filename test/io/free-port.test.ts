@@ -23,7 +23,7 @@ describe('a free port', () => {
     expect(await saidBy(child)).toBe('EADDRINUSE');
   });
 
-  it('is none that another process has reserved, though nobody listens on it', async () => {
+  it('is not reserved by another process, even one that does not listen', async () => {
     const port = await freePort();
     const child = otherProcess(port + 1);
     expect(await saidBy(child)).toBe('reserved');

@@ -25,7 +25,7 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close();
 });
 
-describe('a target that is refused as it is written', () => {
+describe('a target refused by its URL', () => {
   const written = [
     'http://example.com/',
     'ftp://example.com/',
@@ -259,7 +259,7 @@ describe('with a receiver', () => {
     server.close();
   });
 
-  it('ends what is under way when it closes', async () => {
+  it('ends requests in flight when it closes', async () => {
     receiver.answer(() => undefined);
     const { request, close } = guard({ allowPrivate: true });
     const running = request(receiver.url, once);

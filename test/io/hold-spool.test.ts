@@ -73,7 +73,7 @@ describe('a hold on a spool', () => {
     await later.release();
   });
 
-  it('is not sole where its own name was removed: whoever starts next would not see it', async () => {
+  it('is not sole if its own name was removed, because the next start would not see it', async () => {
     // Whoever comes between making the name and listening takes it for a dead one.
     const holding = holdSpool(folder.path, random);
     let own: string | undefined;

@@ -71,7 +71,7 @@ describe('the binaries of PostgreSQL', () => {
     expect(readFileSync(link(), 'utf8')).toBe('library');
   });
 
-  it('are copied whole, with their links, and readable by everybody', async () => {
+  it('are copied whole, with their links, and readable by all users', async () => {
     mkdirSync(join(folder.path, 'home'));
     const copy = await copyBinaries(binaries, join(folder.path, 'home'));
     expect(copy).toEqual({

@@ -42,7 +42,7 @@ describe('DATA_DIR', () => {
     },
   );
 
-  it.each([0o700, 0o710])('is left as it is where nobody can look into it (%o)', async (mode) => {
+  it.each([0o700, 0o710])('is unchanged if no other user can read it (%o)', async (mode) => {
     const path = existing(mode, { 'admin-api-key': 0o600 });
     expect(await makePrivate(path)).toEqual([]);
     expect(modeOf(path)).toBe(mode.toString(8));
@@ -62,7 +62,7 @@ describe('DATA_DIR', () => {
     expect(modeOf(path)).toBe('700');
   });
 
-  it('is refused where users share it, or it holds other things: narrowing would harm those', async () => {
+  it('is refused if users share it or it has other uses, which a chmod would break', async () => {
     const path = existing(0o755, { 'photo.jpg': 0o644 });
     await expect(makePrivate(path)).rejects.toThrow(/holds other things already\. Run chmod 0700/);
     expect(modeOf(path)).toBe('755');

@@ -79,7 +79,7 @@ function dataEndOf(newest: string, turns: readonly (readonly SpooledRecord[])[])
 }
 
 describe('a reopened spool', () => {
-  it('has every record whose owner was notified, in order, none twice', async () => {
+  it('has every acknowledged record, in order, none twice', async () => {
     await fc.assert(
       fc.asyncProperty(history, async (played) => {
         const { records, disk } = await crashAfter(played);

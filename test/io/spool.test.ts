@@ -224,7 +224,7 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('starts a new epoch each time, later by name, and keeps those without records until their end is known', async () => {
+  it('starts a new epoch each time, later by name, and keeps empty ones until their end is known', async () => {
     for (const records of [[spooledRecord()], [], [spooledRecord()]]) {
       const spool = await openTestSpool(folder.path);
       if (records.length > 0) await appendTurn(spool, records);

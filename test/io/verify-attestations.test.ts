@@ -103,7 +103,7 @@ describe('agent-trust attestations verify', () => {
     });
   });
 
-  it('answers 5 for what is no export, or is cut off within its last line', async () => {
+  it('answers 5 for anything but an export, or for a cut last line', async () => {
     for (const [name, content] of [
       ['empty', ''],
       ['binary', Uint8Array.of(0xff, 0xfe, 0x0a)],

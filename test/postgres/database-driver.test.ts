@@ -110,7 +110,7 @@ describe('a transaction whose connection dies while it waits for something else'
     };
   };
 
-  it('sends nothing any more, whatever the next connection is doing, and mixes no answers up', async () => {
+  it('sends nothing more, whatever the next connection does, and mixes up no answers', async () => {
     for (let round = 0; round < 3; round++) {
       let isServed = false;
       const { resume } = await lose(async (tx) => {

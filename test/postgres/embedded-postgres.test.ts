@@ -79,7 +79,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await recall((await start()).url)).toEqual([{ answer: 42 }]);
   });
 
-  it('sorts by code point, in UTF-8 and UTC, whatever the machine is set to', async () => {
+  it('sorts by code point, in UTF-8 and UTC, on any locale', async () => {
     const { url } = await start();
     expect(
       await query(
@@ -129,7 +129,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await recall((await start()).url)).toEqual([{ answer: 42 }]);
   });
 
-  it('ends when its parent is killed, without anybody starting again', async () => {
+  it('ends when its parent is killed, without another start', async () => {
     const { host } = await startHost(folder.path);
     host.kill('SIGKILL');
     await until(() => serversIn(folder.path).length === 0, { what: 'the server ends by itself' });
@@ -189,7 +189,7 @@ describe('the embedded PostgreSQL', () => {
     expect(readdirSync(join(folder.path, 'postgres')).sort()).toEqual(['data']);
   });
 
-  it('says what the server said when it does not start', async () => {
+  it("quotes the server's output when it does not start", async () => {
     await (await start()).stop();
     writeFileSync(join(folder.path, 'postgres', 'data', 'postgresql.conf'), 'no_such_parameter = 1\n');
     await expect(start()).rejects.toThrow('unrecognized configuration parameter "no_such_parameter"');

@@ -185,7 +185,7 @@ describe('the story of an approval', () => {
     expect((await decided(sidecars[1], gateId, passport.token, approved)).decision).toBe('PERMIT');
   });
 
-  it('denied or expired it helps nobody, and its money is free again', async () => {
+  it('is useless once denied or expired, and its money is free again', async () => {
     const denied = await suspended();
     const other = { ...denied.order, idempotency_key: `order-${++orders}` };
     expect(await decidedByBoth(denied.gateId, denied.passport.token, other)).toEqual([
@@ -230,7 +230,7 @@ describe('the story of an approval', () => {
     expect((await approval(approvalId)).status).toBe('approved');
   });
 
-  it('outlives whatever is killed and restarted while it waits, and again before it is used', async () => {
+  it('survives kills and restarts while it is pending, and again before it is used', async () => {
     const { gateId, passport, order, approvalId, approved } = await suspended();
     const killEverything = async () => {
       await Promise.all([...sidecars, ...controlPlanes].map((one) => one.stop('SIGKILL')));

@@ -110,7 +110,7 @@ describe('a sidecar on a machine whose clock is wrong', () => {
 });
 
 describe('a sidecar that was stopped', () => {
-  it('permits nothing that was revoked meanwhile to those who waited at it, without any push', async () => {
+  it('permits no revoked passport to requests that waited, without any push', async () => {
     const sidecar = await world.startSidecar();
     const gateId = await world.createGate();
     const { id, token } = await world.issuePassport();

@@ -88,7 +88,7 @@ describe('after a decision', () => {
     }
   });
 
-  it('the sidecar shows how long decisions take, how it answers, and on what it runs', async () => {
+  it('the sidecar shows decision times, answers by status, and its platform', async () => {
     const text = await metricsOf(sidecar);
     const name = 'agent_trust_sidecar_decision_duration_seconds';
     const decided =

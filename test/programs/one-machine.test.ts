@@ -98,7 +98,7 @@ describe('everything on one machine', () => {
     expect((await api(`/gates/${gate}`)).body).toMatchObject({ gate_id: gate, name: 'kept' });
   });
 
-  it('makes whoever opens the link of its start the first owner, whose session no sidecar takes', async () => {
+  it('makes the person who opens its start link the first owner, with a session that no sidecar accepts', async () => {
     const first = await running();
     const origin = `http://127.0.0.1:${ports.controlPlane}`;
     // What is no terminal keeps what is written to it: there the path alone is printed.

@@ -130,7 +130,7 @@ describe('a gate that is far from its limits', () => {
     await controlPlanes[1].start();
   });
 
-  it('has back within two seconds what was leased ahead, once the requests end', async () => {
+  it('gets units leased ahead back within two seconds of the last request', async () => {
     const sql = connect({ url: database.url, connectionsMax: 1 });
     onTestFinished(() => sql.end());
     const leased = async () => {

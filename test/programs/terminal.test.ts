@@ -85,7 +85,7 @@ status = os.waitpid(pid, 0)[1]
 print('exit code', os.waitstatus_to_exitcode(status))
 `;
 
-describe('output that nobody takes', () => {
+describe('output without a reader', () => {
   const ended = (child: ChildProcess) =>
     new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
 

@@ -459,7 +459,7 @@ describe.each(proxyNames)('%s', (name) => {
     note(tried, name, outcomeOf(came));
   });
 
-  it('tells the agent what the gate said', async () => {
+  it("passes the gate's answer to the agent", async () => {
     const { answer } = await ask(proxyOf(name), { passport: passports.forged });
     expect(answer?.status).toBe(401);
     expect(answer?.headers.get('www-authenticate')).toBe('Passport');
@@ -493,7 +493,7 @@ describe.each(proxyNames)('%s', (name) => {
     expect(came.questions.map(({ headers }) => valuesOf(headers, 'authorization'))).toEqual([[]]);
   });
 
-  it('passes a body of 4 MiB on as it is, with a length and in chunks', async () => {
+  it('passes a body of 4 MiB on unchanged, with a length and in chunks', async () => {
     const body = randomBytes(4 * 1024 * 1024);
     const bodySha256 = createHash('sha256').update(body).digest('hex');
     const sized = await ask(proxyOf(name), { method: 'POST', target: '/any', body });

@@ -80,7 +80,7 @@ describe.each(versions)('a database of version %s, a minute after it was stopped
   const gatesSeenBy = async (key: string): Promise<number> =>
     (await call(`${controlPlane.origin}/v1/gates`, { key })).status;
 
-  it('answers every resource as it was before', async () => {
+  it('answers every resource unchanged', async () => {
     for (const [path, before] of Object.entries(known.answers)) {
       const { status, body } = await world.api('GET', path);
       changedOnPurpose[path]?.(before);

@@ -81,7 +81,7 @@ describe('a start while the control plane is away', () => {
     expect(small.freed).toBe(0);
   });
 
-  it('refuses a snapshot that somebody has changed, and starts when the control plane is back', async () => {
+  it('refuses a tampered snapshot, and starts when the control plane is back', async () => {
     tamper('snapshot.json', (text) =>
       text.replace('\\"trust_level\\":\\"L1\\"', '\\"trust_level\\":\\"L2\\"'),
     );
@@ -129,7 +129,7 @@ describe('a start while the control plane is away', () => {
     await expect(again()).rejects.toThrow('sync-keys.json is damaged');
   });
 
-  it('refuses a snapshot by other keys than those that are pinned', async () => {
+  it('refuses a snapshot by keys that are not pinned', async () => {
     tamper('sync-keys.json', (text) => text.replace(/"kid":"[^"]+"/, '"kid":"somebody-else"'));
     const after = await again();
     await until(() => after.replica.refusedCount > 0, { what: 'it is refused' });

@@ -69,7 +69,7 @@ describe('a push over Redis', () => {
     await expectFastChanges();
   });
 
-  it('makes up at once for what was changed while the connection was interrupted', async () => {
+  it('catches up at once with changes made during the interruption', async () => {
     await redis.stop();
     await until(isAgain(false), { what: 'Redis is gone' });
     await redis.restart();
@@ -90,7 +90,7 @@ describe('a push over Redis', () => {
   });
 });
 
-describe('somebody who can write to Redis', () => {
+describe('an attacker who can write to Redis', () => {
   let intruder: Bus;
   beforeEach(async () => {
     intruder = redisBus({ url: redis.url, logger: silentLogger });

@@ -30,7 +30,7 @@ export function describeCases(
     });
     afterAll(() => stage?.close());
 
-    it('plays all cases but those of its rules', () => {
+    it('plays all cases except those of its rules', () => {
       const left = decisionCases.map((each) => ruleAgainst(each, wayIn)).filter((rule) => rule !== null);
       const counts = Object.fromEntries(
         left.map((rule) => [rule, left.filter((each) => each === rule).length]),
