@@ -82,7 +82,6 @@ type Served = Reply | BodyHandler | LargeBody | IgnoredBody | Upgrade;
 class Surface implements SidecarApp {
   readonly #deps: SidecarAppDeps;
   readonly #forwardAuth: ForwardAuth;
-  readonly #routes = new KnownRoutes();
   readonly #startedAtMs: UnixMillis;
   readonly streamPath = streamPath;
   #isDraining = false;
@@ -103,7 +102,7 @@ class Surface implements SidecarApp {
     const nowMs = clock.now();
     const requestId = random.newId('req', nowMs);
     try {
-      const route = this.#routes.of(head);
+      const route = routeOf(head);
       // A proxy asks for an agent, and understands 401: see shownPassport.
       if (route.kind !== 'forward_auth') refuseRepeated(head);
       return this.#serve(route, { head, requestId, nowMs });

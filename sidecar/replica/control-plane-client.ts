@@ -125,7 +125,7 @@ export class ControlPlaneClient {
 
   snapshot(): Promise<SignedSnapshot> {
     return this.#ask(
-      { path: 'snapshot', bytesMax: replicaLimits.snapshotBytesMax, timeMsMax: replicaLimits.snapshotMsMax },
+      { path: 'snapshot', bytesMax: limits.snapshotBytesMax, timeMsMax: replicaLimits.snapshotMsMax },
       parseSignedSnapshot,
     );
   }
@@ -149,7 +149,7 @@ export class ControlPlaneClient {
             ...(times !== null && { [decisionTimesHeader]: renderDecisionTimes(times) }),
             ...this.#clockHeaders(),
           },
-          bytesMax: replicaLimits.changesBytesMax,
+          bytesMax: limits.changesBytesMax,
           signal,
         },
         parseChangesAnswer,
@@ -269,121 +269,14 @@ export class ControlPlaneClient {
     }
   }
 
-  return {
-    get isAway() {
-      return reach.isAway;
-    },
-    get connection() {
-      return connection;
-    },
-    connect: async () => {
-      const body = {
-        sync_version: syncVersion,
-        sidecar_id: sidecarId,
-        now_ms: clock.now(),
-      } satisfies ConnectRequest;
-      const answer = await ask(
-        { path: 'connect', body: JSON.stringify(body), headers: clockHeaders() },
-        parseConnectAnswer,
-      );
-      connection = { sidecarId, accountId: answer.account_id, connectionId: answer.connection_id };
-      return answer;
-    },
-    snapshot: () =>
-      ask(
-        {
-          path: 'snapshot',
-          bytesMax: limits.snapshotBytesMax,
-          timeMsMax: replicaLimits.snapshotMsMax,
-        },
-        parseSignedSnapshot,
-      ),
-    changes: ({ account, global }, waitMs, signal) =>
-      asConnected(({ connectionId }) => {
-        const query = new URLSearchParams({
-          sidecar_id: sidecarId,
-          connection_id: connectionId,
-          account_after: String(account.revision),
-          account_mark: account.mark,
-          global_after: String(global.revision),
-          global_mark: global.mark,
-          wait_ms: String(waitMs),
-        });
-        const times = options.decisionTimes?.() ?? null;
-        return ask(
-          {
-            path: `changes?${query}`,
-            headers: {
-              ...(times !== null && { [decisionTimesHeader]: renderDecisionTimes(times) }),
-              ...clockHeaders(),
-            },
-            bytesMax: limits.changesBytesMax,
-            signal,
-          },
-          parseChangesAnswer,
-        );
-      }),
-    ack: ({ account, global }) =>
-      asConnected(async ({ connectionId }) => {
-        const body = {
-          sidecar_id: sidecarId,
-          connection_id: connectionId,
-          account_revision: account.revision,
-          account_mark: account.mark,
-          global_revision: global.revision,
-          global_mark: global.mark,
-        } satisfies AckRequest;
-        await ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
-      }),
-    sayGoodbye: () =>
-      asConnected(async (speaker) => {
-        const { connectionId } = speaker;
-        const body = JSON.stringify({ sidecar_id: sidecarId, connection_id: connectionId });
-        await ask({ path: 'goodbye', body, timeMsMax: replicaLimits.goodbyeMsMax }, () => true);
-        forget(speaker);
-      }),
-    shipAttestations: async (body, onOver = () => undefined) => {
-      const speaker = connection;
-      const answer = await call({ path: 'attestations', body, onOver });
-      const parsed = parseShipAnswer(answer.status, answer.text);
-      if (parsed === null) throw errorOf('attestations', answer);
-      if (parsed.kind === 'reconnect') forget(speaker);
-      return parsed;
-    },
-    lease: (body) =>
-      asConnected(async ({ connectionId }) => {
-        const answer = await call({
-          path: 'leases',
-          body: JSON.stringify({
-            sidecar_id: sidecarId,
-            connection_id: connectionId,
-            ...body,
-          } satisfies LeaseCall),
-          bytesMax: limits.leaseCallBytesMax,
-          timeMsMax: replicaLimits.quotaCallMsMax,
-        });
-        const outcome = parseLeaseOutcome(answer.status, answer.text);
-        if (outcome?.kind === 'granted') return outcome.answer;
-        if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
-        throw errorOf('leases', answer);
-      }),
-    settle: (settlements, holder) =>
-      asConnected(async ({ connectionId }) => {
-        const speaker = { sidecar_id: sidecarId, connection_id: connectionId, holder };
-        const body = { ...speaker, settlements } satisfies SettlementCall;
-        const { answers } = await ask(
-          {
-            path: 'settlements',
-            body: JSON.stringify(body),
-            by: 'settlements',
-            timeMsMax: replicaLimits.quotaCallMsMax,
-          },
-          parseSettlementAnswer,
-        );
-        return answers;
-      }),
-    close: () => caller.close(),
-  };
+  #forget(speaker: ControlPlaneConnection | null): void {
+    if (this.#connection === speaker) this.#connection = null;
+  }
+
+  #clockHeaders(): Record<string, string> {
+    const offsetMs = this.#options.clockOffsetMs?.() ?? null;
+    return offsetMs === null ? {} : { [clockOffsetHeader]: renderClockOffset(offsetMs) };
+  }
 }
 
 /** A call, as far as it is not like most. */
