@@ -69,7 +69,7 @@ async function decideBatch(
   let left = batch;
   const alone: QueuedCheck[] = [];
   for (let tries = 1; left.length > 0; tries++) {
-    const isLastTry = tries === decisionsLimits.enforcementTriesMax;
+    const isLastTry = tries >= decisionsLimits.enforcementTriesMax;
     let outcomes: readonly CheckOutcome[];
     try {
       outcomes = await decideTogether(
@@ -78,6 +78,7 @@ async function decideBatch(
       );
     } catch (error) {
       if (isDeadlock(error) && !isLastTry) continue;
+      if (isLockTimeout(error) && mayWaitOn(deps, left)) continue;
       if (left.length > 1 && isLockTimeout(error)) return [...left, ...alone];
       if (left.length > 1 && !isOfAll(error)) return [...(await decideHalves(deps, left)), ...alone];
       for (const { reject } of left) reject(error);
@@ -96,6 +97,13 @@ async function decideBatch(
   }
   return alone;
 }
+
+/** A request alone whose time is not over. */
+const mayWaitOn = (
+  { clock }: Pick<DecidingDeps, 'clock'>,
+  [first, ...others]: readonly QueuedCheck[],
+): boolean =>
+  first !== undefined && others.length === 0 && clock.monotonic() - first.sinceMs < limits.quotaWaitMsMax;
 
 async function decideHalves(
   deps: DecidingDeps,

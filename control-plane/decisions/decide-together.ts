@@ -109,8 +109,8 @@ async function readInputs(
   const { accountId } = must(calls[0], 'a batch has a first').caller;
   const gateIds = distinct(calls.map(({ gateId }) => gateId));
   const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'refused' ? [] : [verdict.passport]));
-  // A request that waits alone delays no other.
-  const lockWaitMsMax = calls.length === 1 ? 0 : limits.quotaWaitMsMax;
+  // A request alone is tried again, on what holds by then.
+  const lockWaitMsMax = calls.length === 1 ? decisionsLimits.lockWaitAloneMsMax : limits.quotaWaitMsMax;
   const [, gates, standings] = await together([
     () => setUpSettling(tx, lockWaitMsMax),
     () => findGates(tx, accountId, gateIds),

@@ -40,6 +40,11 @@ export const decisionsLimits = {
    * The control plane's own voids in one transaction: the ledger takes their units back in one statement.
    */
   ownVoidsAtOnceMax: 50,
+  /**
+   * How long one transaction of a single check waits for each lock. Then it is done again, until it has
+   * waited for `limits.quotaWaitMsMax`: so its answer rests on nothing that was read longer ago.
+   */
+  lockWaitAloneMsMax: 250,
   checks: {
     /** Equal to the largest call of a sidecar. */
     batchMax: limits.settlementsPerCallMax,
@@ -63,6 +68,10 @@ mustHold(
   decisionsLimits.settlementAgeMsMax > 10 * limits.decisionDeadlineMs &&
     decisionsLimits.settlementAgeMsMax < decisionsLimits.permitKeyKeptMs,
   'a settlement that is refused for its age was abandoned long ago, and its void is kept for longer',
+);
+mustHold(
+  2 * limits.quotaWaitMsMax + 4 * decisionsLimits.lockWaitAloneMsMax <= limits.decisionDeadlineMs,
+  'a check that waits for locks in a batch, and then alone, is answered in time',
 );
 mustHold(
   decisionsLimits.ownVoidsAtOnceMax * limits.settlementHeldMax <= limits.quotaWindowsPerCallMax,

@@ -6,6 +6,7 @@ import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import type { Caller } from '../../control-plane/http/caller.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
+import { databaseFailure } from '../../control-plane/storage/database-away.ts';
 import { piiTypes } from '../../shared/model/constraints.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -71,7 +72,8 @@ function verdictOf(jwt: string): TokenVerdict {
 /** A word for what came of each: its outcome or reason, `replayed`, or the code of its error. */
 const wordsOf = async (decisions: readonly Promise<Enforcement>[]): Promise<readonly string[]> =>
   (await Promise.allSettled(decisions)).map((each) => {
-    if (each.status === 'rejected') return each.reason.code ?? each.reason.name;
+    if (each.status === 'rejected')
+      return databaseFailure(each.reason) ?? each.reason.code ?? each.reason.name;
     if (each.value.kind === 'replayed') return 'replayed';
     const { outcome, reason } = each.value.decision;
     return outcome === 'BLOCK' ? reason : outcome;
@@ -334,5 +336,61 @@ describe('while another program locks the chain of one passport', () => {
       await waiting;
       await other.end();
     }
+  });
+
+  /** With the chain of the passport held from before the work until after it. */
+  async function whileHeld<T>(work: (release: () => Promise<void>) => Promise<T>): Promise<T> {
+    const other = connect({ url: api.databaseUrl, connectionsMax: 1 });
+    try {
+      const holder = await other.reserve();
+      await holder`BEGIN`;
+      await holder`SELECT FROM chains WHERE chain_id = ${passport.passport_id} FOR UPDATE`;
+      return await work(async () => {
+        await holder`COMMIT`;
+      });
+    } finally {
+      await other.end({ timeout: 0 });
+    }
+  }
+
+  it.each([
+    ['a lone check', 1],
+    ['a batch', 3],
+  ])('%s is 503 in time, and leaves nothing', async (_what, count) => {
+    const gateId = await gateWith();
+    expect(await together([{ gateId }])).toEqual(['PERMIT']);
+    await whileHeld(async () => {
+      const beganAtMs = performance.now();
+      const words = await together(Array.from({ length: count }, () => ({ gateId })));
+      const tookMs = performance.now() - beganAtMs;
+      expect(words).toEqual(words.map(() => 'overloaded'));
+      expect(tookMs).toBeGreaterThanOrEqual(limits.quotaWaitMsMax);
+      expect(tookMs).toBeLessThan(limits.decisionDeadlineMs);
+    });
+    expect(await recordsOf(gateId)).toBe(1);
+    expect(await together([{ gateId }])).toEqual(['PERMIT']);
+  });
+
+  it('a lone check is decided by what holds when its wait is over, not when it began', async () => {
+    const gateId = await gateWith();
+    expect(await together([{ gateId }])).toEqual(['PERMIT']);
+    await whileHeld(async (release) => {
+      const waiting = together([{ gateId }]);
+      await until(
+        async () => {
+          const locks = await api.deps.sql`SELECT FROM pg_locks WHERE NOT granted`;
+          return locks.length > 0;
+        },
+        { what: 'the check waits for the lock' },
+      );
+      const revoked = await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
+      expect(revoked.status).toBe(200);
+      const waitedSinceMs = performance.now();
+      await until(() => performance.now() - waitedSinceMs > 2 * decisionsLimits.lockWaitAloneMsMax, {
+        what: 'it has waited for longer than one transaction may',
+      });
+      await release();
+      expect(await waiting).toEqual(['passport_revoked']);
+    });
   });
 });
