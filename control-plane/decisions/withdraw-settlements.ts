@@ -103,10 +103,12 @@ interface Withdrawn {
 }
 
 /**
- * Locks the ids and the settlements they read before any write, because whether a settlement loses its last
- * reader here shows only under the lock. A reading committed between the lock and the withdrawal names a
- * settlement that is not locked yet; then everything is rolled back and repeated, in lock order. Each round
- * sees at least one more id.
+ * Locks the ids and the settlements they read before any of them changes, because whether a settlement loses
+ * its last reader here shows only under the lock. The insert comes first: it waits for what is being settled
+ * at this moment, so all ids are there when they are locked.
+ *
+ * A batch reads settlements one after the other, in an order that no void can know. So a void holds none
+ * while it waits for one: it takes all that are free, or lets go, waits and begins again.
  */
 async function withdraw(
   tx: Transaction,
@@ -114,32 +116,45 @@ async function withdraw(
   ids: readonly SettlementId[],
   nowMs: UnixMillis,
 ): Promise<readonly Withdrawn[]> {
+  await tx`SAVEPOINT before_withdrawal`;
   for (;;) {
-    const [, locked] = await together([
-      () => tx`SAVEPOINT before_withdrawal`,
-      () => lockWithWhatTheyRead(tx, ids),
+    const [made, locked, known] = await together([
+      () => insertVoids(tx, source, ids, nowMs),
+      () => tx<Withdrawable[]>`${withWhatTheyRead(tx, ids)} FOR UPDATE SKIP LOCKED`,
+      () => tx<Withdrawable[]>`${withWhatTheyRead(tx, ids)}`,
     ]);
-    const withdrawn = await tx<Withdrawn[]>`
-      INSERT INTO settlements AS s (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
-      SELECT id, ${source}, true, true, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
-      FROM unnest(${[...ids]}::text[]) AS void (id)
-      ORDER BY id
-      ON CONFLICT (settlement_id) DO UPDATE SET is_withdrawn = true
-      WHERE NOT s.is_void AND s.source = excluded.source
-      RETURNING s.settlement_id AS id, s.reads, s.is_void AS "isNew"`;
-    if (withdrawn.every(({ id, reads }) => reads === null || locked.has(id))) return withdrawn;
-    await tx`ROLLBACK TO SAVEPOINT before_withdrawal`;
+    const isLocked = new Set(locked.map(({ id }) => id));
+    const busy = known.find(({ id }) => !isLocked.has(id));
+    if (busy === undefined) return [...made, ...(await markWithdrawn(tx, source, ids))];
+    await together([
+      () => tx`ROLLBACK TO SAVEPOINT before_withdrawal`,
+      () => tx`SELECT FROM settlements WHERE settlement_id = ${busy.id} FOR UPDATE`,
+      () => tx`ROLLBACK TO SAVEPOINT before_withdrawal`,
+    ]);
   }
 }
 
-/** Locks in the order of claims, and returns the ids found. */
-async function lockWithWhatTheyRead(
+type Withdrawable = Pick<Withdrawn, 'id'>;
+
+const withWhatTheyRead = (tx: Transaction, ids: readonly SettlementId[]) => tx`
+  SELECT settlement_id AS id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
+    OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])))`;
+
+const insertVoids = (
   tx: Transaction,
+  source: SettlementSource,
   ids: readonly SettlementId[],
-): Promise<ReadonlySet<SettlementId>> {
-  const rows = await tx<{ id: SettlementId }[]>`
-    SELECT settlement_id AS id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
-      OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])))
-    ORDER BY passport_id, scope_id, key_hash, settlement_id FOR UPDATE`;
-  return new Set(rows.map(({ id }) => id));
-}
+  nowMs: UnixMillis,
+) => tx<Withdrawn[]>`
+  INSERT INTO settlements (settlement_id, source, is_void, is_withdrawn, is_answered, expires_at_ms)
+  SELECT id, ${source}, true, true, false, ${nowMs + decisionsLimits.permitKeyKeptMs}::bigint
+  FROM unnest(${[...ids]}::text[]) AS void (id)
+  ORDER BY id
+  ON CONFLICT (settlement_id) DO NOTHING
+  RETURNING settlement_id AS id, reads, true AS "isNew"`;
+
+const markWithdrawn = (tx: Transaction, source: SettlementSource, ids: readonly SettlementId[]) =>
+  tx<Withdrawn[]>`
+    UPDATE settlements SET is_withdrawn = true
+    WHERE settlement_id = ANY(${[...ids]}::text[]) AND NOT is_void AND source = ${source}
+    RETURNING settlement_id AS id, reads, false AS "isNew"`;

@@ -49,6 +49,7 @@ export const lockOrder = [
   'api_keys',
   'webhooks',
   'sidecar_epochs',
+  // A batch reads them in an order of its own; a void holds none while it waits for one.
   'settlements',
   // Shared while an approval is opened under its policy, exclusive while it changes.
   'gates',

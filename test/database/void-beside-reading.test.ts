@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { readSettlements } from '../../control-plane/decisions/read-settlements.ts';
+import type { SettlementId } from '../../control-plane/decisions/settlement.ts';
 import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
 import type { AttestationId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -84,5 +85,76 @@ describe('a PERMIT whose reading is committed while it is voided, is void with i
     await reading.commit();
     await Promise.all(voids);
     await bothAreVoid();
+  });
+});
+
+/**
+ * A batch reads one settlement, then another, while a void of both is under way; whichever order the void
+ * takes, some batch comes the other way.
+ */
+describe('a void and a batch that reads what it voids', () => {
+  const second = newSettlement('second', 'two');
+  const deadlocks = async (): Promise<number> => {
+    const [row] = await database.sql<{ deadlocks: number }[]>`
+      SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
+    return row?.deadlocks ?? 0;
+  };
+  const start = async (...settlements: ReturnType<typeof newSettlement>[]) => {
+    await database.sql`DELETE FROM settlements`;
+    await database.sql.begin((tx) => insertSettlements(tx, settlements, nowMs));
+    return { batch: await open(), voiding: await open(), before: await deadlocks() };
+  };
+  const reading = (tx: Transaction, reads: SettlementId, reader: string) =>
+    readSettlements(tx, [{ reads, readerId: reader as AttestationId, source: other }], nowMs);
+  const isVoid = async () =>
+    Object.fromEntries(
+      (
+        await database.sql<{ id: string; isVoid: boolean }[]>`
+        SELECT settlement_id AS id, is_void AS "isVoid" FROM settlements WHERE reads IS NULL`
+      ).map((row) => [row.id, row.isVoid]),
+    );
+
+  it.each([
+    ['from the first to the last', first, second],
+    ['from the last to the first', second, first],
+  ])('do not deadlock, %s', async (_order, one, next) => {
+    const { batch, voiding, before } = await start(first, second);
+    await reading(batch.tx, one.id, 'att_reader_one');
+    const voided = writeVoids(voiding.tx, first.source, [first.id, second.id], nowMs).finally(voiding.commit);
+    await until(async () => (await waiting()) === 1, { what: 'the void waits for the batch' });
+    expect(await reading(batch.tx, next.id, 'att_reader_next')).toEqual(new Set());
+    await batch.commit();
+    // Both stay in effect for their readers.
+    expect(await voided).toEqual([]);
+    expect(await isVoid()).toEqual({ [first.id]: false, [second.id]: false });
+    expect(await deadlocks()).toBe(before);
+  });
+
+  it('do not deadlock where the batch has just made one of them', async () => {
+    const { batch, voiding, before } = await start(first);
+    await insertSettlements(batch.tx, [second], nowMs);
+    const voided = writeVoids(voiding.tx, first.source, [first.id, second.id], nowMs).finally(voiding.commit);
+    await until(async () => (await waiting()) === 1, { what: 'the void waits for the batch' });
+    expect(await reading(batch.tx, first.id, 'att_reader_first')).toEqual(new Set());
+    await batch.commit();
+    expect(await voided).toMatchObject([{ id: second.id, wasTrue: true }]);
+    expect(await isVoid()).toEqual({ [first.id]: false, [second.id]: true });
+    expect(await deadlocks()).toBe(before);
+  });
+
+  it('and two voids of the same settlements, each is void once', async () => {
+    const { batch, before } = await start(first, second);
+    await reading(batch.tx, second.id, 'att_reader_one');
+    const all = [first.id, second.id];
+    const voids = [all, all.toReversed(), all].map((ids) =>
+      database.sql.begin((tx) => writeVoids(tx, first.source, ids, nowMs)),
+    );
+    await until(async () => (await waiting()) === 3, { what: 'all voids wait' });
+    await batch.tx`DELETE FROM settlements WHERE settlement_id = 'att_reader_one'`;
+    await batch.commit();
+    expect((await Promise.all(voids)).flat().map(({ id }) => id)).toEqual(expect.arrayContaining(all));
+    expect((await Promise.all(voids)).flat()).toHaveLength(2);
+    expect(await isVoid()).toEqual({ [first.id]: true, [second.id]: true });
+    expect(await deadlocks()).toBe(before);
   });
 });
