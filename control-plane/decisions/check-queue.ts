@@ -39,13 +39,19 @@ interface Line<Call, Answer> {
  * share gates and passports. If a batch hangs on a lock that another program holds, others start beside it,
  * as far as the account has slots.
  *
- * Accounts do not share batches, so none waits for another's locks; `turns` shares out the connections.
+ * Accounts do not share batches, so none waits for another's locks; `turns` shares out the connections. They
+ * share the places to wait: when all are taken, the account with the most calls gives up its newest for an
+ * account with fewer.
  */
 export class CheckQueue<Call, Answer> {
   readonly #turns: FairShare<AccountId>;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #lines = new Map<AccountId, Line<Call, Answer>>();
   #waiting = 0;
+  /** How long batches took of late. */
+  #usualMs = 0;
+  /** Refuses late calls. One for all of them, set while any waits. */
+  #timer: NodeJS.Timeout | null = null;
 
   constructor({
     turns,
@@ -55,12 +61,18 @@ export class CheckQueue<Call, Answer> {
     this.#clock = clock;
   }
 
-  /** Throws `overloaded` if too many calls wait already, or if no batch takes this one in time. */
+  /** Throws `overloaded` where there is no place to wait for one more. */
+  refuseFull(accountId: AccountId): void {
+    const own = this.#lines.get(accountId)?.waiting.length ?? 0;
+    const hasPlace = this.#waiting < decisionsLimits.checks.waitingMax || this.#longest().length > own + 1;
+    if (own >= decisionsLimits.checks.waitingPerAccountMax || !hasPlace) throw new ApiError('overloaded');
+  }
+
+  /** Throws `overloaded` if there is no place to wait, or if no batch takes the call in time. */
   async join(accountId: AccountId, call: Call, decide: Decide<Call, Answer>): Promise<Answer> {
     const line = this.#lines.get(accountId) ?? { waiting: [], isPlanned: false, batches: 0, brisk: 0 };
-    const { waitingMax, waitingPerAccountMax } = decisionsLimits.checks;
-    if (this.#waiting >= waitingMax || line.waiting.length >= waitingPerAccountMax)
-      throw new ApiError('overloaded');
+    this.refuseFull(accountId);
+    if (this.#waiting >= decisionsLimits.checks.waitingMax) this.#displace();
     this.#lines.set(accountId, line);
     return new Promise<Answer>((resolve, reject) => {
       this.#add(line, [{ call, isAlone: false, sinceMs: this.#clock.monotonic(), resolve, reject }]);
@@ -68,9 +80,39 @@ export class CheckQueue<Call, Answer> {
     });
   }
 
+  #longest(): Queued<Call, Answer>[] {
+    let longest: Queued<Call, Answer>[] = [];
+    for (const { waiting } of this.#lines.values()) if (waiting.length > longest.length) longest = waiting;
+    return longest;
+  }
+
+  /** The account with the most calls gives up its newest. */
+  #displace(): void {
+    this.#longest().pop()?.reject(new ApiError('overloaded'));
+    this.#waiting -= 1;
+  }
+
   #add(line: Line<Call, Answer>, queued: readonly Queued<Call, Answer>[]): void {
     line.waiting.push(...queued);
     this.#waiting += queued.length;
+    if (queued.length > 0) this.#timer ??= this.#refuseLateIn(decisionsLimits.checks.waitMsMax);
+  }
+
+  #refuseLateIn(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.#refuseLate(), ms).unref();
+  }
+
+  #refuseLate(): void {
+    const { waitMsMax, lateMsMax } = decisionsLimits.checks;
+    let oldestMs = Number.POSITIVE_INFINITY;
+    for (const line of this.#lines.values()) {
+      const before = line.waiting.length;
+      line.waiting = line.waiting.filter((each) => !this.#isLate(each));
+      this.#waiting -= before - line.waiting.length;
+      for (const { sinceMs } of line.waiting) oldestMs = Math.min(oldestMs, sinceMs);
+    }
+    const nextInMs = oldestMs + waitMsMax - this.#clock.monotonic();
+    this.#timer = this.#waiting === 0 ? null : this.#refuseLateIn(Math.max(lateMsMax, nextInMs));
   }
 
   #plan(accountId: AccountId, line: Line<Call, Answer>, decide: Decide<Call, Answer>): void {
@@ -103,10 +145,12 @@ export class CheckQueue<Call, Answer> {
     };
     line.batches += 1;
     line.brisk += 1;
+    const hangsAfterMs = this.#hangsAfterMs();
+    const beganAtMs = this.#clock.monotonic();
     const timer = setTimeout(() => {
       noLongerBrisk();
       this.#plan(accountId, line, decide);
-    }, decisionsLimits.checks.hangsAfterMs);
+    }, hangsAfterMs);
     this.#plan(accountId, line, decide);
     try {
       const left = await decide(batch);
@@ -118,6 +162,9 @@ export class CheckQueue<Call, Answer> {
       for (const { reject } of batch) reject(error);
     } finally {
       clearTimeout(timer);
+      // One that hung counts only as far as it was waited for.
+      const tookMs = Math.min(this.#clock.monotonic() - beganAtMs, hangsAfterMs);
+      this.#usualMs += (tookMs - this.#usualMs) / decisionsLimits.checks.usualOfBatches;
       noLongerBrisk();
       line.batches -= 1;
       this.#plan(accountId, line, decide);
@@ -125,17 +172,30 @@ export class CheckQueue<Call, Answer> {
     }
   }
 
-  /** The client has given up, or will before the call could be answered. */
+  /**
+   * A batch that takes several times as long as usual waits for a lock. All are slow if the database is far
+   * away or the machine is busy, and to start others beside them would slow them down further.
+   */
+  #hangsAfterMs(): number {
+    const { hangsAfterMsMin, hangsAfterUsual } = decisionsLimits.checks;
+    return Math.min(Math.max(hangsAfterMsMin, hangsAfterUsual * this.#usualMs), limits.quotaWaitMsMax);
+  }
+
+  /** The call could no longer be answered within its deadline. */
   #isLate({ sinceMs, reject }: Queued<Call, Answer>): boolean {
-    const isLate = this.#clock.monotonic() - sinceMs >= limits.decisionDeadlineMs;
+    const isLate = this.#clock.monotonic() - sinceMs >= decisionsLimits.checks.waitMsMax;
     if (isLate) reject(new ApiError('overloaded'));
     return isLate;
   }
 
   /** The next batch: a single call marked `isAlone`, or all that may share one. */
   #takeBatch(line: Line<Call, Answer>): readonly Queued<Call, Answer>[] {
+    const { batchMax, batchBesideOthersMax } = decisionsLimits.checks;
     const end = line.waiting.findIndex(({ isAlone }) => isAlone);
-    const together = Math.min(end < 0 ? line.waiting.length : end, decisionsLimits.checks.batchMax);
+    const together = Math.min(
+      end < 0 ? line.waiting.length : end,
+      this.#lines.size > 1 ? batchBesideOthersMax : batchMax,
+    );
     const batch = line.waiting.splice(0, Math.max(1, together));
     this.#waiting -= batch.length;
     return batch;

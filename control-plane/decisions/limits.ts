@@ -48,14 +48,26 @@ export const decisionsLimits = {
   checks: {
     /** Equal to the largest call of a sidecar. */
     batchMax: limits.settlementsPerCallMax,
+    /**
+     * While other accounts have checks: a check of theirs shares the processor with this batch. With a
+     * quarter of `batchMax` they waited half as long, but all together got a third less.
+     */
+    batchBesideOthersMax: limits.settlementsPerCallMax / 2,
     /** Per control plane and per account: about half a second of its decisions. */
     waitingMax: 4_096,
     waitingPerAccountMax: 1_024,
+    /** Leaves the transaction of the check the time for which it may wait for locks. */
+    waitMsMax: limits.decisionDeadlineMs - limits.quotaWaitMsMax,
+    /** Late checks are refused together, up to this much after their time. */
+    lateMsMax: 25,
     /**
-     * A batch takes about 20 ms. After this long it must be waiting for a lock, and the next one starts
-     * beside it.
+     * A batch takes about 20 ms. After this long, and so many times as long as usual, it must be waiting for
+     * a lock, and the next one starts beside it.
      */
-    hangsAfterMs: 100,
+    hangsAfterMsMin: 100,
+    hangsAfterUsual: 3,
+    /** Usual is the mean of about so many batches. */
+    usualOfBatches: 8,
     /**
      * Of one batch for personal data, in one turn of the event loop: a scan takes up to some 30 ms, and
      * everything else waits for all of them. The rest is scanned one by one.

@@ -48,7 +48,8 @@ export class RetryWaits {
     const { owner, waits, untilMs } = request;
     const ofOwner = this.#owners.get(owner) ?? 0;
     const { waitingMax, waitingPerOwnerMax } = this.#bounds;
-    const isTooMany = this.#waiting >= waitingMax || ofOwner >= waitingPerOwnerMax;
+    // No owner has more places than are left, so a few that ask for all of them leave some to the others.
+    const isTooMany = ofOwner >= Math.min(waitingPerOwnerMax, waitingMax - this.#waiting);
     const leftMs = isTooMany ? 0 : Math.max(0, untilMs - this.#clock.monotonic());
     const pauseMs = this.#pauseMs(waits);
     if (!isTooMany) this.#enter(owner, ofOwner);

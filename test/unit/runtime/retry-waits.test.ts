@@ -3,7 +3,7 @@ import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { RetryWaits } from '../../../shared/runtime/retry-waits.ts';
 
 const bounds = {
-  waitingMax: 4,
+  waitingMax: 8,
   waitingPerOwnerMax: 3,
   retriesPerSecondMax: 10,
   pauseFirstMs: 30,
@@ -62,14 +62,19 @@ describe('requests that wait until they may ask again', () => {
 
   it('are turned away where too many wait, of one owner or of all, and find room again', () => {
     for (const name of ['a', 'b', 'c', 'd']) wait(name, { forMs: 1_000 });
-    for (const name of ['e', 'f']) wait(name, { owner: 'other', forMs: 1_000 });
+    for (const name of ['e', 'f', 'g']) wait(name, { owner: 'other', forMs: 1_000 });
     vi.advanceTimersByTime(0);
-    expect(said).toEqual(['d late', 'f late']);
+    expect(said).toEqual(['d late']);
+    // Two places are left: each owner may have one of them.
+    for (const name of ['h', 'i']) wait(name, { owner: 'third', forMs: 1_000 });
+    wait('j', { owner: 'fourth', forMs: 1_000 });
+    vi.advanceTimersByTime(0);
+    expect(said).toEqual(['d late', 'i late']);
     vi.advanceTimersByTime(1_000);
     said = [];
-    wait('g');
+    wait('k');
     vi.advanceTimersByTime(30);
-    expect(said).toEqual(['g waited']);
+    expect(said).toEqual(['k waited']);
   });
 
   it('hear nothing after the stop', () => {

@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CheckQueue, type Queued } from '../../../../control-plane/decisions/check-queue.ts';
 import { decisionsLimits } from '../../../../control-plane/decisions/limits.ts';
 import type { AccountId } from '../../../../shared/model/ids.ts';
-import { limits } from '../../../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../../../shared/model/time.ts';
+import { fakedClock, fakedTimers } from '../../../support/faked-timers.ts';
 import { until } from '../../../support/until.ts';
 
 const account = 'acct_1' as AccountId;
@@ -89,7 +89,7 @@ describe('CheckQueue', () => {
     expect([callsOf(1), callsOf(2), callsOf(3)]).toEqual([[1], [2], [3]]);
   });
 
-  it('refuses checks beyond its bound, and those that no batch takes within the deadline', async () => {
+  it('refuses what it has no room for, and what no batch takes in time', async () => {
     const { join, begun, callsOf, advance, batches } = queueUnderTest();
     const first = join(0);
     await begun(1);
@@ -97,7 +97,7 @@ describe('CheckQueue', () => {
     const late = Array.from({ length: waitingPerAccountMax }, (_, call) => join(call));
     const ends = Promise.allSettled(late);
     await expect(join(-1)).rejects.toMatchObject({ code: 'overloaded', retryAfterS: 1 });
-    advance(limits.decisionDeadlineMs);
+    advance(decisionsLimits.checks.waitMsMax);
     batches[0]?.end();
     await first;
     expect(new Set((await ends).map((end) => end.status === 'rejected' && end.reason.code))).toEqual(
@@ -133,5 +133,66 @@ describe('CheckQueue', () => {
       return [];
     });
     expect(await next).toBe(2);
+  });
+});
+
+/** A queue for which no slot becomes free. */
+describe('calls that all wait', () => {
+  const { waitingMax, waitingPerAccountMax, waitMsMax, lateMsMax } = decisionsLimits.checks;
+  const accountOf = (n: number) => `acct_${n}` as AccountId;
+  let queue: CheckQueue<number, number>;
+  let refused: { readonly call: number; readonly atMs: number }[];
+  const join = (call: number, of: AccountId = account) => {
+    queue
+      .join(of, call, async () => [])
+      .catch((error: { code: string }) => {
+        if (error.code === 'overloaded') refused.push({ call, atMs: fakedClock.monotonic() });
+      });
+  };
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: [...fakedTimers] });
+    queue = new CheckQueue({ turns: () => new Promise(() => undefined), clock: fakedClock });
+    refused = [];
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('are refused when their time is over, each at its own, by one timer', async () => {
+    const beganAtMs = fakedClock.monotonic();
+    for (let call = 0; call < 40; call++) {
+      join(call, accountOf(call % 3));
+      expect(vi.getTimerCount()).toBe(1);
+      await pass(10);
+    }
+    await pass(2 * waitMsMax);
+    expect(refused.map(({ call }) => call).sort((one, other) => one - other)).toEqual([...Array(40).keys()]);
+    for (const { call, atMs } of refused) {
+      const waitedMs = atMs - beganAtMs - call * 10;
+      expect(waitedMs).toBeGreaterThanOrEqual(waitMsMax);
+      expect(waitedMs).toBeLessThanOrEqual(waitMsMax + lateMsMax);
+    }
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('of one account leave places to others, which have as many when they ask for them', async () => {
+    const greedy = waitingMax / waitingPerAccountMax;
+    for (let n = 0; n < greedy; n++)
+      for (let call = 0; call < waitingPerAccountMax + 5; call++) join(n, accountOf(n));
+    await pass(0);
+    expect(refused).toHaveLength(greedy * 5);
+    refused = [];
+    const share = Math.floor(waitingMax / (greedy + 1));
+    for (let call = 0; call < share; call++) join(-1, accountOf(greedy));
+    await pass(0);
+    expect(refused).toHaveLength(share);
+    expect(refused.filter(({ call }) => call === -1)).toEqual([]);
+    refused = [];
+    // All have as many: the next one gets no place at the cost of another account.
+    for (let call = 0; call < 5; call++) join(-1, accountOf(greedy));
+    await pass(0);
+    expect(refused.filter(({ call }) => call !== -1).length).toBeLessThanOrEqual(1);
+    expect(refused.filter(({ call }) => call === -1).length).toBeGreaterThanOrEqual(4);
   });
 });
