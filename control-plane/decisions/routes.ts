@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
 import {
   parseCheckBody,
   parseGateChoice,
@@ -44,9 +45,13 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       return { caller, gateId, verdict: verify(passport), asked, request: facts, isTest: false };
     };
 
+    // Before the signature, which costs more than the refusal; behind the body, or the connection would end.
+    const preValidation = async (request: FastifyRequest): Promise<void> =>
+      deps.checks.refuseFull(callerOf(request).accountId);
+
     app.post(
       '/gates/:id/check',
-      { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } } },
+      { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } }, preValidation },
       async (request) =>
         answer(await decideRequest(deps, readCheck(callerOf(request), request.params.id, request.body))),
     );
@@ -60,7 +65,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
 
     app.post(
       '/enforce',
-      { config: check, schema: { response: { 200: DecisionAnswer } } },
+      { config: check, schema: { response: { 200: DecisionAnswer } }, preValidation },
       async (request) => {
         const { passport, request: asked } = parseCheckBody(request.body);
         const gateId = parseGateChoice(asked);

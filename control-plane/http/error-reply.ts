@@ -5,6 +5,7 @@ import { ApiError, type ErrorBody, renderError } from '../../shared/errors/api-e
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { databaseFailure } from '../storage/database-away.ts';
+import { LineBudget } from './line-budget.ts';
 import { requestIdMaker } from './request-id.ts';
 
 declare module 'fastify' {
@@ -33,20 +34,22 @@ export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random
     registers: [deps.metrics],
   });
   const newRequestId = requestIdMaker(deps);
+  const lines = new LineBudget(deps.clock);
 
   const report = (error: unknown, answered: ApiError, request: FastifyRequest): void => {
+    if (answered.code === 'internal_error')
+      failures.inc({ kind: error instanceof InvariantError ? 'invariant' : 'other' });
+    const leftOut = lines.take(answered.code);
+    if (leftOut === null) return;
     const where = {
+      ...(leftOut === 0 ? {} : { not_logged_before: leftOut }),
       request_id: request.id,
       method: request.method,
       route: request.routeOptions.url ?? null,
       failure: describeFailure(error),
     };
-    if (answered.code === 'internal_error') {
-      failures.inc({ kind: error instanceof InvariantError ? 'invariant' : 'other' });
-      deps.logger.error(where, 'a request failed');
-    } else {
-      deps.logger.warn(where, 'a request could not be served');
-    }
+    if (answered.code === 'internal_error') deps.logger.error(where, 'a request failed');
+    else deps.logger.warn(where, 'a request could not be served');
   };
 
   const answerTo = (error: unknown, request: FastifyRequest): ApiError => {
