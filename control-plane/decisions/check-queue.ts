@@ -68,14 +68,24 @@ export class CheckQueue<Call, Answer> {
     if (own >= decisionsLimits.checks.waitingPerAccountMax || !hasPlace) throw new ApiError('overloaded');
   }
 
-  /** Throws `overloaded` if there is no place to wait, or if no batch takes the call in time. */
-  async join(accountId: AccountId, call: Call, decide: Decide<Call, Answer>): Promise<Answer> {
+  /**
+   * Throws `overloaded` if there is no place to wait, or if no batch takes the call in time, which counts from
+   * `sinceMs`.
+   */
+  async join(
+    accountId: AccountId,
+    call: Call,
+    decide: Decide<Call, Answer>,
+    sinceMs: MonotonicMillis = this.#clock.monotonic(),
+  ): Promise<Answer> {
     const line = this.#lines.get(accountId) ?? { waiting: [], isPlanned: false, batches: 0, brisk: 0 };
     this.refuseFull(accountId);
     if (this.#waiting >= decisionsLimits.checks.waitingMax) this.#displace();
-    this.#lines.set(accountId, line);
     return new Promise<Answer>((resolve, reject) => {
-      this.#add(line, [{ call, isAlone: false, sinceMs: this.#clock.monotonic(), resolve, reject }]);
+      const queued = { call, isAlone: false, sinceMs, resolve, reject };
+      if (this.#isLate(queued)) return;
+      this.#lines.set(accountId, line);
+      this.#add(line, [queued]);
       this.#plan(accountId, line, decide);
     });
   }

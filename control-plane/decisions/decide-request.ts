@@ -53,7 +53,7 @@ export const retryUntilMs = ({ clock }: Pick<DecidingDeps, 'clock'>): MonotonicM
 
 /** Like `decideRequest`, but returns null instead of waiting. */
 export const tryToDecide = (deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement | null> =>
-  deps.checks.join(call.caller.accountId, call, (batch) => decideBatch(deps, batch));
+  deps.checks.join(call.caller.accountId, call, (batch) => decideBatch(deps, batch), call.arrivedAtMs);
 
 type QueuedCheck = Queued<EnforcementCall, Enforcement | null>;
 

@@ -2,7 +2,7 @@ import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile
 import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { FirstPermit, PendingApproval } from '../../shared/decision/run.ts';
 import type { AttestationId, GateId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { redactRequest } from '../../shared/pii/redact-request.ts';
 import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
@@ -22,6 +22,8 @@ export interface EnforcementCall {
    * idempotency key.
    */
   readonly isTest: boolean;
+  /** Its deadline counts from here. Absent: from when it is decided. */
+  readonly arrivedAtMs?: MonotonicMillis;
 }
 
 export type Enforcement =

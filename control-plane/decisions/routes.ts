@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
 import {
   parseCheckBody,
   parseGateChoice,
@@ -49,11 +50,16 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
     const preValidation = async (request: FastifyRequest): Promise<void> =>
       deps.checks.refuseFull(callerOf(request).accountId);
 
+    const arrivalOf = (reply: FastifyReply): MonotonicMillis =>
+      (deps.clock.monotonic() - reply.elapsedTime) as MonotonicMillis;
+
     app.post(
       '/gates/:id/check',
       { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } }, preValidation },
-      async (request) =>
-        answer(await decideRequest(deps, readCheck(callerOf(request), request.params.id, request.body))),
+      async (request, reply) => {
+        const call = readCheck(callerOf(request), request.params.id, request.body);
+        return answer(await decideRequest(deps, { ...call, arrivedAtMs: arrivalOf(reply) }));
+      },
     );
 
     const checkOfBatch: Parameters<typeof batchRoutes>[0] = async ({ caller, gateId, body }, untilMs) => {
@@ -66,12 +72,13 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
     app.post(
       '/enforce',
       { config: check, schema: { response: { 200: DecisionAnswer } }, preValidation },
-      async (request) => {
+      async (request, reply) => {
+        const arrivedAtMs = arrivalOf(reply);
         const { passport, request: asked } = parseCheckBody(request.body);
         const gateId = parseGateChoice(asked);
         const facts = parseRequestFacts(asked);
         const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
-        return answer(await decideRequest(deps, { ...call, gateId, isTest: false }));
+        return answer(await decideRequest(deps, { ...call, gateId, isTest: false, arrivedAtMs }));
       },
     );
 

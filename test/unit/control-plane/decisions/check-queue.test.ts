@@ -176,6 +176,12 @@ describe('calls that all wait', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('that came too late are refused at once', async () => {
+    const since = (fakedClock.monotonic() - waitMsMax) as MonotonicMillis;
+    await expect(queue.join(account, 1, async () => [], since)).rejects.toMatchObject({ code: 'overloaded' });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('of one account leave places to others, which have as many when they ask for them', async () => {
     const greedy = waitingMax / waitingPerAccountMax;
     for (let n = 0; n < greedy; n++)
