@@ -12,7 +12,6 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { PassingMap } from '../../shared/runtime/passing-map.ts';
 import { admitToken, type OpenedToken, openToken } from '../../shared/verification/verify-token.ts';
 import { verifyLimits } from './limits.ts';
 import type { VerifyPool } from './pool.ts';
@@ -107,7 +106,7 @@ class QueueingVerifier implements PassportVerifier {
    * would be hashed from end to end. Two tokens with one key have a copied signature: only the first is found
    * here, copies of the other are checked one by one.
    */
-  readonly #misses = new PassingMap<string, Miss>();
+  readonly #misses = new Map<string, Miss>();
   #queue: Miss[] = [];
   readonly #inFlight = new Set<readonly Miss[]>();
   #turnIsScheduled = false;
