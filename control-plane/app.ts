@@ -44,6 +44,7 @@ import { sidecarRoutes } from './sync/sidecar-routes.ts';
 import { templateRoutes } from './templates/routes.ts';
 import { toolRoutes } from './tools/routes.ts';
 import { offeredScopes } from './tools/tool-list.ts';
+import { regressionEmitter } from './webhooks/emit-regression.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
 /**
@@ -129,7 +130,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(eventRoutes(deps));
     v1.register(webhookRoutes(deps));
     v1.register(signingKeyRoutes(deps));
-    v1.register(syncRoutes(deps));
+    v1.register(syncRoutes(deps, regressionEmitter(deps)));
     v1.register(sidecarRoutes(deps));
     v1.register(leaseRoutes(deps));
     v1.register(settlementRoutes(deps));

@@ -109,7 +109,7 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
     await sql.begin((tx) =>
       appendRecords(
         tx,
-        { random, signingKeys, appending: { isStopped: false, projections: recordProjections } },
+        { sql, random, signingKeys, appending: { isStopped: false, projections: recordProjections } },
         made,
       ),
     );

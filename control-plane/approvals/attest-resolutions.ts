@@ -16,7 +16,7 @@ interface ResolvedHow {
  */
 export async function attestResolutions(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'sql' | 'random' | 'signingKeys' | 'appending'>,
   approvals: readonly StoredApproval[],
   how: ResolvedHow,
 ): Promise<void> {

@@ -10,6 +10,8 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
+import { historyOf } from '../history/history.ts';
+import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps, Projection } from './deps.ts';
@@ -60,22 +62,25 @@ interface RecordDraft {
  *
  * Hot rows come last and in the order of ids, so that they are locked briefly and cannot deadlock.
  *
+ * Resolves to the new heads of the chains. Throws `service_unavailable` for a chain that goes on elsewhere
+ * (contract §24).
+ *
  * After a broken invariant of a chain this process appends nothing until a restart, because a signature
  * cannot be revoked. From then on it throws `service_unavailable`, and `/readyz` reports it.
  */
 export async function appendRecords(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'sql' | 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   draft: RecordDraft | null = null,
   locked: LockedChains | null = null,
-): Promise<void> {
+): Promise<LinkedRecords['after']> {
   if (deps.appending.isStopped) {
     throw new ApiError('service_unavailable', {
       message: 'No records are accepted until this program is restarted: a chain was inconsistent.',
     });
   }
-  if (records.length === 0) return;
+  if (records.length === 0) return new Map();
   const { linked, heads, store, projections } = await onChains(deps, () =>
     putInPlace(tx, deps, records, { draft, locked }),
   );
@@ -90,6 +95,7 @@ export async function appendRecords(
     () => moveChainHeads(tx, heads),
     ...projections.map((project) => () => project(tx, deps, appended)),
   ]);
+  return heads;
 }
 
 /**
@@ -141,7 +147,7 @@ async function onChains<Result>(
 
 async function putInPlace(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'sql' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   { draft, locked }: Ahead,
 ): Promise<RecordsInPlace> {
@@ -150,6 +156,10 @@ async function putInPlace(
   const names = namesOf(records, readers, key.kid);
   const { heads, numbers: known, projections } = locked ?? (await lockChains(tx, deps, records));
   draft?.onLocked();
+  // Under the locks, so that a report which comes later finds what this appends.
+  await historyOf(deps.sql).refuseChainsAhead(tx, () =>
+    distinct(records.map(({ record }) => record.chainId)),
+  );
   const isTrue = draft !== null && isLinkedTo(draft.links, heads, key);
   if (draft !== null && !isTrue) draft.onStale();
   const links = isTrue

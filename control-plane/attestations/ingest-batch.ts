@@ -15,6 +15,8 @@ import {
 } from '../../shared/wire/attestation-batch.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { historyOf } from '../history/history.ts';
+import { chainReceipts } from '../history/receipts.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
 import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
@@ -64,7 +66,7 @@ export type VoidSettlements = (
 
 type TakenBatch = Omit<IngestedBatch, 'end'>;
 
-type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending'> & {
+type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'sealer'> & {
   /** Belongs to a room above this one, so the builder of the routes injects it. */
   readonly voidSettlements: VoidSettlements;
   /** Shared by all batches of this process. Default: link and sign under the locks. */
@@ -210,7 +212,7 @@ async function storeBatch(
   const named = taking.flatMap(({ took }) => took ?? []);
   const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by, named);
   refuseUntrueTakes(await holdLeases(tx, taking), taking, fresh);
-  await appendRecords(
+  const heads = await appendRecords(
     tx,
     deps,
     [...accepted, ...undone.records],
@@ -224,7 +226,12 @@ async function storeBatch(
   if (nextSeq - 1 > lastSeq)
     await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
   if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
-  const answer: ShipAnswer = { kind: 'taken', nextSeq: Math.max(nextSeq, lastSeq + 1) };
+  const { current: generation } = await historyOf(deps.sql).generations();
+  const answer: ShipAnswer = {
+    kind: 'taken',
+    nextSeq: Math.max(nextSeq, lastSeq + 1),
+    receipts: chainReceipts(deps.sealer, { accountId, generation }, heads),
+  };
   return { answer, appended: accepted.length, voided: fresh.filter((item) => item.kind === 'void') };
 }
 

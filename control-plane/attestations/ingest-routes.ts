@@ -62,7 +62,7 @@ export function ingestRoutes(
         }
         switch (answer.kind) {
           case 'taken':
-            return { next_seq: answer.nextSeq };
+            return { next_seq: answer.nextSeq, receipts: answer.receipts ?? [] };
           case 'gap':
             return refuse(reply, 409, 'sequence_gap', 'Records before this batch are missing.', {
               expected_seq: answer.expectedSeq,

@@ -6,6 +6,7 @@
 import { auditStates } from '../../shared/audit/states.ts';
 import type { AuditedOperation, AuditState } from '../../shared/model/audit.ts';
 import type { Transaction } from '../base/database.ts';
+import { historyOf } from '../history/history.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { type Beginning, changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
@@ -35,9 +36,32 @@ export interface Changed<T> {
 }
 
 /**
- * The transaction of every operation that changes something for a caller: the writes of `work`, its entries
- * in the feeds and the audit entry commit together. The type requires the audit entry, so that no operation
- * forgets it; test/api/audit-operations.test.ts calls them all.
+ * What is served while history is known to have gone back: who leaves less to do, and who comes in to look.
+ */
+const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOperation>([
+  'revokePassport',
+  'suspendPassport',
+  'deleteGate',
+  'deleteApiKey',
+  'deleteWebhook',
+  'deleteUser',
+  'denyApproval',
+  'rotateSigningKey',
+  'logIn',
+  'logInWithOidc',
+  'logInWithPasskey',
+  'logOut',
+  'endSession',
+]);
+
+const takesAway = ({ operation, after }: AuditedChange): boolean =>
+  servedWhileRegressed.has(operation) ||
+  ((operation === 'updateIssuer' || operation === 'updateAccount') && after?.['status'] === 'suspended');
+
+/**
+ * The transaction of every operation that changes something at a caller's request: what `work` writes, what
+ * it publishes to the feeds and the audit entry are committed together or not at all. The type demands the
+ * entry, so that no operation forgets it; test/api/audit-operations.test.ts calls them all.
  *
  * The entry comes last, after the quota windows in lock order (storage/locks.ts). All changes of an account
  * and mode share the lock of its chain: it is held for one statement and the commit, and its holder never
@@ -54,6 +78,7 @@ export const administer = <T>(
     async (tx, change) => {
       const { result, audited } = await work(tx, change);
       const states = audited === null ? null : auditStates(audited);
+      if (audited !== null && !takesAway(audited)) historyOf(deps.sql).refuseChange();
       if (audited !== null && states !== null) {
         await appendAuditEntry(tx, deps, caller, {
           ...states,

@@ -24,7 +24,7 @@ import { passed, refused } from './read-parties.ts';
 import { answerEarlier, type NewPermit } from './settled-request.ts';
 import type { SettlementId } from './settlement.ts';
 
-type Settling = Pick<DecisionDeps, 'random' | 'signingKeys' | 'appending'>;
+type Settling = Pick<DecisionDeps, 'sql' | 'random' | 'signingKeys' | 'appending'>;
 type Answers = Map<NewPermit, SettlementAnswer>;
 
 /**

@@ -5,6 +5,7 @@ import { type Static, Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
 import { nullable } from '../../shared/wire/fields.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
+import { historyOf } from '../history/history.ts';
 import { refusedConnections } from '../storage/connection-room.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 
@@ -52,6 +53,17 @@ export const ReadinessAnswer = Type.Object({
    * program no less ready; the log names them.
    */
   bad_signing_keys: Type.Integer(),
+  /**
+   * `regressed`: the database lacks what sidecars were told (contract §24). Decisions, reads and revocations
+   * go on, so it makes this program no less ready.
+   */
+  history: Type.Object({
+    state: Type.Enum(['whole', 'regressed']),
+    /** Revisions of feeds, and records at the ends of so many chains. Null: nothing. */
+    missing: nullable(
+      Type.Object({ changes: Type.Integer(), chains: Type.Integer(), records: Type.Integer() }),
+    ),
+  }),
   /** Null: unknown, because the database is unreachable. */
   sidecars: nullable(Type.Object({ connected: Type.Integer(), clock_offset_ms_max: Type.Integer() })),
 });
@@ -67,6 +79,8 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
     database_connections_refused: refusedConnections(deps.sql),
   };
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
+  const { missing } = historyOf(deps.sql);
+  const history = { state: missing === null ? ('whole' as const) : ('regressed' as const), missing };
   try {
     const sidecars = await inTime(readSidecars(deps));
     const status = appending === 'working' && !draining ? 'ready' : 'not_ready';
@@ -79,6 +93,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       push,
       push_lost,
       bad_signing_keys,
+      history,
       sidecars,
     };
   } catch (error) {
@@ -92,6 +107,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       push,
       push_lost,
       bad_signing_keys,
+      history,
       sidecars: null,
     };
   }

@@ -1,12 +1,15 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import { globalFeed, type Position } from '../../shared/wire/sync.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { ChangesAnswer } from '../../shared/wire/sync-schema.ts';
+import { historyOf } from '../history/history.ts';
+import { feedsReceipt } from '../history/receipts.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { subscribeToHints } from './change-hints.ts';
 import { readEntries, readHeads } from './feed-store.ts';
 import { syncLimits } from './limits.ts';
 
-type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId'>;
+type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId' | 'sealer'>;
 
 interface Reader {
   readonly accountId: AccountId;
@@ -31,6 +34,7 @@ export async function readChanges(
       await news.wait(reader.waitMs - (deps.clock.monotonic() - askedAtMs));
       answer = await look(deps, reader);
     }
+    const { current: generation } = await historyOf(deps.sql).generations();
     const answeredAtMs = deps.clock.monotonic();
     return {
       ...answer.changes,
@@ -38,6 +42,14 @@ export async function readChanges(
       held_ms: answeredAtMs - askedAtMs,
       replica: deps.replicaId,
       now_ms: deps.clock.now(),
+      generation,
+      ...(!answer.changes.snapshot_needed && {
+        receipt: feedsReceipt(
+          deps.sealer,
+          { accountId: reader.accountId, generation },
+          positionAfter(reader, answer.changes.entries),
+        ),
+      }),
     };
   } finally {
     await news?.stop();
@@ -45,9 +57,21 @@ export async function readChanges(
 }
 
 interface Look {
-  readonly changes: Omit<ChangesAnswer, 'heads_age_ms' | 'held_ms' | 'replica' | 'now_ms'>;
+  readonly changes: Omit<
+    ChangesAnswer,
+    'heads_age_ms' | 'held_ms' | 'replica' | 'now_ms' | 'generation' | 'receipt'
+  >;
   /** Taken before the heads were read, so they are at most this old. */
   readonly headsAtMs: number;
+}
+
+/** Where the reader is once it has applied these entries. */
+function positionAfter({ accountId, after }: Reader, entries: ChangesAnswer['entries']): Position {
+  const behind = (feedId: FeedId, place: FeedPosition): FeedPosition => {
+    const last = entries.findLast(({ feed_id }) => feed_id === feedId);
+    return last === undefined ? place : { revision: last.revision, mark: last.signature };
+  };
+  return { account: behind(accountId, after.account), global: behind(globalFeed, after.global) };
 }
 
 const hasNothing = ({ changes }: Look): boolean => changes.entries.length === 0 && !changes.snapshot_needed;

@@ -6,6 +6,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { clockOffsetHeader, parseClockOffset } from '../../shared/wire/clock-offset.ts';
 import { decisionTimesHeader, parseDecisionTimes } from '../../shared/wire/decision-times.ts';
+import { HistoryReport } from '../../shared/wire/receipt.ts';
 import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
 import {
   AckRequest,
@@ -14,6 +15,7 @@ import {
   ConnectRequest,
   GoodbyeRequest,
 } from '../../shared/wire/sync-schema.ts';
+import { type OnRegressed, takeReport } from '../history/take-report.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
@@ -30,15 +32,28 @@ import { takeSnapshot } from './take-snapshot.ts';
 
 const config = { scope: 'sidecars:connect' } as const;
 const connectionSecretBytes = 16;
+/** `reportReceiptsMax` receipts, each as long as it may be. */
+const historyReportBytesMax = 2 * 1024 * 1024;
 
 /**
  * Endpoints for sidecars (ARCHITECTURE.md, "The change feed"). Not a public interface; shared/wire/sync.ts
  * documents each call.
  */
-export function syncRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+export function syncRoutes(deps: SigningDeps, onRegressed: OnRegressed): FastifyPluginAsyncTypebox {
   return async (app) => {
+    app.register(historyRoutes(deps, onRegressed));
     app.register(stateRoutes(deps));
     app.register(positionRoutes(deps));
+  };
+}
+
+function historyRoutes(deps: SigningDeps, onRegressed: OnRegressed): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.post(
+      '/sync/history',
+      { config, schema: { body: HistoryReport }, bodyLimit: historyReportBytesMax },
+      async (request) => takeReport(deps, callerOf(request).accountId, request.body.receipts, onRegressed),
+    );
   };
 }
 

@@ -10,6 +10,7 @@ import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
 import type { ApiKeyBody, GateBody, PassportStandingGroup, Snapshot } from '../../shared/wire/sync-schema.ts';
 import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
+import { readGenerations } from '../history/history-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { publicHalf, readSigningKeys } from '../signing/signing-key-store.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -84,6 +85,7 @@ async function readAllButGates(
   const [clock] = await tx<{ nowMs: UnixMillis }[]>`SELECT ${databaseNowMs(tx)} AS "nowMs"`;
   const takenAtMs = must(clock, 'a clock shows a time').nowMs;
   const heads = await readHeads(tx, accountId);
+  const generations = await readGenerations(tx);
   const [account] = await tx<{ status: AccountStatus }[]>`
     SELECT status FROM accounts WHERE account_id = ${accountId}`;
   const apiKeys = await tx<ApiKeyBody[]>`
@@ -104,6 +106,8 @@ async function readAllButGates(
     account_mark: await readMark(tx, accountId, heads.account),
     global_revision: heads.global,
     global_mark: await readMark(tx, globalFeed, heads.global),
+    generation: generations.current,
+    earlier_generations: [...generations.earlier],
     account_status: must(account?.status, 'the account of an authenticated caller is there'),
     api_keys: apiKeys,
     passport_standings: standings,

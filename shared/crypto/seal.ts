@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto';
 import { assert } from '../errors/assert.ts';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 
@@ -19,7 +19,13 @@ export interface Sealer {
   seal(plain: Uint8Array, context: string, nonce: Uint8Array): string;
   /** Throws SealError. */
   open(sealed: string, context: string): Uint8Array;
+  /** base64url HMAC-SHA256 of the text: only who has the master key can make one. */
+  mac(text: string, context: MacContext): string;
+  isMacOf(mac: string, text: string, context: MacContext): boolean;
 }
+
+/** Each has a key of its own. */
+export type MacContext = 'agent-trust.receipt.v1';
 
 const algorithm = 'aes-256-gcm';
 const version = 'v1';
@@ -34,6 +40,12 @@ const tagBytes = 16;
 export function sealer(masterKey: Uint8Array): Sealer {
   assert(masterKey.length === masterKeyBytes, 'a master key has 32 bytes');
   const key = Uint8Array.from(masterKey);
+  const macKeys = new Map<MacContext, Buffer>();
+  const macBytes = (text: string, context: MacContext): Buffer => {
+    const macKey = macKeys.get(context) ?? createHmac('sha256', key).update(context).digest();
+    macKeys.set(context, macKey);
+    return createHmac('sha256', macKey).update(text).digest();
+  };
   return {
     seal: (plain, context, nonce) => {
       assert(nonce.length === nonceBytes, 'a nonce has 12 bytes');
@@ -55,6 +67,12 @@ export function sealer(masterKey: Uint8Array): Sealer {
           cause,
         });
       }
+    },
+    mac: (text, context) => encodeBase64url(macBytes(text, context)),
+    isMacOf: (mac, text, context) => {
+      const given = decodeBase64url(mac);
+      const right = macBytes(text, context);
+      return given?.length === right.length && timingSafeEqual(given, right);
     },
   };
 }

@@ -11,6 +11,7 @@ export const webhookEvents = [
   'spend_limit.approaching',
   'approval.requested',
   'approval.resolved',
+  'history.regressed',
 ] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 

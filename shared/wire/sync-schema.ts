@@ -11,6 +11,7 @@ import { keyPurposes } from '../model/signing-key.ts';
 import { dayMs, latestUnixMs, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { nullable } from './fields.ts';
+import { HistoryAnswer, Receipt } from './receipt.ts';
 import type { Wire } from './shape.ts';
 import type { FeedId, ShipAnswer } from './sync.ts';
 
@@ -175,6 +176,9 @@ const Snapshot = Type.Object({
   account_mark: ShortText,
   global_revision: Revision,
   global_mark: ShortText,
+  /** The history that this is a state of, and those that it goes on from, newest first (contract §24). */
+  generation: Type.Optional(ShortText),
+  earlier_generations: Type.Optional(Type.Array(ShortText)),
   account_status: Type.Enum(accountStatuses),
   gates: Type.Array(GateBody),
   api_keys: Type.Array(ApiKeyBody),
@@ -272,6 +276,10 @@ const ChangesAnswer = Type.Object({
    * then empty.
    */
   snapshot_needed: Type.Boolean(),
+  /** The history of this database; another one than that of the sidecar's state: load a snapshot. */
+  generation: Type.Optional(ShortText),
+  /** About the position behind `entries`; absent where a snapshot is needed. */
+  receipt: Type.Optional(Receipt),
 });
 export type ChangesAnswer = Wire<typeof ChangesAnswer>;
 
@@ -330,6 +338,7 @@ export const parseSignedSnapshot = parserOf(SignedSnapshot);
 export const parseSigningKeys = parserOf(Type.Array(SigningKeyBody));
 export const parseConnectAnswer = parserOf(ConnectAnswer);
 export const parseChangesAnswer = parserOf(SealedChangesAnswer);
+export const parseHistoryAnswer = parserOf(HistoryAnswer);
 
 const bodies = {
   'gate.put': Compile(GateBody),
@@ -419,7 +428,10 @@ function wrongWith(
 export const parseShipAnswer = (status: number, text: string): ShipAnswer | null => {
   const body = parseJson(text);
   const taken = status === 200 ? takenAnswer(body) : null;
-  if (taken !== null) return { kind: 'taken', nextSeq: taken.next_seq };
+  if (taken !== null) {
+    const { next_seq: nextSeq, receipts } = taken;
+    return { kind: 'taken', nextSeq, ...(receipts !== undefined && { receipts }) };
+  }
   const error = errorAnswer(body)?.error;
   if (status === 400 && error?.code === 'record_refused') return { kind: 'refused', refused: error.refused };
   if (status === 409 && error?.code === 'sequence_gap')
@@ -430,7 +442,9 @@ export const parseShipAnswer = (status: number, text: string): ShipAnswer | null
 };
 
 const Sequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
-const takenAnswer = readerOf(Type.Object({ next_seq: Sequence }));
+const takenAnswer = readerOf(
+  Type.Object({ next_seq: Sequence, receipts: Type.Optional(Type.Array(Receipt)) }),
+);
 const errorAnswer = readerOf(
   Type.Object({
     error: Type.Union([

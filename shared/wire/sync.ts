@@ -1,5 +1,6 @@
 import type { AccountId, ApprovalId, AttestationId, SidecarId } from '../model/ids.ts';
 import { dayMs, type UnixMillis } from '../model/time.ts';
+import type { Receipt } from './receipt.ts';
 
 /**
  * Messages between the control plane and its sidecars (ARCHITECTURE.md, "The change feed" and
@@ -208,7 +209,7 @@ export interface RefusedRecord {
  * answer, for which `ControlPlaneClient.shipAttestations(body: Uint8Array)` throws. `body` is the UTF-8 JSON
  * of an AttestationBatch, which the shipper assembles from spooled bytes without parsing them.
  *
- *   200 { next_seq }                                             taken: all before it is durable, come now or
+ *   200 { next_seq, receipts? }                                  taken: all before it is durable, come now or
  *                                                                earlier
  *   409 { error: { code: 'sequence_gap', ..., expected_seq } }   gap: a hole would arise; nothing was taken
  *   409 { error: { code: 'connection_superseded', ... } }        superseded: a newer connection of this
@@ -220,7 +221,12 @@ export interface RefusedRecord {
  * The four codes exist on internal endpoints only, so the public catalogue of errors omits them.
  */
 export type ShipAnswer =
-  | { readonly kind: 'taken'; readonly nextSeq: number }
+  | {
+      readonly kind: 'taken';
+      readonly nextSeq: number;
+      /** About the chains that the batch was appended to. */
+      readonly receipts?: readonly Receipt[];
+    }
   | { readonly kind: 'gap'; readonly expectedSeq: number }
   | { readonly kind: 'superseded' }
   | { readonly kind: 'reconnect' }

@@ -69,6 +69,13 @@ export const webhookBodies = {
   ),
   'approval.requested': eventOf('approval.requested', ApprovalAnswer),
   'approval.resolved': eventOf('approval.resolved', ApprovalAnswer),
+  'history.regressed': eventOf(
+    'history.regressed',
+    Type.Object({
+      generation: Type.String(),
+      missing: Type.Object({ changes: Type.Integer(), chains: Type.Integer(), records: Type.Integer() }),
+    }),
+  ),
 } as const satisfies Readonly<Record<WebhookEvent, TObject>>;
 
 /** The data of an event, without its name and time. */

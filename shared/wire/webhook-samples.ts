@@ -59,6 +59,10 @@ const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {
     resolved_at: '2026-01-01T00:01:00.000Z',
     resolved_by: 'key_00000000000000000000000000',
   },
+  'history.regressed': {
+    generation: 'gen_00000000000000000000000000000000',
+    missing: { changes: 2, chains: 1, records: 40 },
+  },
 };
 
 /**

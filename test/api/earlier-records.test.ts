@@ -114,6 +114,7 @@ it('new records follow them in their chain, and all of it verifies', async () =>
   const voided = sampleRecord(41, { resolution: 'voided', refersTo: record.id });
   const records = [record, voided].map((each) => ({ record: each, passportOwner: owner, gateOwner: owner }));
   const deps = {
+    sql: database.sql,
     random: systemRandom(),
     signingKeys,
     appending: { isStopped: false, projections: recordProjections },

@@ -18,6 +18,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   decisions: ['settlements'],
   discovery: ['discovery_counts', 'discovery_entries'],
   gates: ['gates'],
+  history: ['generations', 'known_heads', 'known_places'],
   issuers: ['issuers'],
   quota: ['lease_holders', 'lease_posts', 'quota_leases', 'quota_spend', 'quota_windows'],
   oauth: ['oauth_artifacts', 'oauth_clients'],
@@ -51,6 +52,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'discovery/index-account.ts': ['gates'],
   'discovery/index-gates.ts': ['accounts', 'catalog_entries', 'catalogs', 'gates'],
   'gates/gate-store.ts': ['gate_use'],
+  'history/history-store.ts': ['chains', 'changes', 'feeds', 'records'],
   'issuers/issuer-store.ts': ['passports'],
   'quota/find-limits.ts': ['gates', 'passports'],
   'quota/holder-store.ts': ['sidecar_epochs'],
@@ -68,6 +70,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'sync/take-snapshot.ts': ['accounts', 'api_keys', 'gates', 'issuers', 'passports'],
   'webhooks/delivery-queue.ts': ['accounts'],
   'webhooks/emit-decisions.ts': ['passports'],
+  'webhooks/emit-regression.ts': ['accounts'],
   'webhooks/webhook-store.ts': ['accounts'],
 };
 const exceptions = Object.entries(foreignReads).flatMap(([file, tables]) =>

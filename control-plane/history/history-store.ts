@@ -1,0 +1,149 @@
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { ToldHistory } from '../../shared/wire/receipt.ts';
+import { globalFeed } from '../../shared/wire/sync.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+import { historyLimits } from './limits.ts';
+
+/** The name of this history, and of those that it goes on from, newest first. */
+export interface Generations {
+  readonly current: string;
+  readonly number: number;
+  readonly earlier: readonly string[];
+}
+
+/** What sidecars were told and the database lacks, in numbers. */
+export interface Missing {
+  /** Revisions of feeds. */
+  readonly changes: number;
+  readonly chains: number;
+  /** Records at the ends of these chains. */
+  readonly records: number;
+}
+
+/** A place that was told and is not in the database. `lost`: how far it is behind the end; at least 1. */
+interface Lost {
+  readonly id: string;
+  readonly place: number;
+  readonly mark: string;
+  readonly lost: number;
+}
+
+export interface Losses {
+  readonly heads: readonly Lost[];
+  readonly places: readonly Lost[];
+}
+
+export async function readGenerations(sql: Database | Transaction): Promise<Generations> {
+  const rows = await sql<{ number: number; generation: string }[]>`
+    SELECT number, generation FROM generations ORDER BY number DESC LIMIT ${historyLimits.earlierGenerationsMax + 1}`;
+  const [current, ...earlier] = rows;
+  if (current === undefined) throw new Error('a database has a generation from its migration on');
+  return {
+    current: current.generation,
+    number: current.number,
+    earlier: earlier.map(({ generation }) => generation),
+  };
+}
+
+/** Null: nothing is missing, as far as sidecars have shown. */
+export async function readMissing(sql: Database | Transaction): Promise<Missing | null> {
+  const [row] = await sql<(Missing & { heads: number })[]>`
+    WITH newest AS (SELECT max(number) AS number FROM generations),
+      head AS (SELECT count(*) AS heads, coalesce(sum(lost), 0)::bigint AS changes FROM known_heads, newest
+        WHERE in_generation = newest.number),
+      place AS (SELECT count(*) AS chains, coalesce(sum(lost), 0)::bigint AS records FROM known_places, newest
+        WHERE in_generation = newest.number)
+    SELECT heads, changes, chains, records FROM head, place`;
+  if (row === undefined || row.heads + row.chains === 0) return null;
+  return { changes: row.changes, chains: row.chains, records: row.records };
+}
+
+/** What of this the database lacks, or has otherwise. */
+export async function findLosses(
+  sql: Database,
+  accountId: AccountId,
+  told: readonly ToldHistory[],
+): Promise<Losses> {
+  const heads = told.flatMap((each) =>
+    'feeds' in each
+      ? [[accountId, ...each.feeds.account] as const, [globalFeed, ...each.feeds.global] as const]
+      : [],
+  );
+  const places = told.flatMap((each) => ('chains' in each ? each.chains : []));
+  return { heads: await lostHeads(sql, heads), places: await lostPlaces(sql, places) };
+}
+
+type Place = readonly [id: string, place: number, mark: string];
+
+async function lostHeads(sql: Database, told: readonly Place[]): Promise<readonly Lost[]> {
+  if (told.length === 0) return [];
+  // A trimmed change says nothing; the newest one of a feed is never trimmed.
+  return sql<Lost[]>`
+    SELECT told.id, told.place, told.mark, greatest(told.place - feeds.revision, 1) AS lost
+    FROM unnest(${ids(told)}::text[], ${numbers(told)}::bigint[], ${marks(told)}::text[]) AS told (id, place, mark)
+    JOIN feeds ON feeds.feed_id = told.id
+    LEFT JOIN changes ON changes.feed_id = told.id AND changes.revision = told.place
+    WHERE told.place > feeds.revision OR changes.signature <> told.mark`;
+}
+
+async function lostPlaces(sql: Database, told: readonly Place[]): Promise<readonly Lost[]> {
+  if (told.length === 0) return [];
+  return sql<Lost[]>`
+    SELECT told.id, told.place, told.mark, greatest(told.place - coalesce(chains.sequence, 0), 1) AS lost
+    FROM unnest(${ids(told)}::text[], ${numbers(told)}::bigint[], ${marks(told)}::text[]) AS told (id, place, mark)
+    LEFT JOIN chains ON chains.chain_id = told.id
+    -- The hash of a record stands in the one after it, or in the head of its chain.
+    LEFT JOIN records AS next ON next.chain = chains.number AND next.sequence = told.place + 1
+      AND chains.sequence > told.place
+    WHERE coalesce(chains.sequence, 0) < told.place
+      OR CASE chains.sequence WHEN told.place THEN chains.hash
+        ELSE 'sha256:' || encode(next.previous_hash, 'hex') END <> told.mark`;
+}
+
+const ids = (told: readonly Place[]) => told.map(([id]) => id);
+const numbers = (told: readonly Place[]) => told.map(([, place]) => place);
+const marks = (told: readonly Place[]) => told.map(([, , mark]) => mark);
+
+/** Of several, the furthest place of each feed and chain is kept. */
+export async function noteLosses(tx: Transaction, number: number, { heads, places }: Losses): Promise<void> {
+  const newestOf = (losses: readonly Lost[]): Lost[] => {
+    const newest = new Map<string, Lost>();
+    for (const each of losses) {
+      const other = newest.get(each.id);
+      if (other === undefined || other.place < each.place) newest.set(each.id, each);
+    }
+    // In one order, so that two reports cannot deadlock.
+    return [...newest.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
+  };
+  const columns = (losses: readonly Lost[]) => tx`
+    unnest(${losses.map(({ id }) => id)}::text[], ${losses.map(({ place }) => place)}::bigint[],
+      ${losses.map(({ mark }) => mark)}::text[], ${losses.map(({ lost }) => lost)}::bigint[]) AS new (id, place, mark, lost)`;
+  const lostHeadRows = newestOf(heads);
+  if (lostHeadRows.length > 0) {
+    await tx`
+      INSERT INTO known_heads AS known (in_generation, feed_id, revision, mark, lost, noticed_at_ms)
+      SELECT ${number}, id, place, mark, lost, ${databaseNowMs(tx)} FROM ${columns(lostHeadRows)}
+      ON CONFLICT (in_generation, feed_id) DO UPDATE SET revision = excluded.revision, mark = excluded.mark,
+        lost = greatest(known.lost, excluded.lost)
+      WHERE known.revision < excluded.revision`;
+  }
+  const lostPlaceRows = newestOf(places);
+  if (lostPlaceRows.length > 0) {
+    await tx`
+      INSERT INTO known_places AS known (in_generation, chain_id, sequence, hash, lost, noticed_at_ms)
+      SELECT ${number}, id, place, mark, lost, ${databaseNowMs(tx)} FROM ${columns(lostPlaceRows)}
+      ON CONFLICT (in_generation, chain_id) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash,
+        lost = greatest(known.lost, excluded.lost)
+      WHERE known.sequence < excluded.sequence`;
+  }
+}
+
+/** Which of these chains must not go on: more of them was told, or something else. */
+export async function findChainsAhead(tx: Transaction, chainIds: readonly string[]): Promise<string[]> {
+  const rows = await tx<{ chain_id: string }[]>`
+    SELECT chain_id FROM known_places
+    WHERE in_generation = (SELECT max(number) FROM generations) AND chain_id = ANY(${[...chainIds]}::text[])
+    ORDER BY chain_id`;
+  return rows.map(({ chain_id }) => chain_id);
+}

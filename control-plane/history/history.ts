@@ -1,0 +1,127 @@
+/**
+ * Room `control-plane/history`: whether the database still has what was told to sidecars (contract §24). State
+ * and its keeper here; `receipts.ts` makes and opens what sidecars keep, `take-report.ts` compares what they
+ * show.
+ */
+
+import { Gauge } from 'prom-client';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { BaseDeps } from '../base/deps.ts';
+import {
+  findChainsAhead,
+  type Generations,
+  type Missing,
+  readGenerations,
+  readMissing,
+} from './history-store.ts';
+import { historyLimits } from './limits.ts';
+
+/**
+ *     whole ──a receipt names what the database lacks──> regressed ──recover──> whole, in a new generation
+ *
+ * What this replica knows of that; `refresh` brings it up to date, once a second and after each report.
+ */
+export class History {
+  readonly #sql: Database;
+  #generations: Generations | null = null;
+  #missing: Missing | null = null;
+
+  constructor(sql: Database) {
+    this.#sql = sql;
+  }
+
+  /** Null while history is whole. */
+  get missing(): Missing | null {
+    return this.#missing;
+  }
+
+  get isRegressed(): boolean {
+    return this.#missing !== null;
+  }
+
+  async generations(): Promise<Generations> {
+    this.#generations ??= await readGenerations(this.#sql);
+    return this.#generations;
+  }
+
+  async refresh(): Promise<void> {
+    // From one statement to the next a recovery may end: what is missing is of the newest generation.
+    this.#generations = await readGenerations(this.#sql);
+    this.#missing = await readMissing(this.#sql);
+  }
+
+  /** Throws where one of these chains has a later place somewhere: it would be given out twice. */
+  async refuseChainsAhead(tx: Transaction, chainIds: () => readonly string[]): Promise<void> {
+    if (!this.isRegressed) return;
+    const [first] = await findChainsAhead(tx, chainIds());
+    if (first === undefined) return;
+    throw new ApiError('service_unavailable', {
+      message: `Records of chain ${first} are missing in the database. Nothing is appended to it until the operator has run agent-trust recover.`,
+    });
+  }
+
+  /** For a change that gives somebody more: it would stand on what may not be true any more. */
+  refuseChange(): void {
+    if (!this.isRegressed) return;
+    throw new ApiError('service_unavailable', {
+      message:
+        'The database lacks changes that were in force. Until the operator has run agent-trust recover, only reads, decisions and revocations are served.',
+    });
+  }
+}
+
+const histories = new WeakMap<Database, History>();
+
+/** The one of this pool. */
+export function historyOf(sql: Database): History {
+  const known = histories.get(sql);
+  if (known !== undefined) return known;
+  const history = new History(sql);
+  histories.set(sql, history);
+  return history;
+}
+
+/** Looks once a second whether another replica has noticed something. Never throws. */
+export function followHistory({
+  sql,
+  logger,
+  metrics,
+}: Pick<BaseDeps, 'sql' | 'logger' | 'metrics'>): Repetition {
+  const history = historyOf(sql);
+  new Gauge({
+    name: 'agent_trust_history_regressed',
+    help: '1 while the database lacks what was told to sidecars: it was restored, or a replica took over that lagged.',
+    registers: [metrics],
+    collect() {
+      this.set(history.isRegressed ? 1 : 0);
+    },
+  });
+  const lost = new Gauge({
+    name: 'agent_trust_history_missing',
+    help: 'What the database lacks of what was told to sidecars, by kind.',
+    labelNames: ['of'],
+    registers: [metrics],
+    collect() {
+      const { changes, records } = history.missing ?? { changes: 0, records: 0 };
+      lost.set({ of: 'changes' }, changes);
+      lost.set({ of: 'records' }, records);
+    },
+  });
+  let told = '';
+  return repeat(async () => {
+    // The database is away: others report that.
+    await history.refresh().catch(() => undefined);
+    const { missing } = history;
+    const news = JSON.stringify(missing);
+    if (missing !== null && news !== told) {
+      logger.error(
+        { ...missing },
+        'history went back: the database lacks what sidecars were told; run agent-trust recover (docs/operate/backup-and-restore.md)',
+      );
+    } else if (missing === null && told !== '' && told !== 'null') logger.info({}, 'history is whole again');
+    told = news;
+    return historyLimits.lookIntervalMs;
+  });
+}

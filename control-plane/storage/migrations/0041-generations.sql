@@ -1,0 +1,30 @@
+-- The names of this database's histories, newest last (contract §24). A copy of a database has the same ones, so that what goes on from an
+-- older copy is told from what went on from the newer one by what the service has told its sidecars.
+CREATE TABLE generations (
+  number integer PRIMARY KEY CHECK (number > 0),
+  generation text COLLATE "C" NOT NULL UNIQUE,
+  begun_at_ms bigint NOT NULL
+);
+INSERT INTO generations (number, generation, begun_at_ms)
+VALUES (1, 'gen_' || replace(gen_random_uuid()::text, '-', ''), (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+
+-- What was told to a sidecar and is not in this database, by the generation in which that was noticed. While the newest generation has rows
+-- here, history has gone back. `lost`: how many revisions or records lay behind the end of the feed or chain when it was noticed; at least 1.
+CREATE TABLE known_heads (
+  in_generation integer NOT NULL REFERENCES generations,
+  feed_id text COLLATE "C" NOT NULL,
+  revision bigint NOT NULL,
+  mark text NOT NULL,
+  lost bigint NOT NULL CHECK (lost > 0),
+  noticed_at_ms bigint NOT NULL,
+  PRIMARY KEY (in_generation, feed_id)
+);
+CREATE TABLE known_places (
+  in_generation integer NOT NULL REFERENCES generations,
+  chain_id text COLLATE "C" NOT NULL,
+  sequence bigint NOT NULL,
+  hash text NOT NULL,
+  lost bigint NOT NULL CHECK (lost > 0),
+  noticed_at_ms bigint NOT NULL,
+  PRIMARY KEY (in_generation, chain_id)
+);
