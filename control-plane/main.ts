@@ -156,21 +156,7 @@ async function startAll(
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
   await canonicalizeEmails(deps);
   const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
-
-  const databaseClock = followDatabaseClock({ ...deps, clock });
-  started.add('clock of the database', () => databaseClock.stop());
-  const following = followSigningKeys(deps);
-  started.add('signing keys', () => following.stop());
-  const history = followHistory(deps);
-  started.add('history', () => history.stop());
-  const heartbeat = startHeartbeat(deps);
-  started.add('heartbeat', () => heartbeat.stop());
-  const deliveries = startDeliveries(deps);
-  started.add('webhook deliveries', () => deliveries.stop());
-  const approvalSweep = startApprovalSweep(deps);
-  started.add('approvals', () => approvalSweep.stop());
-  const statisticsTrim = startStatisticsTrim(deps);
-  started.add('statistics', () => statisticsTrim.stop());
+  startLoops({ ...deps, clock }, started);
   await listen(deps, { host, port }, started);
   const facts = { origin, replica: deps.replicaId, ed25519: own.ed25519.name, admin_key_file: adminKeyFile };
   logger.info(facts, 'control plane is listening');
@@ -256,6 +242,7 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
   const loops = {
     'clock of the database': followDatabaseClock,
     'signing keys': followSigningKeys,
+    history: followHistory,
     heartbeat: startHeartbeat,
     'webhook deliveries': startDeliveries,
     approvals: startApprovalSweep,

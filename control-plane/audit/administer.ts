@@ -59,9 +59,9 @@ const takesAway = ({ operation, after }: AuditedChange): boolean =>
   ((operation === 'updateIssuer' || operation === 'updateAccount') && after?.['status'] === 'suspended');
 
 /**
- * The transaction of every operation that changes something at a caller's request: what `work` writes, what
- * it publishes to the feeds and the audit entry are committed together or not at all. The type demands the
- * entry, so that no operation forgets it; test/api/audit-operations.test.ts calls them all.
+ * The transaction of every operation that changes something for a caller: the writes of `work`, its entries
+ * in the feeds and the audit entry commit together. The type requires the audit entry, so that no operation
+ * forgets it; test/api/audit-operations.test.ts calls them all.
  *
  * The entry comes last, after the quota windows in lock order (storage/locks.ts). All changes of an account
  * and mode share the lock of its chain: it is held for one statement and the commit, and its holder never

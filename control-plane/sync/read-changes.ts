@@ -1,5 +1,4 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { ChangesAnswer } from '../../shared/wire/sync-schema.ts';
 import { historyOf } from '../history/history.ts';

@@ -63,7 +63,7 @@ describe('a message of a feed', () => {
 });
 
 describe('the version', () => {
-  it('goes up with every change of what the two programs say to each other, and names it in its history', () => {
+  it('rises with every change of the messages, and names it in its history', () => {
     // Where this differs: raise syncVersion, add a line to its history, and put the new hash here. An optional
     // member that the other program may ignore needs the new hash only.
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
