@@ -23,7 +23,7 @@ export async function transferFromHolder(
   if (held.length === 0) return [];
   const wanted = held.map(heldUnits);
   const isKnown = (await lockHolder(tx, from)) !== null;
-  if (isKnown) await lockLeases(tx, from.holder, wanted.map(windowOf));
+  if (isKnown) await lockLeases(tx, from, wanted.map(windowOf));
   const taken = isKnown ? await takeFromHolder(tx, from.holder, wanted) : [];
   return wanted.map((each, place) => ({ ...each, units: taken[place] ?? 0 }));
 }
@@ -41,7 +41,7 @@ export async function lockHeld(
   if (held.length === 0) return true;
   if ((await lockHolder(tx, from)) === null) return false;
   const units = held.map(heldUnits);
-  await lockLeases(tx, from.holder, units.map(windowOf));
+  await lockLeases(tx, from, units.map(windowOf));
   return holderHas(tx, from.holder, units);
 }
 

@@ -113,10 +113,13 @@ interface NamedWindow {
   readonly startsAtMs: UnixMillis;
 }
 
-/** Locks a holder's leases of these windows. The holder's row is locked already. */
+/**
+ * Locks a holder's leases of these windows. The holder's row is locked already; none is locked for a sidecar
+ * that names the holder of another.
+ */
 export async function lockLeases(
   tx: Transaction,
-  holder: string,
+  { holder, sidecarId }: HolderName,
   windows: readonly NamedWindow[],
 ): Promise<void> {
   if (windows.length === 0) return;
@@ -126,7 +129,9 @@ export async function lockLeases(
       ${windows.map(({ name }) => name)}::text[],
       ${windows.map(({ startsAtMs }) => startsAtMs)}::bigint[]
     ) AS w (counter, window_name, starts_at_ms) USING (counter, window_name, starts_at_ms)
-    WHERE l.holder = ${holder} ORDER BY l.lease_id FOR NO KEY UPDATE OF l`;
+    WHERE l.holder = ${holder}
+      AND EXISTS (SELECT FROM lease_holders h WHERE h.holder = ${holder} AND h.sidecar_id = ${sidecarId})
+    ORDER BY l.lease_id FOR NO KEY UPDATE OF l`;
 }
 
 /**

@@ -117,7 +117,7 @@ async function beginCall(
     () => lockHolder(tx, { holder, sidecarId }),
     () => findLimits(tx, accountId, asks),
     // A void locks leases without their holder, and quota windows after them. A fold locks all leases.
-    () => (mayFold(call) ? null : lockLeases(tx, holder, windowsOf(call, nowMs))),
+    () => (mayFold(call) ? null : lockLeases(tx, { holder, sidecarId }, windowsOf(call, nowMs))),
   ]);
   return { sender, last, limits };
 }

@@ -13,7 +13,7 @@ import { windowAt } from '../../shared/quota/window.ts';
 import { counterOfLease, type LeaseCall, type LeaseReturn } from '../../shared/wire/lease-call.ts';
 import { type LeaseDatabase, leaseDatabase } from '../support/lease-database.ts';
 import { ofGate, wish } from '../support/lease-holder.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { type TestDatabase, testDatabase, waitingForLocks } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 
 let database: TestDatabase;
@@ -73,6 +73,40 @@ async function leasedOf(gateId: GateId): Promise<number | undefined> {
 
 const transfer = (holder: string, held: readonly LeaseReturn[], sidecarId = sidecar.sidecarId) =>
   database.sql.begin((tx) => transferFromHolder(tx, { holder, sidecarId }, held));
+
+describe('a call of another sidecar that names the holder', () => {
+  it('locks none of its leases: it waits for none, and holds none up', async () => {
+    const { holder, gateId } = await holderOf(5);
+    const { sidecarId, connectionId } = await world.connectSidecar();
+    const foreign = (seq: number) =>
+      serveLeaseCall(
+        database.sql,
+        world.accountId,
+        {
+          sidecar_id: sidecarId,
+          connection_id: connectionId,
+          holder,
+          seq,
+          asks: [wish(ofGate('gate_spend', gateId), 'day', 1)],
+          returns: [day(gateId, 1)],
+        },
+        nowMs,
+      );
+    const answers: unknown[] = [];
+    const calls = [2, quotaLimits.leaseCallsPerFold];
+    const done = await database.sql.begin(async (tx) => {
+      await tx`SELECT FROM quota_leases WHERE holder = ${holder} FOR UPDATE`;
+      const asked = calls.map(async (seq) => void answers.push(await foreign(seq)));
+      const isSettled = async () =>
+        answers.length === calls.length || (await waitingForLocks(database.sql)) > 0;
+      await until(isSettled, { what: 'both are answered, or one waits' });
+      return { asked, answered: answers.length };
+    });
+    expect(done.answered).toBe(calls.length);
+    expect(answers).toEqual(calls.map(() => ({ kind: 'holder_unknown' })));
+    expect(await leasedOf(gateId)).toBe(5);
+  });
+});
 
 describe('transferFromHolder', () => {
   it('passes units on, which the ledger counts as before and the holder cannot give back', async () => {
