@@ -69,7 +69,7 @@ export class CheckQueue<Call, Answer> {
   }
 
   /**
-   * Throws `overloaded` if there is no place to wait, or if no batch takes the call in time, which counts from
+   * Throws `overloaded` if there is no place to wait, or if no batch takes the call in time. That counts from
    * `sinceMs`.
    */
   async join(

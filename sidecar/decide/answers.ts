@@ -20,8 +20,9 @@ import {
 /** The checks that are open, and the only way in which one is answered. */
 export class Answers implements Answerer {
   /**
-   * Requests answered 503 `overloaded`, because the deadline passed or the spool was full, for example. One
-   * whose client has left is not answered.
+   * Answers `overloaded`, because the deadline passed or the spool was full, for example: requests and
+   * handshakes, from their head on, each check of a batch and each frame. One whose client has left is not
+   * answered.
    */
   shed = 0;
   /** Requests that failed by our own fault. */
@@ -93,6 +94,8 @@ export class Answers implements Answerer {
   }
 
   answerError(check: Check, error: unknown): void {
+    // Its deadline has answered and counted it.
+    if (error instanceof ApiError && !this.isWanted(check)) return;
     this.answer(check, this.failure(error, check.requestId));
   }
 

@@ -92,7 +92,7 @@ export class Intake {
    * where that is over.
    */
   open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis, moment: Moment): Check {
-    if (moment.monotonicMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
+    refuseLate(arrivedAtMs, moment);
     return this.#deps.answers.open(head, responder, arrivedAtMs);
   }
 
@@ -137,11 +137,15 @@ export class Intake {
     isPreparing = false;
   }
 
-  /** A check whose passport is settled. Does nothing for one without a client. Never throws. */
+  /**
+   * A check whose passport is settled. Does nothing for one without a client, and refuses one whose turn came
+   * after its deadline. Never throws.
+   */
   decide(check: Check, moment: Moment): void {
     const { answers, decider } = this.#deps;
     if (!answers.isWanted(check)) return;
     try {
+      refuseLate(check.openedAtMs, moment);
       if (check.token?.kind === 'verified') check.accept?.(check.token.passport);
       decider.decide(check, moment);
     } catch (error) {
@@ -159,6 +163,10 @@ export class Intake {
   refuse(check: Check, error: unknown): void {
     this.#deps.answers.answerError(check, error);
   }
+}
+
+function refuseLate(arrivedAtMs: MonotonicMillis, { monotonicMs }: Moment): void {
+  if (monotonicMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
 }
 
 const peers = { live: { mode: 'live' }, test: { mode: 'test' } } as const;

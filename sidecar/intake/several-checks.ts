@@ -92,7 +92,8 @@ export class SeveralChecks implements LaneSource {
   /** The same for a single check, which waits for no turn. */
   beginAtOnce(body: Buffer): void {
     this.#unread = asItIs(body);
-    if (this.#lane.step({ checks: 1, bytes: limits.bodyBytesMax })) this.#lane.wake();
+    // One that waits for its passport wakes the lane by itself.
+    this.#lane.step({ checks: 1, bytes: limits.bodyBytesMax });
   }
 
   get hasNext(): boolean {

@@ -76,9 +76,13 @@ function decisionMetrics(figures: Figures, { answers }: Measured): void {
           yield [{ outcome, reason: reason ?? 'none' }, count];
       },
     },
+  });
+  counter(
+    'shed_total',
+    'Answers `overloaded`: requests and handshakes, each check of a batch, each frame of a stream.',
+    () => answers.shed,
   );
-  figures.counter('shed_total', 'Requests answered 503 overloaded.', () => answers.shed);
-  figures.counter(
+  counter(
     'internal_errors_total',
     'Requests that failed with an internal error.',
     () => answers.internalErrors,

@@ -106,6 +106,18 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
       for (let round = 0; round < 2; round++) expectError(await one(other), 'invalid_request', 'subject.id');
     });
 
+    it('refuses a gate that is unknown before it looks whose passport it is', async () => {
+      const { evaluation } = await setUp();
+      const { gate_id: id } = await api.createGate();
+      await api.call({ method: 'DELETE', url: `/v1/gates/${id}` });
+      const other = { ...evaluation, subject: { ...evaluation.subject, id: 'somebody-else' } };
+      const elsewhere = { ...other, resource: { type: 'gate', id } };
+      expectError(await one(elsewhere), 'gate_not_found');
+      expectError(await one(other), 'invalid_request', 'subject.id');
+      // Now the passport is known.
+      expectError(await one(elsewhere), 'gate_not_found');
+    });
+
     it('makes one request of the properties and the context, which must not contradict each other', async () => {
       const { evaluation, gateId } = await setUp({ spend_limits: { per_transaction_usd: 4 } });
       const over = { ...evaluation, action: { name: 'orders:create' }, context: { amount: 5 } };

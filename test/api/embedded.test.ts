@@ -47,6 +47,9 @@ afterAll(async () => {
 const ask = (request: Readonly<Record<string, unknown>> = order): Promise<Decision> =>
   trust.check({ gate, passport, request });
 
+const shedInAll = async (): Promise<number> =>
+  Number(/^agent_trust_sidecar_shed_total (\d+)$/m.exec(await trust.metrics())?.[1]);
+
 /** The record, as soon as it is in its chain. */
 async function attestation(id: string | null) {
   const read = () => api.call({ url: `/v1/attestations/${id}` });
@@ -227,11 +230,13 @@ describe('the program around it', () => {
   });
 
   it('may ask ten times as much as a turn decides: each is answered, and all goes on after it', async () => {
+    const shedBefore = await shedInAll();
     const [first, ...others] = await Promise.all(Array.from({ length: 10_240 }, () => ask()));
     expect(first).toMatchObject({ decision: 'PERMIT' });
     const permitted = others.filter(({ decision }) => decision === 'PERMIT');
     const shed = others.filter(({ reason }) => reason === 'overloaded');
     expect(permitted.length + shed.length).toBe(others.length);
+    expect((await shedInAll()) - shedBefore).toBe(shed.length);
     // Those of one turn, and of those that may wait as many as a busy machine decides within their deadline.
     expect(permitted.length + 1).toBeGreaterThan(1_024);
     expect(permitted.length + 1).toBeLessThanOrEqual(1_024 + 5_000);

@@ -259,6 +259,20 @@ describe.each(adapters)('the per-gate address on $name', (adapter) => {
       }
     });
 
+    it('a gate that is unknown, the same with a passport that it remembers as with a new one', async () => {
+      const { ask, shown } = await setUp();
+      const { gateId, ask: askGone } = await setUp();
+      await api.call({ method: 'DELETE', url: `/v1/gates/${gateId}` });
+      await sidecar.caughtUp();
+      const before = await askGone([shown, orders]);
+      expect((await ask()).decision).toBe('PERMIT');
+      const after = await askGone([shown, orders]);
+      for (const answer of [before, after]) {
+        expect(answer).toMatchObject({ status: 404, decision: 'NONE', reason: 'gate_not_found' });
+        expect(answer.passportId).toBe('');
+      }
+    });
+
     it('trusted headers that came twice, contradict each other or cannot be read', async () => {
       const { ask, shown } = await setUp();
       const wrong: readonly Headers[] = [

@@ -6,6 +6,7 @@ import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { compileRateWindows } from '../../shared/decision/compile-windows.ts';
 import type { PassportStanding } from '../../shared/decision/facts.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import { piiTypes } from '../../shared/model/constraints.ts';
 import type { AccountId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -273,6 +274,39 @@ describe('a check, from its body to its answer,', () => {
     vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
     expect(bodies(waiting)).toEqual([{ error: expect.objectContaining({ code: 'overloaded' }) }]);
     expect([world.answers.shed, world.answers.openRequests]).toEqual([1, 0]);
+  });
+
+  it('refuses a check whose passport is verified after its deadline, before the deadline is noticed', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    const world = setUp();
+    close = async () => {
+      vi.useRealTimers();
+      await world.close();
+    };
+    const outcome = await world.outcomeOf(service.token());
+    // Between two looks at what is late.
+    vi.advanceTimersByTime(100);
+    const client = send(world, world.gate.gateId, { passport: 'x', request });
+    vi.advanceTimersByTime(limits.decisionDeadlineMs + 100);
+    expect(bodies(client)).toEqual([]);
+    world.asked[0]?.(outcome);
+    expect(bodies(client)).toEqual([{ error: expect.objectContaining({ code: 'overloaded' }) }]);
+    expect([world.spooled.length, world.answers.shed, world.answers.openRequests]).toEqual([0, 1, 0]);
+  });
+
+  it('counts a check once, which fails after its deadline has answered it', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    const world = setUp();
+    close = async () => {
+      vi.useRealTimers();
+      await world.close();
+    };
+    const answer = { isAborted: false, reply: () => undefined };
+    const about = { requestId, caller: { mode: 'live' as const }, authorization: null, gateId: null };
+    const open = world.answers.open(about, answer, systemClock.monotonic());
+    vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
+    world.answers.answerError(open, new ApiError('overloaded'));
+    expect(world.answers.shed).toBe(1);
   });
 
   it('decides nothing while the spool is full', async () => {

@@ -23,15 +23,15 @@ const gateHeaders = ({ decision, reason, attestationId, passportId }: GateHeader
 ];
 
 /**
- * The answer of `check` as the status and headers of contract §15; the body stays. `passportId`: of the
- * passport if it verified. `detail`: a more precise sentence for the reason `permission_missing`.
+ * The answer of `check` as the status and headers of contract §15; the body stays. `passportId`: of a
+ * decision, if the passport verified. `detail`: a more precise sentence for the reason `permission_missing`.
  */
 export function decisionAnswer(
   reply: CheckReply,
   passportId: PassportId | null,
   detail: string | null,
 ): Reply {
-  if ('error' in reply) return errorAnswer(reply, { passportId });
+  if ('error' in reply) return errorAnswer(reply);
   const { answer: decided } = reply;
   const { decision, reason } = decided;
   const status = statusOf(decided);
@@ -77,15 +77,11 @@ function retryAfter(decided: DecisionAnswer): Headers {
   return afterMs === null ? [] : [['retry-after', String(Math.ceil(afterMs / secondMs))]];
 }
 
-/** An error with the same headers. `passport`: it is about the passport that was shown. */
-export function errorAnswer(
-  reply: ErrorReply,
-  about: {
-    readonly passportId?: PassportId | null;
-    readonly passport?: 'passport_missing' | 'passport_ambiguous';
-  } = {},
-): Reply {
-  const { passport, passportId } = about;
+/**
+ * An error with the same headers, and never with a passport: whether that is verified by then depends on what
+ * the sidecar remembers. `passport`: what is wrong with the one that was shown.
+ */
+export function errorAnswer(reply: ErrorReply, passport?: 'passport_missing' | 'passport_ambiguous'): Reply {
   const reason = passport ?? reply.error.code;
   const others = (reply.headers ?? []).filter(
     ([name]) => passport === undefined || name !== 'www-authenticate',
@@ -95,7 +91,7 @@ export function errorAnswer(
     headers: [
       ...others,
       ...(passport === undefined ? [] : [challenge]),
-      ...gateHeaders({ decision: 'NONE', reason, attestationId: '', passportId: passportId ?? '' }),
+      ...gateHeaders({ decision: 'NONE', reason, attestationId: '', passportId: '' }),
     ],
   };
 }

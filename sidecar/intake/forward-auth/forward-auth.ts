@@ -58,7 +58,7 @@ export class ForwardAuth {
       // A gate that is unknown to its caller is told so without a passport, too: a key tries its gate so.
       intake.refuseUnknownGate(gateId, admitted.caller);
       const error = new ApiError('unauthorized', { message: sentences[shown.kind] });
-      return errorAnswer(errorReply(error, requestId), { passport: shown.kind });
+      return errorAnswer(errorReply(error, requestId), shown.kind);
     }
     const { request, withoutPermission } = this.#reader.read(head, pathBelow, routesOf(gateId));
     const read = canonicalCheck({ passport: shown.token, request }, writer, false);
@@ -89,7 +89,7 @@ export class ForwardAuth {
   }
 }
 
-/** One question on its way. Its answer names the passport, as far as that is verified by then. */
+/** One question on its way. A decision names the passport, if that verified. */
 class ForwardedCheck implements CheckResponder {
   readonly #responder: Responder;
   readonly #withoutPermission: string | null;

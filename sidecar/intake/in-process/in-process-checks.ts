@@ -89,7 +89,7 @@ export class InProcessChecks implements LaneSource {
         }
       } catch (error) {
         if (!(error instanceof ApiError)) return pending.reject(error);
-        pending.settle(refusalOf(error, pending.requestId));
+        pending.settle(outcomeOf(this.#deps.answers.failure(error, pending.requestId), pending));
       }
     });
   }
@@ -120,7 +120,7 @@ export class InProcessChecks implements LaneSource {
           pending.reject(error);
           return;
         }
-        const failure = refusalOf(error, requestId);
+        const failure = outcomeOf(this.#deps.answers.failure(error, requestId), { requestId });
         pending.settle(failure instanceof Error ? failure : Array.from({ length: size }, () => failure));
       };
       try {

@@ -5,6 +5,9 @@ export const inProcessLimits = {
    * The spool has room for the records of five times as many.
    */
   checksPerTurnMax: 1_024,
-  /** Checks without an answer: about 50 ms of work. More are UNAVAILABLE `overloaded`. */
+  /**
+   * Checks without an answer, whatever they wait for: their turn, their record, or the control plane. About
+   * 50 ms of work, where none has to ask. More are UNAVAILABLE `overloaded`.
+   */
   unansweredMax: 6_000,
 } as const;

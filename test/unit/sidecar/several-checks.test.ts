@@ -81,6 +81,40 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 const many = (count: number) => numbers(count).map((n) => check(n));
 
 describe('checks that came in one body', () => {
+  it('are late by the time of their arrival, and decided at the time of their turn', async () => {
+    const { deps, pass, ended } = ports();
+    const opened: number[] = [];
+    const decidedAt: number[] = [];
+    const intake: SeveralChecksDeps['intake'] = {
+      ...deps.intake,
+      open: (_head, responder, arrivedAtMs, moment) => {
+        if (moment.monotonicMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
+        opened.push(arrivedAtMs);
+        return deps.intake.open(head, responder, arrivedAtMs, moment);
+      },
+      decide: (each, moment) => {
+        decidedAt.push(moment.monotonicMs);
+        each.responder.reply({ ...errorReply(new ApiError('invalid_request'), requestId), body: '' });
+      },
+    };
+    const ahead = intakeLimits.checksPerTurnMax;
+    const list = () => ({ items: many(2 * ahead), onEnd: (all: readonly CheckReply[]) => ended.push(all) });
+    const refused = { onRefused: () => undefined, responder: { isAborted: false } };
+    new SeveralChecks({ ...deps, intake }, { list, requestId, ...refused }).begin();
+    expect(opened).toHaveLength(ahead);
+    pass(limits.decisionDeadlineMs - 1);
+    await nextTurn();
+    expect(opened).toEqual(Array(2 * ahead).fill(0));
+    expect(decidedAt.slice(ahead)).toEqual(Array(ahead).fill(limits.decisionDeadlineMs - 1));
+    new SeveralChecks({ ...deps, intake }, { list, requestId, ...refused }).begin();
+    await nextTurn();
+    pass(limits.decisionDeadlineMs);
+    await nextTurn();
+    expect(
+      ended[1]?.slice(ahead).every((reply) => 'error' in reply && reply.error.code === 'overloaded'),
+    ).toBe(true);
+  });
+
   it('are decided a bounded number in each turn of the event loop', async () => {
     const { asked, begin } = ports();
     begin(many(80));
@@ -95,6 +129,23 @@ describe('checks that came in one body', () => {
     expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
     while (asked.length < 80) await nextTurn();
     expect(asked).toEqual(numbers(10).flatMap(() => numbers(8)));
+  });
+
+  it('take no turn where there is one alone', () => {
+    const { deps, asked } = ports();
+    const turns = new Turns();
+    let wanted = 0;
+    turns.wants = () => {
+      wanted += 1;
+    };
+    new SeveralChecks(
+      { ...deps, turns },
+      {
+        list: () => ({ items: [check(7)], onEnd: () => undefined }),
+        ...{ requestId, responder: { isAborted: false }, onRefused: () => undefined },
+      },
+    ).beginAtOnce(Buffer.alloc(0));
+    expect([asked, wanted]).toEqual([[7], 0]);
   });
 
   it('are not read before their turn has come, and then from the bytes as they were', async () => {
