@@ -4,6 +4,7 @@ import { must } from '../../../shared/errors/assert.ts';
 import type { Mode } from '../../../shared/model/mode.ts';
 import type { Api } from '../api.ts';
 import type { DecisionCase } from './decision-case.ts';
+import type { Props } from './http-stage.ts';
 import { gateBodyOf, passportBodyOf } from './load-cases.ts';
 import { hasEarlier } from './play-case.ts';
 
@@ -39,28 +40,68 @@ export async function passportKeyOf(api: Api): Promise<Uint8Array> {
   return must(decodeBase64url(jwk.x), 'the key of a JWK is base64url');
 }
 
+/** A case that is set up. */
+interface World {
+  readonly props: Props;
+  readonly about: {
+    readonly passportId: string;
+    readonly issuerId: string;
+    readonly issuerKey: string;
+    readonly foreignAccountId: string;
+  };
+}
+
 /** Sets a case up by the public API, with issuers of its own. */
-export async function setUpCase(api: Api, decisionCase: DecisionCase, { own, foreign }: Accounts) {
+export async function setUpCase(api: Api, decisionCase: DecisionCase, accounts: Accounts): Promise<World> {
+  const [world] = await setUpCases(api, decisionCase, accounts, 1);
+  return must(world, 'one was asked for');
+}
+
+/**
+ * Sets a case up so many times, each with passports of its own. A gate at which nothing is counted, and
+ * nothing is asked twice, is one for all of them.
+ */
+export async function setUpCases(
+  api: Api,
+  decisionCase: DecisionCase,
+  { own, foreign }: Accounts,
+  times: number,
+): Promise<readonly World[]> {
   const { gate, passport, mode } = decisionCase;
-  const issuers = {
+  const key = own.keys[mode];
+  const issuerKey = (passport.issued_by === 'own' ? own : foreign).keys[passport.mode];
+  const makeIssuers = async () => ({
     own: (await api.createIssuer({}, own.keys[passport.mode])).issuer_id,
     foreign: (await api.createIssuer({}, foreign.keys[passport.mode])).issuer_id,
+  });
+  const makeScene = async () => {
+    const issuers = await makeIssuers();
+    const gateIds = {
+      'the gate': gate === null ? null : (await api.createGate(gateBodyOf(gate, issuers), key)).gate_id,
+      'another gate': hasEarlier(decisionCase) ? (await api.createGate({}, key)).gate_id : null,
+      'no gate': null,
+    };
+    return { issuers, gateIds };
   };
-  const issuerKey = (passport.issued_by === 'own' ? own : foreign).keys[passport.mode];
-  const issue = () => api.issuePassport(passportBodyOf(passport, issuers), issuerKey);
-  const issued = await issue();
-  const key = own.keys[mode];
-  const gateIds = {
-    'the gate': gate === null ? null : (await api.createGate(gateBodyOf(gate, issuers), key)).gate_id,
-    'another gate': hasEarlier(decisionCase) ? (await api.createGate({}, key)).gate_id : null,
-    'no gate': null,
+  const isShared = !hasEarlier(decisionCase) && !countsRequests(gate?.constraints ?? {});
+  const shared = isShared ? await makeScene() : null;
+  const makeWorld = async () => {
+    const { issuers, gateIds } = shared ?? (await makeScene());
+    const issue = () => api.issuePassport(passportBodyOf(passport, issuers), issuerKey);
+    const issued = await issue();
+    const another = hasEarlier(decisionCase) ? (await issue()).jwt : '';
+    const tokens = { 'the passport': issued.jwt as string, 'another passport': another as string };
+    const issuerId = issuers[passport.issued_by];
+    const about = { passportId: issued.passport_id as string, issuerId, issuerKey };
+    return { props: { tokens, gateIds, key }, about: { ...about, foreignAccountId: foreign.accountId } };
   };
-  const another = hasEarlier(decisionCase) ? (await issue()).jwt : '';
-  const tokens = { 'the passport': issued.jwt as string, 'another passport': another as string };
-  const issuerId = issuers[passport.issued_by];
-  const about = { passportId: issued.passport_id as string, issuerId, issuerKey };
-  return { props: { tokens, gateIds, key }, about: { ...about, foreignAccountId: foreign.accountId } };
+  const worlds: World[] = [];
+  while (worlds.length < times) worlds.push(await makeWorld());
+  return worlds;
 }
+
+const countsRequests = (constraints: Readonly<Record<string, unknown>>): boolean =>
+  'spend_limits' in constraints || 'rate_limits' in constraints;
 
 /**
  * What is to have happened at the control plane when the case is decided. That it is away is left to whoever
@@ -69,7 +110,7 @@ export async function setUpCase(api: Api, decisionCase: DecisionCase, { own, for
 export async function bringAbout(
   api: Api,
   { circumstances }: DecisionCase,
-  about: Awaited<ReturnType<typeof setUpCase>>['about'],
+  about: World['about'],
 ): Promise<void> {
   const { issuerKey } = about;
   const passportUrl = `/v1/passports/${about.passportId}`;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attestationsLimits } from '../../../control-plane/attestations/limits.ts';
+import { must } from '../../../shared/errors/assert.ts';
 import { type Api, startApi } from '../api.ts';
 import { goToNoon } from '../approvals.ts';
 import type { TestSidecar, TestSidecarOptions } from '../sidecar.ts';
@@ -7,99 +8,165 @@ import { until } from '../until.ts';
 import type { DecisionCase } from './decision-case.ts';
 import { forgeToken } from './forge-token.ts';
 import { httpStage } from './http-stage.ts';
-import { bringAbout, keysOf, newAccount, passportKeyOf, setUpCase } from './http-world.ts';
+import { bringAbout, keysOf, newAccount, passportKeyOf, setUpCases } from './http-world.ts';
 import { expectAnswer } from './load-cases.ts';
 import { hasEarlier, playEarlier } from './play-case.ts';
 import { decisionCases } from './read-cases.ts';
 import { ruleAgainst, type WayIn } from './ways-in.ts';
 
+/** A sidecar, whose clocks stand and jump as a case wants, and the ways into it. */
+interface Host {
+  readonly ways: readonly WayIn[];
+  start(options: TestSidecarOptions): Promise<TestSidecar>;
+}
+
 /**
- * Plays every case that the way in can express at a sidecar of its own, whose clocks stand and jump as a case
- * wants.
+ * Plays every case through each way in that can express it. Each has a passport of its own, so that no way
+ * knows a token by another, and what else the case needs is set up once.
  */
-export function describeCases(
-  wayIn: WayIn,
-  start: (options: TestSidecarOptions) => Promise<TestSidecar>,
-): void {
-  const cases = decisionCases.filter((each) => ruleAgainst(each, wayIn) === null);
+export function describeCases(hosts: readonly Host[]): void {
+  const all = hosts.flatMap(({ ways }) => ways);
+  const waysOf = (decisionCase: DecisionCase) =>
+    all.filter((wayIn) => ruleAgainst(decisionCase, wayIn) === null);
+  let stage: Awaited<ReturnType<typeof startStage>>;
+  beforeAll(async () => {
+    stage = await startStage(hosts);
+  });
+  afterAll(() => stage?.close());
 
-  describe(`a sidecar, asked by ${wayIn.name}`, () => {
-    let stage: Awaited<ReturnType<typeof startStage>>;
-    beforeAll(async () => {
-      stage = await startStage(wayIn, start);
-    });
-    afterAll(() => stage?.close());
-
-    it('plays all cases except those of its rules', () => {
+  describe.each(all)('a sidecar, asked by $name,', (wayIn) => {
+    it('plays all cases but those of its rules', () => {
       const left = decisionCases.map((each) => ruleAgainst(each, wayIn)).filter((rule) => rule !== null);
       const counts = Object.fromEntries(
         left.map((rule) => [rule, left.filter((each) => each === rule).length]),
       );
       expect(counts).toEqual(wayIn.cannot);
     });
+  });
 
-    it.each(cases)('$name', async (decisionCase) => {
-      const reply = await stage.play(decisionCase);
+  describe.each(decisionCases.filter((each) => waysOf(each).length > 0))('$name', (decisionCase) => {
+    let prepared: Awaited<ReturnType<typeof stage.prepare>>;
+    beforeAll(async () => {
+      prepared = await stage.prepare(decisionCase);
+    });
+
+    it.each(waysOf(decisionCase))('by $name', async ({ name }) => {
+      const reply = await prepared.ask(name);
       expect(reply.status, JSON.stringify(reply.body)).toBe(200);
       expectAnswer(reply.body, decisionCase.want);
     });
-
-    it('has every record that it promised in a chain in the end', () => stage.expectRecords());
   });
+
+  it.each(all)('has every record that it promised to $name in a chain in the end', ({ name }) =>
+    stage.expectRecords(name),
+  );
+  it('has voided no record but those of a time which the control plane does not believe', () =>
+    stage.expectVoided());
 }
 
-async function startStage(wayIn: WayIn, start: (options: TestSidecarOptions) => Promise<TestSidecar>) {
+/** A way into a running sidecar. */
+interface Entry {
+  readonly wayIn: WayIn;
+  readonly sidecar: TestSidecar;
+  readonly isBack: () => Promise<boolean>;
+  /** Ids of the records that were promised by an answer. */
+  readonly promised: Set<string>;
+  /** Those among them that were decided at a time which the control plane does not believe (contract §9). */
+  readonly unbelieved: Set<string>;
+}
+
+async function startStage(hosts: readonly Host[]) {
   const api = await startApi();
   goToNoon(api);
-  // What is answered is asked here, not how soon: a busy machine is no reason for another answer.
-  const sidecar = await start({ api, quotaWaitMs: 1_000 });
+  const entries = new Map<string, Entry>();
+  const sidecars: TestSidecar[] = [];
+  for (const { ways, start } of hosts) {
+    // What is answered is asked here, not how soon: a busy machine is no reason for another answer.
+    const sidecar = await start({ api, quotaWaitMs: 1_000 });
+    sidecars.push(sidecar);
+    const isBack = await controlPlaneProbe(api, sidecar);
+    for (const wayIn of ways)
+      entries.set(wayIn.name, { wayIn, sidecar, isBack, promised: new Set(), unbelieved: new Set() });
+  }
   const own = { keys: await keysOf(api, api.adminKey) };
   const foreign = await newAccount(api);
   const publicKey = await passportKeyOf(api);
-  const isBack = await controlPlaneProbe(api, sidecar);
-  /** Ids of the records that were promised by an answer. */
-  const promised = new Set<string>();
-  /** Those among them that were decided at a time which the control plane does not believe (contract §9). */
-  const unbelieved = new Set<string>();
+  const caughtUp = async () => void (await Promise.all(sidecars.map((sidecar) => sidecar.caughtUp())));
 
-  async function play(decisionCase: DecisionCase) {
-    const { circumstances, forgery, sinceIssueMs, stateAgeMs } = decisionCase;
+  /** Resolves when the case can be asked; what came before it has happened. */
+  async function prepare(decisionCase: DecisionCase) {
+    const able = [...entries.values()].filter(({ wayIn }) => ruleAgainst(decisionCase, wayIn) === null);
     // The others share one, which must stay as it is.
-    const another = circumstances.includes('account suspended') ? await newAccount(api) : foreign;
-    const { props, about } = await setUpCase(api, decisionCase, { own, foreign: another });
-    const check = async (
-      gateId: string | null,
-      token: string,
-      request: Readonly<Record<string, unknown>>,
-    ) => {
-      const reply = await wayIn.ask(sidecar, { gateId, token, request, key: props.key });
+    const isOver = decisionCase.circumstances.includes('account suspended');
+    const accounts = { own, foreign: isOver ? await newAccount(api) : foreign };
+    const worlds = await setUpCases(api, decisionCase, accounts, able.length);
+    if (hasEarlier(decisionCase)) await caughtUp();
+    const plays = await Promise.all(
+      able.map(async (entry, index) => {
+        const { props, about } = must(worlds[index], 'each way has its own');
+        const check = checkOf(entry, props.key);
+        const stage = httpStage(api, props, { check, caughtUp: () => entry.sidecar.caughtUp() });
+        // What went wrong before is told by the test of the way where it did.
+        const [earlier] = await Promise.allSettled([playEarlier(stage, decisionCase)]);
+        return { entry, props, about, check, earlier };
+      }),
+    );
+    for (const { about } of plays) await bringAbout(api, decisionCase, about);
+    await caughtUp();
+    return {
+      ask: async (name: string) => {
+        const play = must(
+          plays.find(({ entry }) => entry.wayIn.name === name),
+          'it plays the case',
+        );
+        if (play.earlier.status === 'rejected') throw play.earlier.reason;
+        return ask(decisionCase, { ...play, request: play.earlier.value });
+      },
+    };
+  }
+
+  const checkOf =
+    ({ wayIn, sidecar, promised }: Entry, key: string) =>
+    async (gateId: string | null, token: string, request: Readonly<Record<string, unknown>>) => {
+      const reply = await wayIn.ask(sidecar, { gateId, token, request, key });
       if (typeof reply.body.attestation_id === 'string') promised.add(reply.body.attestation_id);
       return reply;
     };
-    if (hasEarlier(decisionCase)) await sidecar.caughtUp();
-    const stage = httpStage(api, props, { check, caughtUp: () => sidecar.caughtUp() });
-    const request = await playEarlier(stage, decisionCase);
 
-    await bringAbout(api, decisionCase, about);
-    await sidecar.caughtUp();
+  async function ask(
+    decisionCase: DecisionCase,
+    play: {
+      readonly entry: Entry;
+      readonly props: Awaited<ReturnType<typeof setUpCases>>[number]['props'];
+      readonly check: ReturnType<typeof checkOf>;
+      readonly request: Readonly<Record<string, unknown>>;
+    },
+  ) {
+    const { circumstances, forgery, sinceIssueMs, stateAgeMs } = decisionCase;
+    const { entry, props, check, request } = play;
+    const { sidecar, isBack, unbelieved } = entry;
     const token = props.tokens['the passport'];
     const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
     if (sinceIssueMs !== null) sidecar.stopClockAt(payload.iat * 1_000 + sinceIssueMs);
     if (stateAgeMs > 0) await sidecar.ageStateTo(stateAgeMs);
     if (circumstances.includes('control plane away')) sidecar.link.cut();
     const presented = forgery === null ? token : forgeToken(forgery, token, publicKey);
-    const reply = await check(props.gateIds['the gate'], presented, request);
+    const reply = await check(props.gateIds['the gate'], presented, request).finally(() => sidecar.resume());
     const decidedAtMs = payload.iat * 1_000 + (sinceIssueMs ?? 0);
     const isBelieved = decidedAtMs <= api.deps.clock.now() + attestationsLimits.recordAheadMsMax;
     if (!isBelieved) unbelieved.add(reply.body.attestation_id);
-    sidecar.resume();
-    if (stateAgeMs > 0 || circumstances.includes('control plane away'))
+    if (stateAgeMs > 0 || circumstances.includes('control plane away')) {
       await until(isBack, { what: 'an answer of the control plane' });
+      await sidecar.caughtUp();
+    }
     return reply;
   }
 
-  async function expectRecords(): Promise<void> {
-    const spooled = async () => (await sidecar.call({ path: '/readyz', key: null })).body.spool;
+  const spooled = async (sidecar: TestSidecar) =>
+    (await sidecar.call({ path: '/readyz', key: null })).body.spool;
+
+  async function expectRecords(name: string): Promise<void> {
+    const { sidecar, promised, unbelieved } = must(entries.get(name), 'it is a way in');
     await sidecar.caughtUp();
     expect(promised.size).toBeGreaterThan(100);
     await until(
@@ -108,18 +175,27 @@ async function startStage(wayIn: WayIn, start: (options: TestSidecarOptions) => 
           SELECT count(*) AS records FROM attestations WHERE attestation_id = ANY(${[...promised]}::text[])`;
         return now?.records === promised.size - unbelieved.size;
       },
-      { what: `${promised.size} attestations, spool: ${JSON.stringify(await spooled())}` },
+      { what: `${promised.size} attestations, spool: ${JSON.stringify(await spooled(sidecar))}` },
     );
-    expect((await spooled()).voided_records).toEqual({ refused: unbelieved.size, damaged: 0, missing: 0 });
     expect(unbelieved.size).toBeGreaterThan(0);
   }
 
+  async function expectVoided(): Promise<void> {
+    for (const sidecar of sidecars) {
+      const ways = [...entries.values()].filter((entry) => entry.sidecar === sidecar);
+      const refused = ways.reduce((sum, { unbelieved }) => sum + unbelieved.size, 0);
+      expect((await spooled(sidecar)).voided_records).toEqual({ refused, damaged: 0, missing: 0 });
+    }
+  }
+
   const close = async () => {
-    await sidecar.close();
-    sidecar.removeFolder();
+    for (const sidecar of sidecars) {
+      await sidecar.close();
+      sidecar.removeFolder();
+    }
     await api.close();
   };
-  return { play, expectRecords, close };
+  return { prepare, expectRecords, expectVoided, close };
 }
 
 /**
