@@ -2,8 +2,19 @@
 export const lanes = {
   pure: ['unit', 'property', 'pii'],
   service: ['api', 'database'],
-  process: ['contract', 'e2e', 'faults', 'io'],
-  extra: ['bench', 'clients', 'console', 'docs', 'postgres', 'programs', 'proxies', 'upgrade'],
+  process: ['e2e', 'faults'],
+  extra: [
+    'bench',
+    'clients',
+    'console',
+    'contract',
+    'docs',
+    'io',
+    'postgres',
+    'programs',
+    'proxies',
+    'upgrade',
+  ],
 } as const;
 
 export type Lane = keyof typeof lanes;
