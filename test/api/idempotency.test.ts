@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
 import { undocumented } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 
@@ -322,6 +323,9 @@ describe('a refusal', () => {
   });
 
   it('for want of requests in the plan (429) keeps nothing, and takes no place of an answer', async () => {
+    // In one minute, of one day, until the clock is moved.
+    goToNoon(api);
+    api.stopClock();
     const limits = { requests_per_minute: 2, requests_per_day: 4 };
     const { key } = await api.createAccount({ limits });
     const idempotencyKey = newKey();

@@ -4,7 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { compiledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs.ts';
 import { testRedis } from '../support/redis.ts';
 import { runs } from '../support/runs.ts';
 import { until } from '../support/until.ts';
@@ -24,7 +24,7 @@ describe('kill -9 of a sidecar, again and again', () => {
   let sidecar: Running;
 
   beforeAll(async () => {
-    const programs = await compiledPrograms();
+    const programs = await bundledPrograms();
     database = await testDatabase();
     redis = await testRedis();
     world = await installation(programs, { databaseUrl: database.url, redisUrl: redis.url });
