@@ -18,7 +18,12 @@ const debian = readdirSync(status).map((file) => {
   return { type: 'library', 'bom-ref': purl, name, version, purl };
 });
 const node = {
-  ...{ type: 'application', 'bom-ref': `pkg:generic/node@${nodeVersion}`, name: 'node', version: nodeVersion },
+  ...{
+    type: 'application',
+    'bom-ref': `pkg:generic/node@${nodeVersion}`,
+    name: 'node',
+    version: nodeVersion,
+  },
   ...{ purl: `pkg:generic/node@${nodeVersion}`, licenses: [{ license: { id: 'MIT' } }] },
 };
 bill.metadata.component.type = 'container';

@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { settings } from '../../shared/runtime/settings.ts';
+import { freePort } from '../support/free-port.ts';
+import { call } from '../support/http-client.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { bundledPrograms, type Program } from '../support/programs.ts';
+import { sharedService } from '../support/shared-services.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { until } from '../support/until.ts';
+
+const run = promisify(execFile);
+const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url));
+const read = (path: string): string => readFileSync(join(deploy, path), 'utf8');
+
+interface Service {
+  readonly image: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly entrypoint?: readonly string[];
+  readonly volumes: readonly string[];
+  readonly depends_on?: Readonly<Record<string, unknown>>;
+  readonly read_only?: boolean;
+  readonly cap_drop: readonly string[];
+}
+const compose: { services: Record<string, Service>; volumes: Record<string, null> } = parse(
+  read('compose.yaml'),
+  { merge: true },
+);
+const { services } = compose;
+
+/** A secret is named by its file, and every other setting is one of the table. */
+function expectSettings(names: readonly string[]): void {
+  const table: Readonly<Record<string, { isSecret?: true }>> = settings;
+  for (const name of names.filter((each) => !['NODE_ENV', 'PATH'].includes(each))) {
+    const row = table[name.replace(/_FILE$/, '')];
+    expect(row, name).toBeDefined();
+    expect(name.endsWith('_FILE'), name).toBe(row?.isSecret === true);
+  }
+}
+
+let folder: ReturnType<typeof temporaryFolder>;
+beforeAll(() => {
+  folder = temporaryFolder();
+});
+afterAll(() => folder.remove());
+
+describe.each(['control-plane', 'sidecar'])('the systemd unit of the %s', (name) => {
+  const unit = read(`systemd/agent-trust-${name}.service`);
+
+  it('is sound, and exposed by less than 2 of 10', async () => {
+    const analyze = await sharedService('systemd-analyze');
+    const file = join(folder.path, `agent-trust-${name}.service`);
+    // The command must be there.
+    writeFileSync(file, unit.replace('/usr/bin/node', process.execPath));
+    expect(await run(analyze, ['verify', file])).toEqual({ stdout: '', stderr: '' });
+    const { stdout } = await run(analyze, ['security', '--offline=true', '--threshold=20', file]);
+    expect(Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1])).toBeLessThan(2);
+  });
+
+  it('gives its secrets as files, and names no setting that does not exist', () => {
+    const given = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, text = '']) => text.split(' '));
+    expectSettings(given.map((each) => each.split('=')[0] ?? ''));
+    expect(unit).toMatch(new RegExp(`^ExecStart=.*/dist/deploy/agent-trust.js ${name}$`, 'm'));
+  });
+});
+
+describe('the image', () => {
+  it('is the same by the Dockerfile and by the script', () => {
+    const [dockerfile, script] = [read('Dockerfile'), read('image/build')];
+    const env = /^ENV (.*)$/m.exec(dockerfile)?.[1]?.split(' ') ?? [];
+    expect(env.length).toBeGreaterThan(3);
+    for (const each of env) expect(script).toContain(`--env ${each}`);
+    expectSettings(env.map((each) => each.split('=')[0] ?? ''));
+    for (const shared of [
+      '"node", "/app/dist/deploy/agent-trust.js"',
+      '1000:1000',
+      'SIGTERM',
+      '10s',
+      '_127.node',
+    ])
+      for (const file of [dockerfile, script]) expect(file).toContain(shared);
+  });
+});
+
+describe('compose.yaml', () => {
+  it('names only volumes, services and settings that exist, and gives nothing more than it needs', () => {
+    for (const [name, service] of Object.entries(services)) {
+      for (const volume of service.volumes)
+        expect(compose.volumes, name).toHaveProperty(volume.split(':')[0] ?? '');
+      for (const other of Object.keys(service.depends_on ?? {})) expect(services).toHaveProperty(other);
+      expect(service.cap_drop).toEqual(['ALL']);
+      if (name === 'postgres') continue;
+      expect(service.read_only, name).toBe(true);
+      expectSettings(Object.keys(service.environment ?? {}));
+    }
+  });
+
+  it('makes its secrets once, and leads to a PERMIT', async () => {
+    const programs = await bundledPrograms();
+    const started: Program[] = [];
+    const place = (text: string) => text.replace('/secrets', folder.path);
+    const environmentOf = (name: string) =>
+      Object.fromEntries(
+        Object.entries(services[name]?.environment ?? {}).map(([key, value]) => [key, place(value)]),
+      );
+    /** What such a service does, in our folder in the place of its volume. */
+    const once = (name: string, env: Readonly<Record<string, string>> = {}) =>
+      run(process.execPath, services[name]?.entrypoint?.slice(1) ?? [], {
+        env: { DATA_DIR: folder.path, ...env },
+      });
+    const secret = (name: string) => readFileSync(join(folder.path, name), 'utf8');
+    try {
+      await once('secrets');
+      const made = ['master-key', 'admin-api-key', 'postgres-password', 'database-url'].map(secret);
+      expect(made[3]).toBe(`postgres://agent_trust:${made[2]}@postgres:5432/agent_trust`);
+      await once('secrets');
+      expect(['master-key', 'admin-api-key', 'postgres-password', 'database-url'].map(secret)).toEqual(made);
+
+      const [port, sidecarPort] = [await freePort(), await freePort()];
+      const databaseUrl = join(folder.path, 'database-url-of-the-test');
+      writeFileSync(databaseUrl, (await testDatabase()).url);
+      const origin = `http://127.0.0.1:${port}`;
+      started.push(
+        programs.start(['control-plane'], {
+          ...environmentOf('control-plane'),
+          ...{ PORT: String(port), DATABASE_URL_FILE: databaseUrl, PUBLIC_URL: origin, GATE_HOST: origin },
+          DATA_DIR: join(folder.path, 'control-plane'),
+        }),
+      );
+      const isReady = async (url: string) => (await call(`${url}/readyz`).catch(() => null))?.status === 200;
+      await until(() => isReady(origin), { what: 'the control plane', timeoutMs: 60_000 });
+
+      await once('sidecar-key', { CONTROL_PLANE_URL: origin });
+      const sidecarKey = secret('sidecar-api-key');
+      await once('sidecar-key', { CONTROL_PLANE_URL: origin });
+      expect(secret('sidecar-api-key')).toBe(sidecarKey);
+
+      const sidecar = `http://127.0.0.1:${sidecarPort}`;
+      started.push(
+        programs.start(['sidecar'], {
+          ...environmentOf('sidecar'),
+          ...{ SIDECAR_PORT: String(sidecarPort), CONTROL_PLANE_URL: origin },
+          DATA_DIR: join(folder.path, 'sidecar'),
+        }),
+      );
+      await until(() => isReady(sidecar), { what: 'the sidecar', timeoutMs: 60_000 });
+      const key = secret('admin-api-key');
+      const api = async (path: string, body: unknown) =>
+        (await call(`${origin}/v1${path}`, { key, body })).body;
+      const { gate_id } = await api('/gates', { name: 'g', trust_level: 'L1' });
+      const { jwt } = await api('/passports', { agent_id: 'a', permissions: ['orders:create'] });
+      const check = { passport: jwt, request: { permission_key: 'orders:create' } };
+      const decision = async () =>
+        (await call(`${sidecar}/v1/gates/${gate_id}/check`, { key, body: check })).body?.decision;
+      await until(async () => (await decision()) === 'PERMIT', { what: 'a PERMIT' });
+    } finally {
+      for (const program of started) await program.stop('SIGKILL');
+    }
+  }, 180_000);
+});
