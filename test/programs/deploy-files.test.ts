@@ -1,15 +1,17 @@
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { must } from '../../shared/errors/assert.ts';
 import { settings } from '../../shared/runtime/settings.ts';
 import { freePort } from '../support/free-port.ts';
 import { call } from '../support/http-client.ts';
+import { readPage } from '../support/pages.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Program } from '../support/programs.ts';
+import { bundledPrograms, type Program, programsIn } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
@@ -68,6 +70,74 @@ describe.each(['control-plane', 'sidecar'])('the systemd unit of the %s', (name)
     expect(unit).toMatch(new RegExp(`^ExecStart=.*/dist/deploy/agent-trust.js ${name}$`, 'm'));
   });
 });
+
+describe('the commands of docs/operate/deploy.md for systemd', () => {
+  const blocks = readPage('docs/operate/deploy.md').blocks.map(({ text }) => text);
+  const block = (begin: string) =>
+    must(
+      blocks.find((text) => text.startsWith(begin)),
+      `a block: ${begin}`,
+    );
+
+  it('install both programs, and lead to a sidecar that is ready', async () => {
+    const at = (path: string) => join(folder.path, 'machine', path);
+    for (const path of ['bin', 'etc', 'opt', 'units']) mkdirSync(at(path), { recursive: true });
+    copyFileSync(await sharedService('package'), at('agent-trust-0.0.0.tgz'));
+    symlinkSync(deploy, at('deploy'));
+    writeFileSync(at('bin/systemctl'), `#!/bin/sh\necho "$@" >> ${at('told')}\n`, { mode: 0o755 });
+    const [port, sidecarPort] = [await freePort(), await freePort()];
+    const paste = (text: string) =>
+      run('bash', ['-e', '-o', 'pipefail', '-c', inPlace(text)], {
+        cwd: at(''),
+        env: { ...process.env, PATH: `${at('bin')}:${process.env['PATH']}`, npm_config_offline: 'true' },
+      });
+    const inPlace = (text: string) =>
+      text
+        .replaceAll('/opt/agent-trust', at('opt'))
+        .replaceAll('/etc/agent-trust', at('etc'))
+        .replaceAll('/etc/systemd/system/', at('units/'))
+        .replaceAll('%d', at('etc'))
+        .replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`)
+        .replaceAll(/\/var\/lib\/agent-trust-[a-z-]+/g, (path) => at(path.slice(9)));
+    /** As systemd would, from the unit that was installed. */
+    const start = (name: string, more: Readonly<Record<string, string>>): Program => {
+      const unit = inPlace(readFileSync(at(`units/agent-trust-${name}.service`), 'utf8'));
+      const [, script = ''] = /^ExecStart=\S+ (\S+) /m.exec(unit) ?? [];
+      const given = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, text = '']) => text.split(' '));
+      const env = Object.fromEntries(given.map((each) => each.split('=')));
+      return programsIn(dirname(script)).start([name], { ...env, ...more }, basename(script));
+    };
+    const started: Program[] = [];
+    try {
+      await paste(block('npm install --prefix'));
+      writeFileSync(at('etc/database-url'), (await testDatabase()).url);
+      started.push(start('control-plane', { PORT: String(port) }));
+      await until(() => isReady(`http://127.0.0.1:${port}`), {
+        what: 'the control plane',
+        timeoutMs: 60_000,
+      });
+      await paste(block('umask 077\ncurl'));
+      const [name = '', value = ''] = readFileSync(at('etc/sidecar.env'), 'utf8').trim().split('=');
+      started.push(start('sidecar', { [name]: value, SIDECAR_PORT: String(sidecarPort) }));
+      await until(() => isReady(`http://127.0.0.1:${sidecarPort}`), {
+        what: 'the sidecar',
+        timeoutMs: 60_000,
+      });
+      expect(readFileSync(at('told'), 'utf8').trim().split('\n')).toEqual([
+        'daemon-reload',
+        'enable --now agent-trust-control-plane',
+        'enable --now agent-trust-sidecar',
+      ]);
+      for (const file of ['master-key', 'admin-api-key', 'sidecar-api-key'])
+        expect(statSync(at(`etc/${file}`)).mode & 0o077, file).toBe(0);
+    } finally {
+      for (const program of started) await program.stop('SIGKILL');
+    }
+  }, 180_000);
+});
+
+const isReady = async (origin: string): Promise<boolean> =>
+  (await call(`${origin}/readyz`).catch(() => null))?.status === 200;
 
 describe('the image', () => {
   it('is the same by the Dockerfile and by the script', () => {
@@ -132,7 +202,6 @@ describe('compose.yaml', () => {
           DATA_DIR: join(folder.path, 'control-plane'),
         }),
       );
-      const isReady = async (url: string) => (await call(`${url}/readyz`).catch(() => null))?.status === 200;
       await until(() => isReady(origin), { what: 'the control plane', timeoutMs: 60_000 });
 
       await once('sidecar-key', { CONTROL_PLANE_URL: origin });

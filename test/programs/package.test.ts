@@ -1,12 +1,22 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { embeddedPostgresVersion } from '../../control-plane/storage/postgres-binaries.ts';
+import { must } from '../../shared/errors/assert.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
+import { readPage } from '../support/pages.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { type Programs, programsIn } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
@@ -30,8 +40,16 @@ let programs: Programs;
 beforeAll(async () => {
   folder = temporaryFolder();
   writeFileSync(join(folder.path, 'package.json'), '{"name":"empty","version":"1.0.0"}');
-  const quiet = ['--offline', '--no-audit', '--no-fund'];
-  await run('npm', ['install', ...quiet, await sharedService('package')], { cwd: folder.path });
+  copyFileSync(await sharedService('package'), join(folder.path, 'agent-trust-0.0.0.tgz'));
+  const { blocks } = readPage('docs/operate/deploy.md');
+  const install = must(
+    blocks.find(({ text }) => text.startsWith('npm install ./agent-trust')),
+    'the page says how to install it',
+  );
+  // Nothing is downloaded.
+  const env = { ...process.env, npm_config_offline: 'true', npm_config_audit: 'false' };
+  const { stdout } = await run('bash', ['-ec', install.text], { cwd: folder.path, env });
+  expect(stdout.trim().split('\n').at(-1)).toBe(manifest.version);
   packed = join(folder.path, 'node_modules/agent-trust');
   programs = programsIn(join(packed, 'dist'));
 }, 180_000);

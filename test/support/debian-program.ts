@@ -42,6 +42,8 @@ export const debianPrograms = {
   pgbouncer: { commands: ['pgbouncer'], package: 'pgbouncer', otherwise: '' },
   openssl: { commands: ['openssl'], package: 'openssl', otherwise: '' },
   curl: { commands: ['curl'], package: 'curl', otherwise: '' },
+  buildah: { commands: ['buildah'], package: 'buildah', otherwise: '' },
+  podman: { commands: ['podman'], package: 'podman runc', otherwise: '' },
   'systemd-analyze': { commands: ['systemd-analyze'], package: 'systemd', otherwise: '' },
   wrk: { commands: ['wrk'], package: 'wrk', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
