@@ -18,62 +18,6 @@ import { Reservation } from './reservation.ts';
 import type { AskOutcome } from './wait-queue.ts';
 import { type LimitedGate, type LimitedPassport, WindowTable } from './window-table.ts';
 
-/**
- * The units that this sidecar holds in windows of the quota ledger (contract §6). Requests take held units in
- * memory, without waiting. Missing units are leased from the control plane: one call carries the needs of an
- * event-loop turn, and leases ahead where requests keep coming. Idle units go back within 2 s.
- *
- * The path of a request:
- *
- *     view ──> decide ──PERMIT──> take                                          all in one synchronous section
- *               │ └──SUSPEND, or PERMIT with a settlement──> reserve ──> keep | giveBack | passOn, when the outcome is known
- *               └──unknown: leases──> ask ··· outcome ──> view ──> decide ...
- */
-export interface LeaseHolder {
-  /**
-   * The name under which the control plane counts these units. Changes after `holder_unknown` (LeaseCall).
-   */
-  readonly holder: string;
-  /**
-   * The windows that a request of this passport at this gate draws on. Valid in this synchronous section
-   * only: the numbers are live and fall with each `take`. Allocates nothing for a gate and passport seen
-   * before. Windows named by `shortage` are final, unless they have ended since. Gate null: `/enforce`
-   * without a gate.
-   */
-  view(gate: LimitedGate | null, passport: LimitedPassport, shortage?: Shortage | null): HeldView;
-  /**
-   * Takes for good. All units must be held: each window is asserted before any is changed. Leases more in the
-   * background where few units are left.
-   */
-  take(view: HeldView, charge: Charge): void;
-  /**
-   * Takes, as above, units that may have to be given back. End it with exactly one of `keep`, `giveBack` and
-   * `passOn`.
-   */
-  reserve(view: HeldView, charge: Charge): Reservation;
-  /** The charge is used. */
-  keep(reservation: Reservation): void;
-  /** The charge had no effect. Its units can be taken again, unless their window has ended. */
-  giveBack(reservation: Reservation): void;
-  /** The control plane has moved the units elsewhere, or frees them: an approval, a void. */
-  passOn(reservation: Reservation): void;
-  /**
-   * Leases the missing units and answers exactly once, never before this returns. Waiters are answered in
-   * order of arrival, each after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the
-   * request's first need. Past it (by up to 10 ms) the request gets `late`; units already asked for serve
-   * later requests.
-   */
-  ask(view: HeldView, need: Charge, untilMs: MonotonicMillis, onOutcome: (outcome: AskOutcome) => void): void;
-  readonly counts: LeaseCounts;
-  /** Retries a failed call at once: the control plane is back. */
-  endPause(): void;
-  /**
-   * Dismisses all waiters and returns all available units, for at most `quotaLimits.leaseStopMsMax`. Call it
-   * after the last request was answered. Never rejects.
-   */
-  stop(): Promise<void>;
-}
-
 /** Totals since the start; `waiting` and `windows` are current values. */
 export interface LeaseCounts {
   /** Answered calls; unanswered attempts count as `failures`. */
@@ -103,12 +47,19 @@ export interface LeaseHolderDeps {
   readonly windowsMax?: number;
 }
 
-/** Makes no call before a request needs units. */
-export function leaseHolder(deps: LeaseHolderDeps): LeaseHolder {
-  return new CallingHolder(deps);
-}
-
-class CallingHolder implements LeaseHolder {
+/**
+ * The units that this sidecar holds in windows of the quota ledger (contract §6). Requests take held units in
+ * memory, without waiting. Missing units are leased from the control plane: one call carries the needs of an
+ * event-loop turn, and leases ahead where requests keep coming. Idle units go back within 2 s. No call is
+ * made before a request needs units.
+ *
+ * The path of a request:
+ *
+ *     view ──> decide ──PERMIT──> take                                          all in one synchronous section
+ *               │ └──SUSPEND, or PERMIT with a settlement──> reserve ──> keep | giveBack | passOn, when the outcome is known
+ *               └──unknown: leases──> ask ··· outcome ──> view ──> decide ...
+ */
+export class LeaseHolder {
   readonly #clock: Clock;
   readonly #windows: WindowTable;
   readonly #calls: LeaseCalls;
@@ -120,6 +71,9 @@ class CallingHolder implements LeaseHolder {
     this.#calls = new LeaseCalls({ ...deps, windows: () => this.#windows.all() });
   }
 
+  /**
+   * The name under which the control plane counts these units. Changes after `holder_unknown` (LeaseCall).
+   */
   get holder(): string {
     return this.#calls.holder;
   }
@@ -128,6 +82,12 @@ class CallingHolder implements LeaseHolder {
     return { ...this.#calls.counts, takes: this.#takes, windows: this.#windows.size };
   }
 
+  /**
+   * The windows that a request of this passport at this gate draws on. Valid in this synchronous section
+   * only: the numbers are live and fall with each `take`. Allocates nothing for a gate and passport seen
+   * before. Windows named by `shortage` are final, unless they have ended since. Gate null: `/enforce`
+   * without a gate.
+   */
   view(gate: LimitedGate | null, passport: LimitedPassport, shortage: Shortage | null = null): HeldView {
     if (gate === null || (gate.spendWindows.length === 0 && gate.rateWindows.length === 0)) {
       if (passport.spendWindows.length === 0 && passport.rateWindows.length === 0) return emptyView;
@@ -139,6 +99,10 @@ class CallingHolder implements LeaseHolder {
     return shortage === null ? view : finalView(view, shortage);
   }
 
+  /**
+   * Takes for good. All units must be held: each window is asserted before any is changed. Leases more in the
+   * background where few units are left.
+   */
   take(view: HeldView, { moneyMicroUsd, requests }: Charge): void {
     for (const { lease } of view.spendWindows) {
       assert(moneyMicroUsd <= lease.available, 'a charge takes only held money');
@@ -156,24 +120,37 @@ class CallingHolder implements LeaseHolder {
     if (window.lease.isLow) this.#calls.renew(window);
   }
 
+  /**
+   * Takes, as above, units that may have to be given back. End it with exactly one of `keep`, `giveBack` and
+   * `passOn`.
+   */
   reserve(view: HeldView, charge: Charge): Reservation {
     this.take(view, charge);
     return new Reservation(view, charge);
   }
 
+  /** The charge is used. */
   keep(reservation: Reservation): void {
     reservation.keep();
   }
 
+  /** The charge had no effect. Its units can be taken again, unless their window has ended. */
   giveBack(reservation: Reservation): void {
     reservation.giveBack(this.#clock.monotonic());
     for (const window of reservation.windows) this.#calls.returnSpare(window);
   }
 
+  /** The control plane has moved the units elsewhere, or frees them: an approval, a void. */
   passOn(reservation: Reservation): void {
     reservation.passOn(this.#clock.monotonic());
   }
 
+  /**
+   * Leases the missing units and answers exactly once, never before this returns. Waiters are answered in
+   * order of arrival, each after the one before has decided. `untilMs`: limits.quotaWaitMsMax after the
+   * request's first need. Past it (by up to 10 ms) the request gets `late`; units already asked for serve
+   * later requests.
+   */
   ask(
     view: HeldView,
     need: Charge,
@@ -183,10 +160,15 @@ class CallingHolder implements LeaseHolder {
     this.#calls.ask({ view, need, untilMs, onOutcome, refused: null });
   }
 
+  /** Retries a failed call at once: the control plane is back. */
   endPause(): void {
     this.#calls.endPause();
   }
 
+  /**
+   * Dismisses all waiters and returns all available units, for at most `quotaLimits.leaseStopMsMax`. Call it
+   * after the last request was answered. Never rejects.
+   */
   stop(): Promise<void> {
     return this.#calls.stop();
   }

@@ -24,7 +24,7 @@ import { Intake } from '../intake/intake.ts';
 import { KeptBodies } from '../intake/kept-bodies.ts';
 import { Turns } from '../intake/turns.ts';
 import { decisionTimesOfMinute } from '../operations/decision-times.ts';
-import { type LeaseHolder, leaseHolder } from '../quota/lease-holder.ts';
+import { LeaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
 import { ControlPlaneClient } from '../replica/control-plane-client.ts';
 import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
@@ -36,7 +36,7 @@ import { Decider } from '../settle/decider.ts';
 import { settlements as makeSettlements, type Settlements } from '../settle/settlements.ts';
 import { verifyPool } from '../verify/pool.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
-import { type PassportVerifier, passportVerifier } from '../verify/verifier.ts';
+import { PassportVerifier } from '../verify/verifier.ts';
 import { sidecarIdOf } from './identity.ts';
 import { startupLimits } from './limits.ts';
 
@@ -110,7 +110,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const { spool, shipper } = await startRecorder(parts, { ...follower, leftMs, started });
 
   const pool = verifyPool({ threads: options.verifyThreads, logger });
-  const verifier = passportVerifier({
+  const verifier = new PassportVerifier({
     keys: () => replica.keys,
     cache: verifiedCache(startupLimits.verifiedPassportsMax),
     pool,
@@ -120,7 +120,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     inlineWhenAlone: ed25519.name === 'sodium-native',
   });
   started.add('verification', () => verifier.close());
-  const leases = leaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
+  const leases = new LeaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
   const settlements = makeSettlements({

@@ -42,31 +42,6 @@ interface VerifierCounts {
   readonly waiting: number;
 }
 
-/**
- * Turns tokens into verified passports: from memory if the same token verified before, else with the threads
- * of the pool.
- *
- * The unknown tokens of one turn of the event loop go to the pool as one task, because a hand-over costs 33
- * to 40 us of processor time and a signature about 51 us. While every thread is busy, tokens of several turns
- * gather in one batch, so batches grow with the load. Exception: with a fast engine (`inlineWhenAlone`), a
- * token that is alone in its turn, with nothing in flight, is checked inline. That is at most one signature
- * per turn and delays the turn by 51 us, most of which the hand-over would have cost anyway.
- *
- *     verify ──known──> report
- *        └──refused by shape──> report
- *        └──> queued ──turn ends──> in flight ──bits──> report
- *               └─ waited too long ─┴─ late, or thread died ──> report `overloaded` / `unavailable`
- */
-export interface PassportVerifier {
-  /** The passport of a token that verified here before; null: call `verify`. A warm request needs no more. */
-  known(token: string): VerifiedPassport | null;
-  /** Calls `report` exactly once, possibly before it returns. `report` must not throw. */
-  verify(token: string, report: ReportOutcome): void;
-  readonly counts: VerifierCounts;
-  /** Reports everything that waits as `unavailable`, and later tokens at once. */
-  close(): Promise<void>;
-}
-
 export interface VerifierDeps {
   /** The current keys: the replica's set changes. */
   readonly keys: () => Keyset;
@@ -93,11 +68,23 @@ interface Miss {
 const overloaded: TokenOutcome = { kind: 'overloaded' };
 const unavailable: TokenOutcome = { kind: 'unavailable' };
 
-export function passportVerifier(deps: VerifierDeps): PassportVerifier {
-  return new QueueingVerifier(deps);
-}
-
-class QueueingVerifier implements PassportVerifier {
+/**
+ * Turns tokens into verified passports: from memory where the same token verified before, else with the
+ * threads of the pool.
+ *
+ * The unknown tokens of one turn of the event loop go to the pool as one task, because handing over costs 33
+ * to 40 us of processor time and checking a signature about 51 us. While every thread is busy, tokens of
+ * several turns gather in one batch, so that batches grow with the load. The one exception: a token that is
+ * alone in its turn, with nothing under way, is checked on the spot where the engine is fast enough
+ * (`inlineWhenAlone`). That is at most one signature in a turn; it delays the others by 51 us, and the
+ * hand-over it replaces would have taken most of that from the same thread.
+ *
+ *     verify ──known──> report
+ *        └──refused by shape──> report
+ *        └──> queued ──turn ends──> in flight ──bits──> report
+ *               └─ waited too long ─┴─ late, or thread died ──> report `overloaded` / `unavailable`
+ */
+export class PassportVerifier {
   readonly #deps: VerifierDeps;
   readonly #queueMax: number;
   readonly #deadlineMs: number;
@@ -125,17 +112,22 @@ class QueueingVerifier implements PassportVerifier {
     return this.#counts;
   }
 
+  /**
+   * The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request.
+   */
   known(token: string): VerifiedPassport | null {
     const passport = this.#deps.cache.find(token);
     if (passport !== null) this.#counts.hits++;
     return passport;
   }
 
+  /** Calls `report` exactly once, possibly before it returns. `report` must not throw. */
   verify(token: string, report: ReportOutcome): void {
     const outcome = this.#enqueue(token, report);
     if (outcome !== null) report(outcome);
   }
 
+  /** Reports everything that waits as `unavailable`, and later tokens at once. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const batch of [this.#queue, ...this.#inFlight]) {

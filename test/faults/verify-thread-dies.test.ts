@@ -5,7 +5,7 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type VerifyPool, verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
-import { type PassportVerifier, passportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { PassportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
 import { authority } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
@@ -25,7 +25,7 @@ describe('the verifier with real threads', () => {
     threads.length = 0;
     process.on('worker', onThread);
     pool = verifyPool({ threads: 1, logger: silentLogger });
-    return passportVerifier({
+    return new PassportVerifier({
       keys: () => service.keys,
       cache: verifiedCache(10),
       pool,

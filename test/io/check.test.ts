@@ -30,13 +30,13 @@ import { Intake } from '../../sidecar/intake/intake.ts';
 import { KeptBodies } from '../../sidecar/intake/kept-bodies.ts';
 import { Turns } from '../../sidecar/intake/turns.ts';
 import type { LeaseClient } from '../../sidecar/quota/lease-caller.ts';
-import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { LeaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { Decider } from '../../sidecar/settle/decider.ts';
 import { settleLimits } from '../../sidecar/settle/limits.ts';
 import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/open-settlement.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
-import { passportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import { PassportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
 import { recordOfParts } from '../support/spooled-record.ts';
 import { authority, withWrongSignature } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -96,7 +96,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   };
   let versions = 0;
   const asked: ReportOutcome[] = [];
-  const leases = leaseHolder({
+  const leases = new LeaseHolder({
     client: { lease, isAway: false },
     clock,
     random,
@@ -106,7 +106,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   const spooled: { readonly record: SpooledRecord; readonly owner: RecordOwner }[] = [];
   const voids: { readonly entry: SettlementVoid; readonly owner: RecordOwner }[] = [];
   const cache = verifiedCache(10);
-  const real = passportVerifier({
+  const real = new PassportVerifier({
     keys: () => service.keys,
     cache,
     pool: verifyPool({ threads: 1, logger: silentLogger }),

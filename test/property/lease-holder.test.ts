@@ -6,7 +6,7 @@ import type { MicroUsd } from '../../shared/model/money.ts';
 import { type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { type LeaseHolder, leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { LeaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { quotaLimits } from '../../sidecar/quota/limits.ts';
 import type { Reservation } from '../../sidecar/quota/reservation.ts';
 import { fakedClock, fakedTimers } from '../support/faked-timers.ts';
@@ -176,7 +176,7 @@ class World {
   }
 
   #newHolder(): LeaseHolder {
-    return leaseHolder({
+    return new LeaseHolder({
       client: this.ledger,
       clock: fakedClock,
       random: systemRandom(),

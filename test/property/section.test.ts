@@ -25,7 +25,7 @@ import { type Attempt, recordOf } from '../../sidecar/decide/record.ts';
 import { DecisionReply } from '../../sidecar/decide/replies.ts';
 import { Section, type SectionDeps } from '../../sidecar/decide/section.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
-import { leaseHolder } from '../../sidecar/quota/lease-holder.ts';
+import { LeaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { runs } from '../support/runs.ts';
 import { recordOfParts } from '../support/spooled-record.ts';
 import { aGate, aPassport, aStanding, nowMs as startMs } from '../unit/decision/samples.ts';
@@ -159,7 +159,7 @@ class World {
     };
     this.state = state;
     for (const [i, constraints] of gateConstraints.entries()) this.putGate(i, constraints, 'live');
-    this.leases = leaseHolder({
+    this.leases = new LeaseHolder({
       client: { lease: () => Promise.reject(new Error('nothing is granted here')), isAway: false },
       ...{ clock, random: { ...random, newId: (prefix, atMs) => makeId(prefix, atMs, someBytes(1)) } },
       logger: silentLogger,

@@ -5,12 +5,7 @@ import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { verifyLimits } from '../../../sidecar/verify/limits.ts';
 import type { VerifyPool } from '../../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
-import {
-  type PassportVerifier,
-  passportVerifier,
-  type TokenOutcome,
-  type VerifierDeps,
-} from '../../../sidecar/verify/verifier.ts';
+import { PassportVerifier, type TokenOutcome, type VerifierDeps } from '../../../sidecar/verify/verifier.ts';
 import {
   checkTask,
   packTask,
@@ -63,7 +58,7 @@ class HeldPool implements VerifyPool {
 function setUp(options: Partial<VerifierDeps> & { readonly capacity?: number } = {}) {
   const pool = new HeldPool(options.capacity ?? 2);
   const cache = verifiedCache(1000);
-  const verifier = passportVerifier({
+  const verifier = new PassportVerifier({
     keys: () => service.keys,
     cache,
     pool,

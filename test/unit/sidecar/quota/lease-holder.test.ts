@@ -9,7 +9,7 @@ import type { WindowName } from '../../../../shared/quota/window.ts';
 import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-limit.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
-import { type LeaseHolder, leaseHolder } from '../../../../sidecar/quota/lease-holder.ts';
+import { LeaseHolder } from '../../../../sidecar/quota/lease-holder.ts';
 import { quotaLimits } from '../../../../sidecar/quota/limits.ts';
 import type { Reservation } from '../../../../sidecar/quota/reservation.ts';
 import type { AskOutcome } from '../../../../sidecar/quota/wait-queue.ts';
@@ -38,7 +38,7 @@ afterEach(async () => {
 });
 
 const newHolder = (windowsMax?: number): LeaseHolder =>
-  leaseHolder({
+  new LeaseHolder({
     client: ledger,
     clock: fakedClock,
     random: systemRandom(),
@@ -385,7 +385,7 @@ describe('a process that was stopped past the end of its window', () => {
     stoodStillMs = 0;
     const monotonic = () => (fakedClock.monotonic() + stoodStillMs) as MonotonicMillis;
     const clock = { now: fakedClock.now, monotonic };
-    holder = leaseHolder({ client: ledger, clock, random: systemRandom(), logger: silentLogger });
+    holder = new LeaseHolder({ client: ledger, clock, random: systemRandom(), logger: silentLogger });
   });
 
   it('returns no earlier charge into the next window', async () => {
