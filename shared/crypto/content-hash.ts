@@ -20,8 +20,3 @@ export const textHash = (text: string): string => `sha256:${sha256Hex(text)}`;
  * does.
  */
 export const contentHash = (value: unknown): string => textHash(canonicalJson(value));
-
-const contentHashPattern = /^sha256:[0-9a-f]{64}$/;
-
-export const isContentHash = (value: unknown): value is string =>
-  typeof value === 'string' && contentHashPattern.test(value);
