@@ -51,24 +51,6 @@ export interface FollowStatus {
   readonly lastProblem: string | null;
 }
 
-export interface Following {
-  /**
-   * Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is
-   * away.
-   */
-  readonly ready: Promise<void>;
-  readonly status: FollowStatus;
-  /**
-   * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
-   * Asked before each decision, and at the door.
-   */
-  readonly mustNotServe: string | null;
-  /** The control plane is there again: what waits for its next attempt is tried at once. */
-  endPause(): void;
-  /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
-  stop(): Promise<void>;
-}
-
 /**
  * Keeps the replica at the head of its two feeds (ARCHITECTURE.md, "The change feed").
  *
@@ -82,9 +64,11 @@ export interface Following {
  * whatever is odd about it (a hole, a repeat, a bad signature, a reconnect) only leads to a pull, which is
  * the truth. While the control plane is away the replica stays as it is and its age grows.
  */
-export const startFollowing = (deps: FollowDeps): Following => new Follower(deps);
-
-class Follower implements Following {
+export class Following {
+  /**
+   * Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is
+   * away.
+   */
   readonly ready: Promise<void>;
   readonly #deps: FollowDeps;
   readonly #keeper: SnapshotKeeper;
@@ -134,8 +118,9 @@ class Follower implements Following {
   }
 
   /**
-   * A state that is merely old is still used, where the trust level allows; one that its control plane
-   * rejects does not.
+   * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
+   * Asked before each decision, and at the door. A state that is merely old is still used, where the trust
+   * level allows; one that its control plane rejects is not.
    */
   get mustNotServe(): string | null {
     if (this.#contact.refusal !== null) return this.#contact.refusal;
@@ -144,10 +129,12 @@ class Follower implements Following {
     return null;
   }
 
+  /** The control plane is there again: what waits for its next attempt is tried at once. */
   endPause(): void {
     this.#retrying.interrupt();
   }
 
+  /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#round.abort();

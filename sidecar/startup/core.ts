@@ -28,7 +28,7 @@ import { LeaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
 import { ControlPlaneClient } from '../replica/control-plane-client.ts';
 import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
-import { type Following, startFollowing } from '../replica/follow.ts';
+import { Following } from '../replica/follow.ts';
 import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
@@ -102,6 +102,45 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   // Both are set below: durations once there are answers, the deadline by close. Without a deadline, what is
   // left in the spool is left for the next start at once.
   let decisionTimes: () => DecisionTimes | null = () => null;
+  const client = controlPlaneClient({
+    ...options.controlPlane,
+    sidecarId,
+    clock: time.machine,
+    logger,
+    reach,
+    decisionTimes: () => decisionTimes(),
+    clockOffsetMs: () => time.offsetMs,
+  });
+  started.add('calls to the control plane', () => client.close());
+  started.add('goodbye', async () => {
+    // What could not be told shows as what it looks like: a sidecar that is missing.
+    if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
+  });
+  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
+  started.add('watch on this loop', async () => catchUp.stop());
+  const following = new Following({
+    replica,
+    client,
+    bus: options.bus,
+    file,
+    time,
+    catchUp,
+    random,
+    freeMemory: options.freeMemory ?? (() => undefined),
+    logger,
+  });
+  reach.onBack(() => following.endPause());
+  started.add('following', () => following.stop());
+  const spool = await openSpool({
+    directory: join(folder, 'spool'),
+    fsyncMs: options.fsyncMs,
+    clock,
+    random,
+    logger,
+  });
+  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  reach.onBack(() => shipper.endPause());
+  // Set by close: what was given to nobody is left for the next start at once.
   let closedByMs = Number.NEGATIVE_INFINITY;
   const parts = { ...options, clock, ed25519 };
   const follower = await startFollower(parts, { decisionTimes: () => decisionTimes(), started });
