@@ -2,11 +2,8 @@ import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { describeBroken } from '../../shared/attestation/broken-chains.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
-import {
-  type ExportVerdict,
-  type ExportVerifier,
-  exportVerifier,
-} from '../../shared/attestation/verify-export.ts';
+import { exportVerifier } from '../../shared/attestation/verify-export.ts';
+import type { ExportVerdict, ExportVerifier } from '../../shared/attestation/verify-lines.ts';
 import { isAuditStart } from '../../shared/audit/export.ts';
 import { auditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
@@ -59,7 +56,7 @@ export async function verifyAttestationsCommand(options: {
   if (source === null) return 2;
 
   const verifiers = keyset(options.ed25519 ?? chooseEd25519(), keys);
-  let verdict: ExportVerdict<string>;
+  let verdict: ExportVerdict;
   try {
     verdict = await verifyStream(source, verifiers, errors);
   } catch (cause) {
@@ -83,13 +80,9 @@ export async function verifyAttestationsCommand(options: {
   return 0;
 }
 
-async function verifyStream(
-  source: Readable,
-  keys: Keyset,
-  errors: TextSink,
-): Promise<ExportVerdict<string>> {
+async function verifyStream(source: Readable, keys: Keyset, errors: TextSink): Promise<ExportVerdict> {
   const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  let verifier: ExportVerifier<string> | null = null;
+  let verifier: ExportVerifier | null = null;
   let nextProgress = progressEveryRecords;
   for await (const piece of source) {
     for (const line of splitter.push(piece)) {
@@ -108,8 +101,8 @@ async function verifyStream(
   return verifier.finish();
 }
 
-/** The first line identifies the kind of export. */
-const verifierFor = (line: string | null, keys: Keyset): ExportVerifier<string> =>
+/** The first line tells which export it is. */
+const verifierFor = (line: string | null, keys: Keyset): ExportVerifier =>
   line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys);
 
 /** The keys; 2 without a readable JWKS, 5 if its keys violate docs/verify.md. */
@@ -158,7 +151,7 @@ async function openSource(path: string, stdin: Readable, errors: TextSink): Prom
   }
 }
 
-function describeFault(verdict: Extract<ExportVerdict<string>, { kind: 'invalid' }>): string {
+function describeFault(verdict: Extract<ExportVerdict, { kind: 'invalid' }>): string {
   const { broken, brokenUnnamed } = verdict;
   const where = verdict.chainId === null ? '' : `, chain ${verdict.chainId}, sequence ${verdict.sequence}`;
   const others = broken

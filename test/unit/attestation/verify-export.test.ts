@@ -7,7 +7,8 @@ import {
   recordLine,
 } from '../../../shared/attestation/export.ts';
 import { csvHeader } from '../../../shared/attestation/export-csv.ts';
-import { type ExportVerdict, exportVerifier } from '../../../shared/attestation/verify-export.ts';
+import { exportVerifier } from '../../../shared/attestation/verify-export.ts';
+import type { ExportVerdict } from '../../../shared/attestation/verify-lines.ts';
 import { canonicalJson } from '../../../shared/crypto/canonical-json.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { type Keyset, keyset, parseJwks } from '../../../shared/crypto/keyset.ts';
