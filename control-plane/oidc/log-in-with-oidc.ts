@@ -13,7 +13,7 @@ import type { Transaction } from '../base/database.ts';
 import { networkOf } from '../http/address-limit.ts';
 import { logInAs, type NewSession } from '../people/begin-session.ts';
 import { chooseAccount } from '../people/choose-account.ts';
-import { leastServedFirst } from '../people/least-served.ts';
+import { LeastServed } from '../people/least-served.ts';
 import { peopleLimits } from '../people/limits.ts';
 import { counted, unnamedOrigin } from '../people/login-attempts.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
@@ -55,7 +55,7 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
   const { origin } = new URL(deps.baseUrl);
   const redirectUri = `${origin}/console/log-in/oidc`;
   const challenges = loginChallenges<OidcState>(deps, 'oidc');
-  const checks = leastServedFirst(deps.clock, {
+  const checks = new LeastServed(deps.clock, {
     atOnceMax: oidcLimits.checksAtOnceMax,
     atOncePerOwnerMax: oidcLimits.checksPerNetworkMax,
     waitingMax: oidcLimits.checksWaitingMax,

@@ -2,18 +2,6 @@ import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 
-/**
- * Turns at work that strangers may ask for. The next turn is that of the owner who had the fewest of late, so
- * a flood from many networks waits for itself, and whoever comes for the first time goes before it. Where the
- * room to wait is full, the one who had most gives way to one who had less.
- */
-export interface LeastServed {
-  /** Throws `overloaded` where the work did not begin. */
-  run<T>(owner: string, work: () => Promise<T>): Promise<T>;
-  /** The last turn of this owner does not count: it was no try of a stranger. */
-  forgive(owner: string): void;
-}
-
 interface LeastServedBounds {
   readonly atOnceMax: number;
   readonly atOncePerOwnerMax: number;
@@ -33,10 +21,12 @@ interface Waiter {
   giveWay(): void;
 }
 
-export const leastServedFirst = (clock: Pick<Clock, 'monotonic'>, bounds: LeastServedBounds): LeastServed =>
-  new LeastServedFirst(clock, bounds);
-
-class LeastServedFirst implements LeastServed {
+/**
+ * Turns at work that strangers may ask for. The next turn is that of the owner who had the fewest of late, so
+ * a flood from many networks waits for itself, and whoever comes for the first time goes before it. Where the
+ * room to wait is full, the one who had most gives way to one who had less.
+ */
+export class LeastServed {
   readonly #bounds: LeastServedBounds;
   readonly #served: LRUCache<string, number>;
   /** At most `atOnceMax` owners. */
@@ -54,6 +44,7 @@ class LeastServedFirst implements LeastServed {
     });
   }
 
+  /** Throws `overloaded` where the work did not begin. */
   async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
     // An owner that waits although there is room waits for its own turns, so nothing is overtaken here.
     if (this.#isFree(owner)) this.#admit(owner);
@@ -70,6 +61,7 @@ class LeastServedFirst implements LeastServed {
     }
   }
 
+  /** The last turn of this owner does not count: it was no try of a stranger. */
   forgive(owner: string): void {
     const turns = this.#turnsOf(owner);
     if (turns > 1) this.#served.set(owner, turns - 1);

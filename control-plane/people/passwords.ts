@@ -2,7 +2,7 @@ import { type BinaryLike, type ScryptOptions, scrypt, timingSafeEqual } from 'no
 import { assert } from '../../shared/errors/assert.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import { type LeastServed, leastServedFirst } from './least-served.ts';
+import { LeastServed } from './least-served.ts';
 import { peopleLimits } from './limits.ts';
 
 /**
@@ -39,7 +39,7 @@ const hashBytes = 32;
  */
 export function passwordHasher({ bytes }: Pick<Random, 'bytes'>, cost: PasswordCost): Passwords {
   const lane = () =>
-    leastServedFirst(systemClock, {
+    new LeastServed(systemClock, {
       atOnceMax: peopleLimits.hashesPerLaneMax,
       atOncePerOwnerMax: peopleLimits.hashesPerLaneMax,
       waitingMax: peopleLimits.hashesWaitingMax,

@@ -13,6 +13,38 @@ import { attestLimits } from './limits.ts';
 import type { Spool } from './spool.ts';
 import { refusedFolder } from './spool-folder.ts';
 
+export interface ShipperDeps {
+  readonly spool: Spool;
+  /**
+   * Throws if there is no answer that a ShipAnswer can express within `limits.internalCallMsMax`. `onOver`:
+   * called before that, once `body` may change; never while it may still be sent.
+   */
+  readonly client: { shipAttestations(body: Uint8Array, onOver: () => void): Promise<ShipAnswer> };
+  /** The newest connection of this process; null while there is none. */
+  readonly connection: () => ShippingConnection | null;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Default: `attestLimits.shipIntervalMs`. */
+  readonly shipIntervalMs?: number;
+}
+
+/** What to do after a step: go on at once, or wait for new records. */
+type Step = 'more' | 'idle';
+
+/** A batch on its way. */
+interface Shipment {
+  readonly batch: BatchBuilder;
+  readonly reader: EpochReader;
+  /** Where the batch ends. */
+  readonly end: EpochReader['position'];
+  readonly connection: ShippingConnection;
+  /** Sent before the batch before it was accepted. */
+  readonly isAhead: boolean;
+  readonly answer: Promise<ShipAnswer>;
+  /** The bytes of the batch are no longer being sent. */
+  readonly call: { isOver: boolean };
+}
+
 /**
  * Ships the spool to the control plane: oldest epoch first, batch by batch, until each record is accepted.
  *
@@ -37,77 +69,15 @@ import { refusedFolder } from './spool-folder.ts';
  * the control plane refuses a batch as a whole, no record is at fault: the batch is retried, and shows in
  * `lastError`, until one of the two programs is replaced.
  */
-export interface Shipper {
-  readonly state: 'shipping' | 'retrying' | 'superseded' | 'stopped';
+export class Shipper {
+  state: 'shipping' | 'retrying' | 'superseded' | 'stopped' = 'shipping';
   /** Why the last call failed; null if it succeeded. */
-  readonly lastError: string | null;
-  readonly shippedRecords: number;
-  /** Numbers given up, by reason. Anything but 0 needs attention. */
-  readonly voidedRecords: Readonly<Record<VoidRun['void'], number>>;
-  readonly damagedPlaces: number;
-  /** Epochs that ended in the middle of a record. */
-  readonly tornEnds: number;
-  /** When the oldest unshipped record was decided; null if there is none. */
-  oldestDecidedAtMs(): Promise<number | null>;
-  /**
-   * Ships the rest without waiting for more, and stops. Call it after the spool was closed. Resolves true
-   * once all is accepted; false after `timeoutMs`, or if another process has taken over. The next start ships
-   * the rest.
-   */
-  drain(timeoutMs: number): Promise<boolean>;
-  /**
-   * Counts unshipped records, after `drain`; null if the disk fails.
-   */
-  countLeft(): Promise<number | null>;
-  /** Retries at once: the control plane is back. */
-  endPause(): void;
-  /** Stops after the call in flight. */
-  stop(): Promise<void>;
-}
-
-export interface ShipperDeps {
-  readonly spool: Spool;
-  /**
-   * Throws if there is no answer that a ShipAnswer can express within `limits.internalCallMsMax`. `onOver`:
-   * called before that, once `body` may change; never while it may still be sent.
-   */
-  readonly client: { shipAttestations(body: Uint8Array, onOver: () => void): Promise<ShipAnswer> };
-  /** The newest connection of this process; null while there is none. */
-  readonly connection: () => ShippingConnection | null;
-  readonly random: Random;
-  readonly logger: Logger;
-  /** Default: `attestLimits.shipIntervalMs`. */
-  readonly shipIntervalMs?: number;
-}
-
-/** Starts at once. */
-export function startShipper(deps: ShipperDeps): Shipper {
-  return new SpoolShipper(deps);
-}
-
-/** What to do after a step: go on at once, or wait for new records. */
-type Step = 'more' | 'idle';
-
-/** A batch on its way. */
-interface Shipment {
-  readonly batch: BatchBuilder;
-  readonly reader: EpochReader;
-  /** Where the batch ends. */
-  readonly end: EpochReader['position'];
-  readonly connection: ShippingConnection;
-  /** Sent before the batch before it was accepted. */
-  readonly isAhead: boolean;
-  readonly answer: Promise<ShipAnswer>;
-  /** The bytes of the batch are no longer being sent. */
-  readonly call: { isOver: boolean };
-}
-
-class SpoolShipper implements Shipper {
-  state: Shipper['state'] = 'shipping';
   lastError: string | null = null;
   shippedRecords = 0;
-  readonly voidedRecords = { refused: 0, damaged: 0, missing: 0 };
+  /** Numbers given up, by reason. Anything but 0 needs attention. */
+  readonly voidedRecords = { refused: 0, damaged: 0, missing: 0 } satisfies Record<VoidRun['void'], number>;
   damagedPlaces = 0;
+  /** Epochs that ended in the middle of a record. */
   tornEnds = 0;
 
   readonly #deps: ShipperDeps;
@@ -133,16 +103,23 @@ class SpoolShipper implements Shipper {
   #isDraining = false;
   #isStopping = false;
 
+  /** Starts at once. */
   constructor(deps: ShipperDeps) {
     this.#deps = deps;
     this.#intervalMs = deps.shipIntervalMs ?? attestLimits.shipIntervalMs;
     this.#finished = this.#run();
   }
 
+  /** When the oldest unshipped record was decided; null if there is none. */
   async oldestDecidedAtMs(): Promise<number | null> {
     return (await this.#readerOfOldest()?.nextDecidedAtMs()) ?? null;
   }
 
+  /**
+   * Ships the rest without waiting for more, and stops. Call it after the spool was closed. Resolves true
+   * once all is accepted; false after `timeoutMs`, or if another process has taken over. The next start ships
+   * the rest.
+   */
   async drain(timeoutMs: number): Promise<boolean> {
     this.#isDraining = true;
     this.#wakeup.wake();
@@ -157,6 +134,9 @@ class SpoolShipper implements Shipper {
     return this.#isEverythingTaken;
   }
 
+  /**
+   * Counts unshipped records, after `drain`; null if the disk fails.
+   */
   async countLeft(): Promise<number | null> {
     const { spool, logger } = this.#deps;
     const nextSeq = this.#reader?.epoch === spool.epochs[0] ? (this.#reader?.position.seq ?? null) : null;
@@ -168,10 +148,12 @@ class SpoolShipper implements Shipper {
     }
   }
 
+  /** Retries at once: the control plane is back. */
   endPause(): void {
     this.#wakeup.interrupt();
   }
 
+  /** Stops after the call in flight. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#wakeup.wake();

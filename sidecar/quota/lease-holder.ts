@@ -50,8 +50,7 @@ export interface LeaseHolderDeps {
 /**
  * The units that this sidecar holds in windows of the quota ledger (contract §6). Requests take held units in
  * memory, without waiting. Missing units are leased from the control plane: one call carries the needs of an
- * event-loop turn, and leases ahead where requests keep coming. Idle units go back within 2 s. No call is
- * made before a request needs units.
+ * event-loop turn, and leases ahead where requests keep coming. Idle units go back within 2 s.
  *
  * The path of a request:
  *
@@ -65,6 +64,7 @@ export class LeaseHolder {
   readonly #calls: LeaseCalls;
   #takes = 0;
 
+  /** Makes no call before a request needs units. */
   constructor(deps: LeaseHolderDeps) {
     this.#clock = deps.clock;
     this.#windows = new WindowTable(deps.windowsMax ?? quotaLimits.leasedWindowsMax);

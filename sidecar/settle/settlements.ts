@@ -22,6 +22,24 @@ interface SettlementCount {
   readonly count: number;
 }
 
+export interface SettlementsDeps {
+  /**
+   * One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements.
+   */
+  readonly send: (settlements: readonly Settlement[], holder: string) => Promise<readonly SettlementAnswer[]>;
+  /** Whether the control plane is known to be away. */
+  readonly isAway: () => boolean;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** How often deadlines are looked at while anything is open. */
+const sweepMs = 20;
+
+/** With so much time left none is given up, whatever the last calls took. */
+const hopefulLeftMs = 0.8 * limits.quotaWaitMsMax;
+
 /**
  * Sends the settlements of this sidecar to the control plane (contract §5, §6 and §8). Those of an
  * event-loop turn travel in one call; while `settleLimits.settlementCallsAtOnceMax` calls are in flight the
@@ -40,40 +58,7 @@ interface SettlementCount {
  * A look-up of a key waits while a permit with that key is on its way from here: before, it would find
  * nothing.
  */
-export interface Settlements {
-  /** Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. */
-  send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void;
-  /** Since the start. */
-  readonly counts: Iterable<SettlementCount>;
-  /** Queued and sent, now. */
-  readonly open: number;
-  /** Tells all that are open, and sends nothing any more. */
-  stop(): void;
-}
-
-export interface SettlementsDeps {
-  /**
-   * One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements.
-   */
-  readonly send: (settlements: readonly Settlement[], holder: string) => Promise<readonly SettlementAnswer[]>;
-  /** Whether the control plane is known to be away. */
-  readonly isAway: () => boolean;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-}
-
-export function settlements(deps: SettlementsDeps): Settlements {
-  return new BatchedSettlements(deps);
-}
-
-/** How often deadlines are looked at while anything is open. */
-const sweepMs = 20;
-
-/** With so much time left none is given up, whatever the last calls took. */
-const hopefulLeftMs = 0.8 * limits.quotaWaitMsMax;
-
-class BatchedSettlements implements Settlements {
+export class Settlements {
   readonly #deps: SettlementsDeps;
   readonly #open = new Set<OpenSettlement>();
   /** Those of `#open` that wait for a call, first come, first served. */
@@ -102,14 +87,17 @@ class BatchedSettlements implements Settlements {
     this.#pause = retryPause(deps.random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
   }
 
+  /** Queued and sent, now. */
   get open(): number {
     return this.#open.size;
   }
 
+  /** Since the start. */
   get counts(): Iterable<SettlementCount> {
     return this.#counts.values();
   }
 
+  /** Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. */
   send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void {
     const refusal = this.#refusal(untilMs);
     const open = new OpenSettlement(settlement, holder, untilMs, onSettled, refusal);
@@ -126,6 +114,7 @@ class BatchedSettlements implements Settlements {
     this.#wake();
   }
 
+  /** Tells all that are open, and sends nothing any more. */
   stop(): void {
     this.#isStopped = true;
     if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);

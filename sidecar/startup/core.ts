@@ -15,7 +15,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Teardown } from '../../shared/runtime/teardown.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
-import { type Shipper, startShipper } from '../attest/shipper.ts';
+import { Shipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
 import { Answers } from '../decide/answers.ts';
 import { authenticator } from '../decide/callers.ts';
@@ -33,7 +33,7 @@ import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
 import { Decider } from '../settle/decider.ts';
-import { settlements as makeSettlements, type Settlements } from '../settle/settlements.ts';
+import { Settlements } from '../settle/settlements.ts';
 import { verifyPool } from '../verify/pool.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
 import { PassportVerifier } from '../verify/verifier.ts';
@@ -162,7 +162,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const leases = new LeaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
-  const settlements = makeSettlements({
+  const settlements = new Settlements({
     send: (batch, holder) => client.settle(batch, holder),
     isAway: () => client.isAway,
     ...{ clock, random, logger },
@@ -226,7 +226,7 @@ async function startFollower(
   });
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
   started.add('watch on this loop', async () => catchUp.stop());
-  const following = startFollowing({
+  const following = new Following({
     ...{ replica, client, bus, file, time, catchUp, random, logger },
     freeMemory: options.freeMemory ?? (() => undefined),
   });
@@ -246,7 +246,7 @@ async function startRecorder(
   }: Pick<Follower, 'client' | 'reach'> & { readonly leftMs: () => number; readonly started: Teardown },
 ): Promise<Pick<Core, 'spool' | 'shipper'>> {
   const spool = await openSpool({ directory: join(folder, 'spool'), fsyncMs, clock, random, logger });
-  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  const shipper = new Shipper({ spool, client, connection: () => client.connection, random, logger });
   reach.onBack(() => shipper.endPause());
   started.add('spool', async () => {
     await spool.close();

@@ -7,7 +7,7 @@ import { type Random, systemRandom } from '../../shared/runtime/random.ts';
 import { retryPause } from '../../shared/runtime/retry-pause.ts';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { startShipper } from '../attest/shipper.ts';
+import { Shipper } from '../attest/shipper.ts';
 import { openSpool } from '../attest/spool.ts';
 import { nodeFiles } from '../attest/spool-files.ts';
 import { findEpochs } from '../attest/spool-folder.ts';
@@ -74,7 +74,7 @@ async function shipFolder(
     logger,
   });
   await spool.close();
-  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  const shipper = new Shipper({ spool, client, connection: () => client.connection, random, logger });
   stopping.addEventListener('abort', () => void shipper.stop(), { once: true });
   try {
     await connect(client, random, stopping);

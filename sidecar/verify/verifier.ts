@@ -43,7 +43,7 @@ interface VerifierCounts {
 }
 
 export interface VerifierDeps {
-  /** The current keys: the replica's set changes. */
+  /** The keys of this moment: the replica's change under way. */
   readonly keys: () => Keyset;
   readonly cache: VerifiedCache;
   readonly pool: VerifyPool;
@@ -56,7 +56,7 @@ export interface VerifierDeps {
   readonly deadlineMs?: number;
 }
 
-/** A token whose signature is unchecked, and the requests that wait for it. */
+/** A token whose signature is not checked yet, and the checks that wait for it. */
 interface Miss {
   readonly opened: OpenedToken;
   /** `tokenKey` of it. */

@@ -11,7 +11,7 @@ import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseAttestationBatch, parseBatchItem } from '../../shared/wire/attestation-batch.ts';
 import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
-import { startShipper } from '../../sidecar/attest/shipper.ts';
+import { Shipper } from '../../sidecar/attest/shipper.ts';
 import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
@@ -336,7 +336,7 @@ describe('a sidecar that ships to a control plane', () => {
     });
     await client.connect();
     const spool = await openTestSpool(folder.path, { segmentBytesMax: 4_000 });
-    const shipper = startShipper({
+    const shipper = new Shipper({
       spool,
       client: { shipAttestations: (body, onOver) => around(() => client.shipAttestations(body, onOver)) },
       connection: () => client.connection,

@@ -6,7 +6,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
-import { type Shipper, type ShipperDeps, startShipper } from '../../sidecar/attest/shipper.ts';
+import { Shipper, type ShipperDeps } from '../../sidecar/attest/shipper.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
 import { faultyFiles } from '../support/faulty-files.ts';
@@ -41,7 +41,7 @@ function ship(
   spool: Spool,
   change: Partial<ShipperDeps> & { readonly deliver?: (body: Uint8Array) => unknown } = {},
 ) {
-  const shipper = startShipper({
+  const shipper = new Shipper({
     spool,
     client: {
       shipAttestations: async (body, onOver) => {

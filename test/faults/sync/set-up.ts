@@ -178,7 +178,7 @@ async function startFollower(
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
   let freed = 0;
   const following = new Following({
-    ...{ replica, client: watched, bus, file, time, catchUp, random, logger },
+    ...{ replica, client, bus, file, time, catchUp, random, logger },
     freeMemory: () => void freed++,
   });
   let isReady = false;

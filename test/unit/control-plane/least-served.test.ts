@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { leastServedFirst } from '../../../control-plane/people/least-served.ts';
+import { LeastServed } from '../../../control-plane/people/least-served.ts';
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 
@@ -17,7 +17,7 @@ const bounds = {
 
 /** Turns of which each ends when the test says so. */
 function shared(own: Partial<typeof bounds> = {}) {
-  const turns = leastServedFirst(clock, { ...bounds, ...own });
+  const turns = new LeastServed(clock, { ...bounds, ...own });
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const ask = (owner: string): Promise<string> =>

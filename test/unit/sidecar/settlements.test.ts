@@ -12,7 +12,7 @@ import {
   type SettlementOutcome,
   type UnsentSettlement,
 } from '../../../sidecar/settle/open-settlement.ts';
-import { settlements } from '../../../sidecar/settle/settlements.ts';
+import { Settlements } from '../../../sidecar/settle/settlements.ts';
 
 const committed: SettlementAnswer = { kind: 'committed' };
 const none: SettlementAnswer = { kind: 'none', may_change: false };
@@ -29,7 +29,7 @@ function setUp() {
   const calls: SentCall[] = [];
   const world = { isAway: false };
   const start = performance.now();
-  const made = settlements({
+  const made = new Settlements({
     send: (sent, holder) =>
       new Promise((resolve, reject) => {
         calls.push({
