@@ -36,6 +36,7 @@ import { ownRoutes } from './people/own-routes.ts';
 import { peopleRoutes } from './people/routes.ts';
 import { sessionRoutes } from './people/session-routes.ts';
 import { leaseRoutes } from './quota/routes.ts';
+import { recoveryRoutes } from './recovery/routes.ts';
 import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
 import { statisticsRoutes } from './statistics/routes.ts';
 import { snapshotExporter } from './storage/snapshot-export.ts';
@@ -130,6 +131,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(eventRoutes(deps));
     v1.register(webhookRoutes(deps));
     v1.register(signingKeyRoutes(deps));
+    v1.register(recoveryRoutes(deps));
     v1.register(syncRoutes(deps, regressionEmitter(deps)));
     v1.register(sidecarRoutes(deps));
     v1.register(leaseRoutes(deps));

@@ -146,6 +146,21 @@ function commands(setExitCode: (code: number) => void): Command {
       setExitCode(await verifyAttestationsCommand({ file, jwks: options.jwks, output: process.stdout }));
     });
 
+  program
+    .command('recover')
+    .description(
+      'after a restore: what sidecars know and the database lacks, and with --apply take it back; exit 0: history is whole, 1: it is not',
+    )
+    .option('--apply', 'take back what can be had, state what is lost, and begin a new history', false)
+    .option('--keep-older-gates', 'go on with the policies of gates that are in the database', false)
+    .addHelpText('after', () => `${apiKeyHelp}${settingsHelp(['command'])()}`)
+    .action(async ({ apply, keepOlderGates }: { apply: boolean; keepOlderGates: boolean }) => {
+      const { recoverCommand } = await import('../control-plane/cli/recover.ts');
+      const access = await apiAccessOf(env, { origin: null, keyFile: null });
+      const asked = { access, isApplied: apply, keepsOlderGates: keepOlderGates };
+      setExitCode(await recoverCommand({ ...asked, output: process.stdout }));
+    });
+
   const help = () => `${apiKeyHelp}${settingsHelp(['command'])()}`;
   addWebhooksCommand(program, { env, output: process.stdout, setExitCode, stopSignal, help });
   addGuardMcpCommand(program, {

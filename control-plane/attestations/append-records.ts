@@ -63,7 +63,7 @@ interface RecordDraft {
  * Hot rows come last and in the order of ids, so that they are locked briefly and cannot deadlock.
  *
  * Resolves to the new heads of the chains. Throws `service_unavailable` for a chain that goes on elsewhere
- * (contract §24).
+ * (contract §17).
  *
  * After a broken invariant of a chain this process appends nothing until a restart, because a signature
  * cannot be revoked. From then on it throws `service_unavailable`, and `/readyz` reports it.

@@ -77,3 +77,30 @@ export async function moveChainHeads(tx: Transaction, heads: ReadonlyMap<ChainId
     ) AS head (chain_id, sequence, hash, latest_ms)
     WHERE chains.chain_id = head.chain_id`;
 }
+
+/**
+ * Lets chains go on behind these places, whose records are lost: no place is given out twice, and the hole
+ * shows in every export that reaches over it.
+ */
+export async function skipPlaces(
+  tx: Transaction,
+  places: readonly { readonly chainId: string; readonly lastPlace: number; readonly lastHash: string }[],
+): Promise<void> {
+  if (places.length === 0) return;
+  // Of a chain that is not begun here; what the database does not know of at all has no owner, and no
+  // records.
+  const owners = tx`
+    SELECT passport_id AS chain_id, account_id, mode FROM passports
+    UNION ALL SELECT gate_id, account_id, mode FROM gates
+    UNION ALL SELECT account_id, account_id, 'live' FROM accounts`;
+  await tx`
+    INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
+    SELECT chain_id, account_id, mode, ${emptyChain.sequence}, ${emptyChain.hash} FROM (${owners}) AS owners
+    WHERE chain_id = ANY(${places.map(({ chainId }) => chainId)}::text[])
+    ON CONFLICT (chain_id) DO NOTHING`;
+  await tx`
+    UPDATE chains SET sequence = known.sequence, hash = known.hash
+    FROM unnest(${places.map(({ chainId }) => chainId)}::text[], ${places.map(({ lastPlace }) => lastPlace)}::bigint[],
+      ${places.map(({ lastHash }) => lastHash)}::text[]) AS known (chain_id, sequence, hash)
+    WHERE chains.chain_id = known.chain_id AND chains.sequence < known.sequence`;
+}

@@ -52,6 +52,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'logInWithPasskey',
   'logOut',
   'endSession',
+  'recoverHistory',
 ]);
 
 const takesAway = ({ operation, after }: AuditedChange): boolean =>

@@ -1,6 +1,8 @@
 import type { AccountId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
 import type { ToldHistory } from '../../shared/wire/receipt.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import { type FeedId, globalFeed } from '../../shared/wire/sync.ts';
+import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { historyLimits } from './limits.ts';
@@ -62,8 +64,18 @@ export async function readMissing(sql: Database | Transaction): Promise<Missing 
 /** What of this the database lacks, or has otherwise. */
 export async function findLosses(
   sql: Database,
-  accountId: AccountId,
-  told: readonly ToldHistory[],
+  {
+    accountId,
+    told,
+    entries,
+    isSigned,
+  }: {
+    readonly accountId: AccountId;
+    readonly told: readonly ToldHistory[];
+    /** Of feeds of the account; they count only where they are signed. */
+    readonly entries: readonly SealedEntry[];
+    readonly isSigned: (entry: SealedEntry) => boolean;
+  },
 ): Promise<Losses> {
   const heads = told.flatMap((each) =>
     'feeds' in each
@@ -71,7 +83,11 @@ export async function findLosses(
       : [],
   );
   const places = told.flatMap((each) => ('chains' in each ? each.chains : []));
-  return { heads: await lostHeads(sql, heads), places: await lostPlaces(sql, places) };
+  const signed = await lostEntries(sql, entries);
+  const lost = signed.filter(({ id, place }) =>
+    entries.some((entry) => entry.feed_id === id && entry.revision === place && isSigned(entry)),
+  );
+  return { heads: [...(await lostHeads(sql, heads)), ...lost], places: await lostPlaces(sql, places) };
 }
 
 type Place = readonly [id: string, place: number, mark: string];
@@ -85,6 +101,25 @@ async function lostHeads(sql: Database, told: readonly Place[]): Promise<readonl
     JOIN feeds ON feeds.feed_id = told.id
     LEFT JOIN changes ON changes.feed_id = told.id AND changes.revision = told.place
     WHERE told.place > feeds.revision OR changes.signature <> told.mark`;
+}
+
+/**
+ * An entry does not name its generation. Up to where an earlier one was known when it was recovered, all is
+ * settled.
+ */
+async function lostEntries(sql: Database, entries: readonly SealedEntry[]): Promise<readonly Lost[]> {
+  const lost = await lostHeads(
+    sql,
+    entries.map(({ feed_id, revision, signature }) => [feed_id, revision, signature] as const),
+  );
+  if (lost.length === 0) return [];
+  const settled = await sql<{ feed_id: string; revision: number }[]>`
+    SELECT feed_id, max(revision) AS revision FROM known_heads
+    WHERE in_generation < (SELECT max(number) FROM generations) AND feed_id = ANY(${lost.map(({ id }) => id)}::text[])
+    GROUP BY feed_id`;
+  return lost.filter(
+    ({ id, place }) => !settled.some(({ feed_id, revision }) => feed_id === id && place <= revision),
+  );
 }
 
 async function lostPlaces(sql: Database, told: readonly Place[]): Promise<readonly Lost[]> {
@@ -146,4 +181,73 @@ export async function findChainsAhead(tx: Transaction, chainIds: readonly string
     WHERE in_generation = (SELECT max(number) FROM generations) AND chain_id = ANY(${[...chainIds]}::text[])
     ORDER BY chain_id`;
   return rows.map(({ chain_id }) => chain_id);
+}
+
+/** Something that was taken away, by what a sidecar knows. */
+export interface KnownEnd {
+  readonly kind: 'passport' | 'issuer' | 'account' | 'gate' | 'api_key' | 'gate_policy';
+  readonly id: string;
+  readonly accountId: AccountId;
+  readonly mode: Mode | null;
+  readonly standing: 'suspended' | 'revoked' | 'deleted' | 'changed';
+}
+
+/** Of two standings the one that takes more away is kept. */
+export async function noteKnownEnds(
+  tx: Transaction,
+  number: number,
+  ends: readonly KnownEnd[],
+): Promise<void> {
+  if (ends.length === 0) return;
+  await tx`
+    INSERT INTO known_ends AS known (in_generation, kind, id, account_id, mode, standing)
+    SELECT ${number}, * FROM unnest(${ends.map(({ kind }) => kind)}::text[], ${ends.map(({ id }) => id)}::text[],
+      ${ends.map(({ accountId }) => accountId)}::text[], ${ends.map(({ mode }) => mode)}::text[],
+      ${ends.map(({ standing }) => standing)}::text[])
+    ON CONFLICT (in_generation, kind, id) DO UPDATE SET standing = excluded.standing
+    WHERE known.standing = 'suspended'`;
+}
+
+export const readKnownEnds = (sql: Database | Transaction) =>
+  sql<KnownEnd[]>`
+    SELECT kind, id, account_id AS "accountId", mode, standing FROM known_ends
+    WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY kind, id`;
+
+/** A chain with places that are lost. */
+export interface LostChain {
+  readonly chainId: string;
+  /** Whose it is; null: the database does not know the chain. */
+  readonly accountId: AccountId | null;
+  readonly mode: Mode | null;
+  /** Of the chain here: what follows it up to `lastPlace` is lost. */
+  readonly afterPlace: number;
+  readonly lastPlace: number;
+  readonly lastHash: string;
+  readonly lost: number;
+}
+
+export const readLostChains = (sql: Database | Transaction) =>
+  sql<LostChain[]>`
+    SELECT known.chain_id AS "chainId", chains.account_id AS "accountId", chains.mode,
+      coalesce(chains.sequence, 0) AS "afterPlace", known.sequence AS "lastPlace", known.hash AS "lastHash", lost
+    FROM known_places AS known LEFT JOIN chains ON chains.chain_id = known.chain_id
+    WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY known.chain_id`;
+
+/** The furthest revision of each feed that is known and not here. */
+export const readKnownHeads = (tx: Transaction) =>
+  tx<{ feedId: FeedId; revision: number; lost: number }[]>`
+    SELECT feed_id AS "feedId", revision, lost FROM known_heads
+    WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY feed_id`;
+
+/** What is known by now is about the generation before. */
+export async function beginGeneration(tx: Transaction, generation: string): Promise<void> {
+  await tx`
+    INSERT INTO generations (number, generation, begun_at_ms)
+    SELECT max(number) + 1, ${generation}, ${databaseNowMs(tx)} FROM generations`;
+}
+
+/** Reports and recoveries go one after the other from here to the end of the transaction. */
+export async function lockGeneration(tx: Transaction): Promise<Generations> {
+  await tx`SELECT FROM generations WHERE number = 1 FOR UPDATE`;
+  return readGenerations(tx);
 }

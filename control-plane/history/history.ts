@@ -1,7 +1,7 @@
 /**
- * Room `control-plane/history`: whether the database still has what was told to sidecars (contract §24). State
- * and its keeper here; `receipts.ts` makes and opens what sidecars keep, `take-report.ts` compares what they
- * show.
+ * Room `control-plane/history`: whether the database still has what was told to sidecars (contract §17).
+ * State and its keeper here; `receipts.ts` makes and opens what sidecars keep, `take-report.ts` compares what
+ * they show.
  */
 
 import { Gauge } from 'prom-client';

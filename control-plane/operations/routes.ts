@@ -54,7 +54,7 @@ export const ReadinessAnswer = Type.Object({
    */
   bad_signing_keys: Type.Integer(),
   /**
-   * `regressed`: the database lacks what sidecars were told (contract §24). Decisions, reads and revocations
+   * `regressed`: the database lacks what sidecars were told (contract §17). Decisions, reads and revocations
    * go on, so it makes this program no less ready.
    */
   history: Type.Object({

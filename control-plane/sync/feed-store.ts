@@ -84,3 +84,16 @@ export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<num
       ORDER BY created_at_ms LIMIT ${syncLimits.changesPerTrimMax} FOR UPDATE SKIP LOCKED))`;
   return removed.count;
 }
+
+/** Lets feeds go on behind these revisions, so that none of them is given out twice. */
+export async function raiseFeeds(
+  tx: Transaction,
+  heads: readonly { readonly feedId: FeedId; readonly revision: number }[],
+): Promise<void> {
+  if (heads.length === 0) return;
+  await tx`
+    UPDATE feeds SET revision = greatest(feeds.revision, known.revision)
+    FROM unnest(${heads.map(({ feedId }) => feedId)}::text[], ${heads.map(({ revision }) => revision)}::bigint[])
+      AS known (feed_id, revision)
+    WHERE feeds.feed_id = known.feed_id`;
+}

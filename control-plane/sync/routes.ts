@@ -6,7 +6,6 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { clockOffsetHeader, parseClockOffset } from '../../shared/wire/clock-offset.ts';
 import { decisionTimesHeader, parseDecisionTimes } from '../../shared/wire/decision-times.ts';
-import { HistoryReport } from '../../shared/wire/receipt.ts';
 import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
 import {
   AckRequest,
@@ -14,6 +13,7 @@ import {
   type ConnectAnswer,
   ConnectRequest,
   GoodbyeRequest,
+  HistoryReport,
 } from '../../shared/wire/sync-schema.ts';
 import { type OnRegressed, takeReport } from '../history/take-report.ts';
 import { callerOf } from '../http/caller.ts';
@@ -52,7 +52,7 @@ function historyRoutes(deps: SigningDeps, onRegressed: OnRegressed): FastifyPlug
     app.post(
       '/sync/history',
       { config, schema: { body: HistoryReport }, bodyLimit: historyReportBytesMax },
-      async (request) => takeReport(deps, callerOf(request).accountId, request.body.receipts, onRegressed),
+      async (request) => takeReport(deps, callerOf(request).accountId, request.body, onRegressed),
     );
   };
 }

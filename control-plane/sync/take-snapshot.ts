@@ -11,6 +11,7 @@ import type { ApiKeyBody, GateBody, PassportStandingGroup, Snapshot } from '../.
 import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import { readGenerations } from '../history/history-store.ts';
+import { feedsReceipt } from '../history/receipts.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { publicHalf, readSigningKeys } from '../signing/signing-key-store.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -26,7 +27,7 @@ import { syncLimits } from './limits.ts';
  * megabytes: read, hashed and written as a whole it would stop the event loop for seconds.
  */
 export async function takeSnapshot(
-  deps: Pick<SigningDeps, 'sql' | 'signingKeys'>,
+  deps: Pick<SigningDeps, 'sql' | 'signingKeys' | 'sealer'>,
   accountId: AccountId,
 ): Promise<readonly Uint8Array[]> {
   const text = makeText();
@@ -42,7 +43,16 @@ export async function takeSnapshot(
     snapshot.signing_keys.some((key) => key.kid === kid && !key.compromised);
   const keys = deps.signingKeys.vouching('sync').filter(({ kid }) => isBelieved(kid));
   const signatures = JSON.stringify(snapshotSignatures(keys, text.hash()));
-  return [Buffer.from('{"snapshot":"'), ...text.quoted, Buffer.from(`","signatures":${signatures}}`)];
+  const receipt = feedsReceipt(
+    deps.sealer,
+    { accountId, generation: snapshot.generation },
+    {
+      account: { revision: snapshot.account_revision, mark: snapshot.account_mark },
+      global: { revision: snapshot.global_revision, mark: snapshot.global_mark },
+    },
+  );
+  const end = `","signatures":${signatures},"receipt":${JSON.stringify(receipt)}}`;
+  return [Buffer.from('{"snapshot":"'), ...text.quoted, Buffer.from(end)];
 }
 
 /** The text of a snapshot: its hash, and its pieces as they stand between the quotes of a JSON string. */
@@ -81,7 +91,7 @@ async function readAllButGates(
   tx: Transaction,
   { signingKeys }: Pick<SigningDeps, 'signingKeys'>,
   accountId: AccountId,
-): Promise<Omit<Snapshot, 'gates'>> {
+): Promise<Omit<Snapshot, 'gates'> & { readonly generation: string }> {
   const [clock] = await tx<{ nowMs: UnixMillis }[]>`SELECT ${databaseNowMs(tx)} AS "nowMs"`;
   const takenAtMs = must(clock, 'a clock shows a time').nowMs;
   const heads = await readHeads(tx, accountId);

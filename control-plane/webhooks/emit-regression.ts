@@ -5,7 +5,7 @@ import type { OnRegressed } from '../history/take-report.ts';
 import type { WebhookDeps } from './deps.ts';
 import { emitEvents } from './emit-events.ts';
 
-/** Tells the operator's endpoints of both modes that history went back (contract §24). */
+/** Tells the operator's endpoints of both modes that history went back (contract §17). */
 export const regressionEmitter =
   (deps: Pick<WebhookDeps, 'random' | 'clock'>): OnRegressed =>
   async (tx, missing) => {

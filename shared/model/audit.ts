@@ -59,6 +59,7 @@ export const auditedOperations = [
   'addPasskey',
   'renamePasskey',
   'removePasskey',
+  'recoverHistory',
 ] as const;
 export type AuditedOperation = (typeof auditedOperations)[number];
 

@@ -3,8 +3,8 @@ import { Compile } from 'typebox/compile';
 
 /**
  * What the control plane told a sidecar, in words that only the control plane reads and that only it can
- * write: `mac` is by a key that lies outside its database. The sidecar keeps receipts and shows them again, so
- * that a database which lacks what was told is found out (contract §24).
+ * write: `mac` is by a key that lies outside its database. The sidecar keeps receipts and shows them again,
+ * so that a database which lacks what was told is found out (contract §17).
  */
 export const Receipt = Type.Object({
   /** JSON of a ToldHistory. */
@@ -48,11 +48,6 @@ export function parseToldHistory(text: string): ToldHistory | null {
   const told: unknown = JSON.parse(text);
   return toldHistory.Check(told) ? told : null;
 }
-
-/** `POST /v1/sync/history`: what a sidecar was told. Answers a HistoryAnswer. */
-export const HistoryReport = Type.Object({
-  receipts: Type.Array(Receipt, { maxItems: reportReceiptsMax }),
-});
 
 export const HistoryAnswer = Type.Object({
   generation: Type.String(),

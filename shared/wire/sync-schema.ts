@@ -11,7 +11,7 @@ import { keyPurposes } from '../model/signing-key.ts';
 import { dayMs, latestUnixMs, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { nullable } from './fields.ts';
-import { HistoryAnswer, Receipt } from './receipt.ts';
+import { HistoryAnswer, Receipt, reportReceiptsMax } from './receipt.ts';
 import type { Wire } from './shape.ts';
 import type { FeedId, ShipAnswer } from './sync.ts';
 
@@ -176,7 +176,7 @@ const Snapshot = Type.Object({
   account_mark: ShortText,
   global_revision: Revision,
   global_mark: ShortText,
-  /** The history that this is a state of, and those that it goes on from, newest first (contract §24). */
+  /** The history that this is a state of, and those that it goes on from, newest first (contract §17). */
   generation: Type.Optional(ShortText),
   earlier_generations: Type.Optional(Type.Array(ShortText)),
   account_status: Type.Enum(accountStatuses),
@@ -195,8 +195,8 @@ const Snapshot = Type.Object({
 });
 export type Snapshot = Wire<typeof Snapshot>;
 
-/** A snapshot in transit and on disk: signed as text, so nothing needs canonicalising. */
-const SignedSnapshot = Type.Object({
+/** A snapshot as it travels and as it lies on disk: signed as text, so that nothing needs canonicalising. */
+export const SignedSnapshot = Type.Object({
   /** JSON of a Snapshot. */
   snapshot: Type.String(),
   /**
@@ -205,6 +205,8 @@ const SignedSnapshot = Type.Object({
    * of the UTF-8 of `snapshot`.
    */
   signatures: Type.Array(Type.Object({ signing_key_id: ShortText, signature: ShortText }), { minItems: 1 }),
+  /** About its position. */
+  receipt: Type.Optional(Receipt),
 });
 export type SignedSnapshot = Wire<typeof SignedSnapshot>;
 
@@ -245,7 +247,7 @@ export const ChangesQuery = Type.Object({
  * An entry with its place and signature parsed and its body not yet: a bad or unknown body must not make the
  * whole answer unreadable.
  */
-const SealedEntry = Type.Object({
+export const SealedEntry = Type.Object({
   feed_id: Feed,
   revision: Revision,
   previous: ShortText,
@@ -310,7 +312,17 @@ export type AckRequest = Wire<typeof AckRequest>;
  */
 export const GoodbyeRequest = Type.Object({ sidecar_id: IdOf('side'), connection_id: ShortText });
 
-/** The schemas of feeds and connections, for the test that keeps `syncVersion` in step. */
+/**
+ * `POST /v1/sync/history`: what a sidecar was told. `entries`: the last ones that it applied, of which there
+ * is no receipt yet. Answers a HistoryAnswer.
+ */
+export const HistoryReport = Type.Object({
+  receipts: Type.Array(Receipt, { maxItems: reportReceiptsMax }),
+  entries: Type.Array(SealedEntry, { maxItems: 2 }),
+});
+export type HistoryReport = Wire<typeof HistoryReport>;
+
+/** What feeds and connections consist of, for the test that keeps `syncVersion` in step. */
 export const syncShapes = {
   Entry: ChangeEntry,
   Beat: Heartbeat,
@@ -339,6 +351,7 @@ export const parseSigningKeys = parserOf(Type.Array(SigningKeyBody));
 export const parseConnectAnswer = parserOf(ConnectAnswer);
 export const parseChangesAnswer = parserOf(SealedChangesAnswer);
 export const parseHistoryAnswer = parserOf(HistoryAnswer);
+export const parseReceipt = parserOf(Receipt);
 
 const bodies = {
   'gate.put': Compile(GateBody),

@@ -2,12 +2,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type FeedId, globalFeed } from '../../shared/wire/sync.ts';
 import type { ChangeEntry, Heartbeat, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
 import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
 import type { ControlPlaneClient } from './control-plane-client.ts';
 import type { ControlPlaneTime } from './control-plane-time.ts';
+import type { KnownHistory } from './known-history.ts';
 import { replicaLimits } from './limits.ts';
+import { type Lineage, lineageOf } from './lineage.ts';
 import type { ApplyOutcome, Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 import { isLarge, type SnapshotKeeper } from './snapshot-keeper.ts';
@@ -17,8 +20,10 @@ interface FeedProgressDeps {
   readonly keeper: SnapshotKeeper;
   readonly client: Pick<ControlPlaneClient, 'ack'>;
   readonly file: Pick<SnapshotFile, 'load'>;
+  readonly known: KnownHistory;
   readonly time: ControlPlaneTime;
   readonly freeMemory: () => void;
+  readonly logger: Logger;
 }
 
 type Progress =
@@ -50,6 +55,11 @@ export class FeedProgress {
   readonly #acknowledger: Acknowledger;
   #progress: Progress = { kind: 'needs snapshot' };
   #evidence: Evidence = 'unproven';
+  #isDiskRead = false;
+  /** The control plane says that its database lacks what was told. */
+  isRegressed = false;
+  /** By feed. Not of a history that has gone back: those before it stay. */
+  readonly #lastEntries = new Map<FeedId, SealedEntry>();
 
   constructor(deps: FeedProgressDeps) {
     this.#deps = deps;
@@ -58,6 +68,13 @@ export class FeedProgress {
 
   get needsSnapshot(): boolean {
     return this.#progress.kind === 'needs snapshot';
+  }
+
+  /** The last change of each feed that was applied here, as far as a report has room for it. */
+  get lastEntries(): readonly SealedEntry[] {
+    return [...this.#lastEntries.values()].filter(
+      (entry) => JSON.stringify(entry).length <= replicaLimits.shownEntryCharsMax,
+    );
   }
 
   get evidence(): Evidence {
@@ -83,18 +100,24 @@ export class FeedProgress {
     known: { readonly asOfMs: MonotonicMillis; readonly accountId: AccountId },
   ): Promise<boolean> {
     const { replica, keeper } = this.#deps;
+    // From before the call: what is pushed while it is under way may be newer than its answer.
+    const since = replica.lineage ?? (await this.#lineageOnDisk(known.accountId));
     const pushed: ChangeEntry[] = [];
     let next = this.#progress;
     this.#progress = { kind: 'loading', pushed };
     try {
       const signed = await fetch();
       if (signed === null) return false;
-      if (replica.install(signed, known) === 'refused') {
+      const isHeld = replica.holdsFloor;
+      if ((await this.#install(signed, { ...known, since })) === 'refused') {
         // Perhaps by a sync key of which the changes before it tell: the next round asks for those first.
         next = { kind: 'in order' };
         if (this.#evidence === 'unproven') this.#evidence = 'contradicted';
         throw new Error(replica.lastRefusal ?? 'the snapshot was refused');
       }
+      if (isHeld && !replica.holdsFloor) await this.#deps.known.dropFloors();
+      // The highest that was told stays, where the control plane has gone back.
+      if (signed.receipt !== undefined && !replica.holdsFloor) this.#deps.known.noteFeeds(signed.receipt);
       keeper.begin(signed);
       for (const entry of pushed) this.#apply(entry);
       next = { kind: 'in order' };
@@ -104,9 +127,45 @@ export class FeedProgress {
     }
   }
 
+  /** Under what is known here, where the snapshot has gone back behind that. */
+  async #install(
+    signed: SignedSnapshot,
+    expected: Parameters<Replica['install']>[1],
+  ): Promise<ReturnType<Replica['install']>> {
+    const { replica, keeper, known, logger } = this.#deps;
+    const hasNoFloor = this.isRegressed && expected.since !== null && !replica.holdsFloor;
+    const outcome = hasNoFloor ? 'went back' : replica.install(signed, expected);
+    if (outcome !== 'went back') return outcome;
+    await keeper.flush();
+    await known.setAside();
+    replica.hold(await known.floors());
+    logger.error(
+      { account: expected.since?.account.revision, global: expected.since?.global.revision },
+      'the control plane went back to an earlier state; what was revoked, suspended, deleted or changed since stays so here until agent-trust recover has run there',
+    );
+    const { since: _, ...whatever } = expected;
+    return replica.install(signed, whatever);
+  }
+
+  async #lineageOnDisk(accountId: AccountId): Promise<Lineage | null> {
+    const { file, replica, known } = this.#deps;
+    if (this.#isDiskRead) return null;
+    this.#isDiskRead = true;
+    const floors = await known.floors();
+    if (floors.length > 0) replica.hold(floors);
+    const kept = await file.load().catch(() => null);
+    for (const entry of floors[0]?.entries ?? kept?.entries ?? [])
+      this.#lastEntries.set(entry.feed_id, entry);
+    const lineage = kept === null ? null : lineageOf(kept);
+    return lineage?.accountId === accountId ? lineage : null;
+  }
+
   /** Installs what is on disk, of unknown age. False: there is nothing, or it is refused. */
   async resume(accountId: AccountId | null): Promise<boolean> {
-    const { file, replica, keeper, freeMemory } = this.#deps;
+    const { file, replica, keeper, known, freeMemory } = this.#deps;
+    this.#isDiskRead = true;
+    const floors = await known.floors();
+    if (floors.length > 0) replica.hold(floors);
     const kept = await file.load();
     if (kept === null) return false;
     const { signed, entries } = kept;
@@ -156,6 +215,7 @@ export class FeedProgress {
     const { replica, keeper, time } = this.#deps;
     const outcome = replica.apply(entry);
     if (outcome === 'applied') {
+      if (!replica.holdsFloor) this.#lastEntries.set(entry.feed_id, entry);
       // It was applied, so it is one.
       keeper.add(entry as ChangeEntry);
       this.#acknowledger.soon();

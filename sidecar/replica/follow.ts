@@ -5,6 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
@@ -15,6 +16,7 @@ import { ControlPlaneError } from './control-plane-error.ts';
 import type { ControlPlaneTime } from './control-plane-time.ts';
 import { FeedListener } from './feed-listener.ts';
 import { FeedProgress } from './feed-progress.ts';
+import type { KnownHistory } from './known-history.ts';
 import { replicaLimits } from './limits.ts';
 import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
@@ -26,6 +28,8 @@ export interface FollowDeps {
   /** Null: there is no push between these two programs, and the sidecar follows by long polls. */
   readonly bus: Bus | null;
   readonly file: SnapshotFile;
+  /** What was told, to be shown to the control plane and held against it. */
+  readonly known: KnownHistory;
   /** Written here. The replica and its readers go by its clock. */
   readonly time: ControlPlaneTime;
   /** Holds decisions back until what happened while this loop was stopped is known. */
@@ -83,6 +87,11 @@ export class Following {
   /** Something ends the pause after a failure. */
   readonly #retrying = makeWakeup();
   readonly #stopping = new AbortController();
+  readonly #reports: Repetition;
+  /** The control plane has been shown every place that was told, since the connection was made. */
+  #hasShownAll = false;
+  #floorsShown = 0;
+  #toldOfReports = false;
   /** Ends the pull of this round. */
   #round = new AbortController();
   #becomeReady: () => void = () => undefined;
@@ -102,6 +111,10 @@ export class Following {
       this.#becomeReady = resolve;
     });
     void this.#run();
+    this.#reports = repeat(async () => {
+      if (deps.client.connection !== null) await this.#report();
+      return replicaLimits.historyReportIntervalMs;
+    });
   }
 
   get status(): FollowStatus {
@@ -141,6 +154,8 @@ export class Following {
     this.#retrying.wake();
     this.#pullHint.wake();
     this.#paused.wake();
+    await this.#reports.stop();
+    await this.#deps.known.write().catch(() => undefined);
     await this.#listener.stop();
     await this.#keeper.close();
   }
@@ -188,9 +203,53 @@ export class Following {
   }
 
   async #connect(): Promise<void> {
+    this.#hasShownAll = false;
+    this.#floorsShown = 0;
+    // Before records are shipped again: none may be appended where others were.
+    await this.#report();
     const sentAtMs = this.#deps.time.clock.monotonic();
     const answer = await this.#deps.client.connect();
     this.#noteTime({ ...answer, held_ms: 0 }, sentAtMs);
+  }
+
+  /**
+   * Shows the control plane what it told. Never rejects: a report that fails is repeated, and what a snapshot
+   * lacks is found out here as well.
+   */
+  async #report(): Promise<void> {
+    const { client, known, logger } = this.#deps;
+    try {
+      await known.write();
+      const answer = await client.reportHistory({
+        receipts: known.newest,
+        entries: this.#feed.lastEntries,
+      });
+      this.#feed.isRegressed = answer?.state === 'regressed';
+      if (!this.#feed.isRegressed) return;
+      if (!this.#hasShownAll) await this.#showAll();
+      await this.#handOverFloors();
+    } catch (error) {
+      this.#hasShownAll = false;
+      if (!this.#toldOfReports) logger.warn({ err: error }, 'the control plane cannot be shown what it told');
+      this.#toldOfReports = true;
+    }
+  }
+
+  async #showAll(): Promise<void> {
+    for await (const receipts of this.#deps.known.pages()) {
+      if (this.#stopping.signal.aborted) return;
+      await this.#deps.client.reportHistory({ receipts, entries: [] });
+    }
+    this.#hasShownAll = true;
+  }
+
+  /** One is set aside only after the control plane was found to have gone back. */
+  async #handOverFloors(): Promise<void> {
+    const { client, known, replica } = this.#deps;
+    if (!replica.holdsFloor || this.#floorsShown === (await known.floorCount())) return;
+    const floors = await known.floors();
+    for (const floor of floors) await client.handOver(floor);
+    this.#floorsShown = floors.length;
   }
 
   #noteTime(answer: Parameters<ControlPlaneTime['note']>[0], sentAtMs: MonotonicMillis): void {
@@ -235,10 +294,14 @@ export class Following {
     const answer = await client.changes(replica.position, waitMs, this.#round.signal);
     if (this.#stopping.signal.aborted) return 0;
     this.#noteTime(answer, sentAtMs);
-    if (answer.snapshot_needed || !(await this.#feed.applyAll(answer.entries, this.#stopping.signal))) {
+    const mustLoad = answer.snapshot_needed || replica.isOtherGeneration(answer.generation);
+    if (mustLoad) await this.#report();
+    if (mustLoad || !(await this.#feed.applyAll(answer.entries, this.#stopping.signal))) {
       this.#feed.loseTrack();
       return 0;
     }
+    // The highest that was told stays, where the control plane has gone back.
+    if (answer.receipt !== undefined && !replica.holdsFloor) this.#deps.known.noteFeeds(answer.receipt);
     // As early as it may have been: the answer was not written before the request had been held for so long.
     const headsReadAtMs = sentAtMs + answer.held_ms - answer.heads_age_ms;
     const asOfMs = Math.min(headsReadAtMs, time.clock.monotonic()) as MonotonicMillis;

@@ -69,6 +69,18 @@ export const replicaLimits = {
    * million in one go would stop decisions.
    */
   standingSlotsPerSweep: 1_000,
+  /** States that the control plane went back behind without a recovery in between. */
+  floorsMax: 4,
+  /** How often a sidecar shows what it was told: two index look-ups each time. */
+  historyReportIntervalMs: 3 * secondMs,
+  /**
+   * A longer change, of a gate with a large catalog, is not shown: a receipt of it follows within a second.
+   */
+  shownEntryCharsMax: 256 * 1024,
+  /** A file of receipts of chains: some 150,000 places. There are two. */
+  receiptsFileBytesMax: 16 * 1024 * 1024,
+  /** Receipts between two writes: ten batches that each end in another chain. */
+  receiptsUnwrittenMax: 1_000,
   /** Replicas of the control plane whose heartbeats a sidecar tells apart. */
   heartbeatReplicasMax: 64,
   /**

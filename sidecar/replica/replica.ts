@@ -38,7 +38,10 @@ import {
   type SyncKeys,
   snapshotVerifies,
 } from '../../shared/wire/sync-signature.ts';
+import { Floor, type KnownFloor } from './floor.ts';
+import type { KnownState } from './known-history.ts';
 import { replicaLimits } from './limits.ts';
+import { hasGoneBack, type Lineage } from './lineage.ts';
 import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
 
 /**
@@ -74,6 +77,9 @@ export class Replica {
   /** Up to when each feed is known to be complete here; minus infinity while nothing is known. */
   #accountAsOfMs = Number.NEGATIVE_INFINITY;
   #globalAsOfMs = Number.NEGATIVE_INFINITY;
+  #generation: string | null = null;
+  #earlierGenerations: readonly string[] = [];
+  #floor: Floor | null = null;
   #trust: SyncKeys | null;
   #isRefusedAsSuspended = false;
   #version = 0;
@@ -113,6 +119,7 @@ export class Replica {
   get isAccountSuspended(): boolean {
     const state = this.#state;
     if (state === null) return this.#isRefusedAsSuspended;
+    if (this.#floor?.isAccountSuspended) return true;
     return this.#isRefusedAsSuspended || state.suspendedAccounts.get(state.accountDigest, 0) !== 0;
   }
 
@@ -122,7 +129,8 @@ export class Replica {
   }
 
   gate(gateId: string): CompiledGate | null {
-    return this.#state?.gates.get(gateId) ?? null;
+    const gate = this.#state?.gates.get(gateId) ?? null;
+    return gate === null || this.#floor === null ? gate : this.#floor.gate(gate);
   }
 
   /** Of this gate, in their order; empty: it has none. */
@@ -133,6 +141,7 @@ export class Replica {
   /** Null for a key that is unknown, deleted or expired. `keyHash` is lower-case hex. */
   caller(keyHash: string, nowMs: UnixMillis): KnownCaller | null {
     const caller = this.#state?.callers.get(keyHash) ?? null;
+    if (this.#floor?.hasCaller(keyHash) === false) return null;
     return caller === null || isExpired(caller, nowMs) ? null : caller;
   }
 
@@ -144,7 +153,7 @@ export class Replica {
     const state = this.#state;
     if (state === null) return unknownStanding;
     const { digests } = passport;
-    return {
+    const told: PassportStanding = {
       status: state.standings.get(digests, digestAt.passport),
       isIssuerSuspended: state.suspendedIssuers.get(digests, digestAt.issuer) !== 0,
       isAccountSuspended: state.suspendedAccounts.get(digests, digestAt.account) !== 0,
@@ -152,6 +161,7 @@ export class Replica {
       isKeyCompromised: state.keys.find('passport', passport.keyId)?.key.compromised !== false,
       stateAgeMs: nowMs - this.asOfMs,
     };
+    return this.#floor === null ? told : this.#floor.standing(told, passport);
   }
 
   /**
@@ -176,6 +186,47 @@ export class Replica {
 
   get globalRevision(): number {
     return this.#global.revision;
+  }
+
+  /** The history that is in force here; null: nothing is, or a control plane of before named none. */
+  get generation(): string | null {
+    return this.#generation;
+  }
+
+  /** What is in force here, to hold against what comes next; null: nothing. */
+  get lineage(): Lineage | null {
+    const accountId = this.accountId;
+    return accountId === null ? null : { accountId, generation: this.#generation, ...this.position };
+  }
+
+  /** Whether this is another history than the one in force, and none that it goes on from. */
+  isOtherGeneration(generation: string | undefined): boolean {
+    if (generation === undefined || this.#generation === null) return false;
+    return generation !== this.#generation && !this.#earlierGenerations.includes(generation);
+  }
+
+  /**
+   * States that were in force here decide with what is told, until a history that goes on from them is
+   * installed.
+   */
+  get holdsFloor(): boolean {
+    return this.#floor !== null;
+  }
+
+  /**
+   * From now on these states decide, too, as far as they are stricter. Each is verified as it was before; one
+   * that cannot be read forbids nothing.
+   */
+  hold(states: readonly KnownState[]): void {
+    const floors = states.flatMap(({ signed, entries }): KnownFloor[] => {
+      const pinnedKeys = this.#state === null ? this.#deps.pinnedKeys : this.syncKeys;
+      const known = new Replica({ ...this.#deps, pinnedKeys });
+      if (known.install(signed, { asOfMs: null, accountId: this.accountId }) === 'refused') return [];
+      for (const entry of entries) known.apply(entry);
+      return known.#state === null ? [] : [{ generation: known.#generation, state: known.#state }];
+    });
+    this.#floor = floors.length === 0 ? null : new Floor(floors);
+    this.#version++;
   }
 
   /** What is in force here. */
@@ -225,10 +276,12 @@ export class Replica {
       readonly asOfMs: MonotonicMillis | null;
       /** Null: of whatever account it is. */
       readonly accountId: AccountId | null;
+      /** What it must go on from. Absent: it may be anything. */
+      readonly since?: Lineage | null;
     },
-  ): 'installed' | 'refused' {
+  ): 'installed' | 'refused' | 'went back' {
     try {
-      this.#install(signed, expected.accountId);
+      if (!this.#install(signed, expected)) return 'went back';
     } catch (error) {
       return this.#refuse('snapshot', error);
     }
@@ -237,7 +290,11 @@ export class Replica {
     return 'installed';
   }
 
-  #install(signed: SignedSnapshot, accountId: AccountId | null): void {
+  /** False: it does not go on from what it must. */
+  #install(
+    signed: SignedSnapshot,
+    { accountId, since = null }: { readonly accountId: AccountId | null; readonly since?: Lineage | null },
+  ): boolean {
     if (this.#trust !== null)
       demand(snapshotVerifies(this.#trust, signed), 'its signature is not by a trusted sync key');
     const { snapshot, badRows } = readSnapshot(signed.snapshot);
@@ -253,12 +310,17 @@ export class Replica {
       this.#trust !== null || snapshotVerifies(trust, signed),
       'its signature is not by its own sync key',
     );
+    if (since !== null && hasGoneBack(snapshot, since)) return false;
     this.#state = state;
+    this.#generation = snapshot.generation ?? null;
+    this.#earlierGenerations = snapshot.earlier_generations ?? [];
+    if (this.#floor?.isUnder(this.#generation, this.#earlierGenerations)) this.#floor = null;
     this.#version++;
     this.#trust = trust;
     this.#tellBadRows([...state.badRows.values()]);
     this.#account = { revision: snapshot.account_revision, mark: snapshot.account_mark };
     this.#global = { revision: snapshot.global_revision, mark: snapshot.global_mark };
+    return true;
   }
 
   /** Each row once, until it is another or bad for another reason: snapshots come again and again. */

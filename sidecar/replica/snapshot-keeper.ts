@@ -82,6 +82,13 @@ export class SnapshotKeeper {
     if (isDue && this.#unwritten.length > 0) this.#startWriting();
   }
 
+  /** Resolves when what was applied so far is written, or has failed. */
+  async flush(): Promise<void> {
+    await this.#writing;
+    if (this.#snapshot !== null || this.#unwritten.length > 0) this.#startWriting();
+    await this.#writing;
+  }
+
   /** Resolves when everything is written, or has failed. */
   async close(): Promise<void> {
     await this.#writing;

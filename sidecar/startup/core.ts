@@ -28,7 +28,8 @@ import { LeaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
 import { ControlPlaneClient } from '../replica/control-plane-client.ts';
 import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
-import { Following } from '../replica/follow.ts';
+import { type Following, startFollowing } from '../replica/follow.ts';
+import { KnownHistory } from '../replica/known-history.ts';
 import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
@@ -99,8 +100,13 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const { time, random, logger } = options;
   const { clock } = time;
   const ed25519 = chooseEd25519();
-  // Both are set below: durations once there are answers, the deadline by close. Without a deadline, what is
-  // left in the spool is left for the next start at once.
+  const sidecarId = await sidecarIdOf(folder, { clock, random });
+  const file = snapshotFile(folder);
+  const known = new KnownHistory(folder);
+  await known.load();
+  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
+
+  const reach = new Reach(time.machine);
   let decisionTimes: () => DecisionTimes | null = () => null;
   const client = controlPlaneClient({
     ...options.controlPlane,
@@ -123,6 +129,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     client,
     bus: options.bus,
     file,
+    known,
     time,
     catchUp,
     random,
@@ -138,7 +145,11 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     random,
     logger,
   });
-  const shipper = startShipper({ spool, client, connection: () => client.connection, random, logger });
+  const shipper = startShipper({
+    ...{ spool, client, random, logger },
+    connection: () => client.connection,
+    onReceipts: (receipts) => known.noteChains(receipts),
+  });
   reach.onBack(() => shipper.endPause());
   // Set by close: what was given to nobody is left for the next start at once.
   let closedByMs = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { historyOf } from '../../control-plane/history/history.ts';
 import type { Receipt } from '../../shared/wire/receipt.ts';
+import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { connectSidecar, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
 
@@ -44,8 +45,8 @@ async function headOf(feedId: string) {
   return row ?? { revision: 0, mark: '' };
 }
 
-const report = async (receipts: readonly Receipt[], key = sidecar.key) =>
-  (await api.call({ url: '/v1/sync/history', key, body: { receipts } })).body;
+const report = async (receipts: readonly Receipt[], key = sidecar.key, entries: readonly object[] = []) =>
+  (await api.call({ url: '/v1/sync/history', key, body: { receipts, entries } })).body;
 const readyz = async () => (await api.call({ url: '/readyz', key: null })).body;
 
 /** As a restore does: the newest changes of the global feed are gone. */
@@ -117,6 +118,41 @@ describe('a receipt of changes', () => {
     await api.deps.sql`DELETE FROM generations WHERE number = 2`;
     await historyOf(api.deps.sql).refresh();
     expect(await report([receipt])).toMatchObject({ state: 'regressed' });
+  });
+});
+
+describe('a signed change', () => {
+  const lastChange = async () =>
+    (
+      await api.deps.sql<SealedEntry[]>`
+        SELECT feed_id, revision, kind, body, signing_key_id, signature,
+          (SELECT signature FROM changes before WHERE before.feed_id = 'global'
+            AND before.revision = changes.revision - 1) AS previous
+        FROM changes WHERE feed_id = 'global' ORDER BY revision DESC LIMIT 1`
+    )[0] as SealedEntry;
+
+  it('proves a loss of which there is no receipt, and nothing if it was changed', async () => {
+    await revoked();
+    await revoked();
+    const entry = await lastChange();
+    expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'whole' });
+    await loseGlobalChanges(1);
+    const forged = { ...entry, revision: entry.revision + 5 };
+    expect(await report([], sidecar.key, [forged])).toMatchObject({ state: 'whole' });
+    expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'regressed' });
+  });
+
+  it('that a recovery has settled proves nothing any more', async () => {
+    await revoked();
+    await revoked();
+    const entry = await lastChange();
+    await loseGlobalChanges(1);
+    expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'regressed' });
+    await api.deps.sql`INSERT INTO generations (number, generation, begun_at_ms)
+      VALUES (2, ${`gen_${'1'.repeat(32)}`}, 1)`;
+    await historyOf(api.deps.sql).refresh();
+    expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'whole' });
+    await api.deps.sql`DELETE FROM generations WHERE number = 2`;
   });
 });
 

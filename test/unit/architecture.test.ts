@@ -49,7 +49,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   policy: [['gates'], ['catalogs', 'decisions']],
   surface: [
-    ['console', 'operations'],
+    ['console', 'operations', 'recovery'],
     ['openapi'],
     ['tools'],
     ['admission', 'cli'],

@@ -1,4 +1,4 @@
--- The names of this database's histories, newest last (contract §24). A copy of a database has the same ones, so that what goes on from an
+-- The names of this database's histories, newest last (contract §17). A copy of a database has the same ones, so that what goes on from an
 -- older copy is told from what went on from the newer one by what the service has told its sidecars.
 CREATE TABLE generations (
   number integer PRIMARY KEY CHECK (number > 0),
@@ -27,4 +27,15 @@ CREATE TABLE known_places (
   lost bigint NOT NULL CHECK (lost > 0),
   noticed_at_ms bigint NOT NULL,
   PRIMARY KEY (in_generation, chain_id)
+);
+-- What was revoked, suspended or deleted by what a sidecar knows, and is not here: to be done once more by a recovery. `gate_policy`: a later
+-- policy of the gate was in force.
+CREATE TABLE known_ends (
+  in_generation integer NOT NULL REFERENCES generations,
+  kind text NOT NULL CHECK (kind IN ('passport', 'issuer', 'account', 'gate', 'api_key', 'gate_policy')),
+  id text COLLATE "C" NOT NULL,
+  account_id text COLLATE "C" NOT NULL,
+  mode text,
+  standing text NOT NULL CHECK (standing IN ('suspended', 'revoked', 'deleted', 'changed')),
+  PRIMARY KEY (in_generation, kind, id)
 );

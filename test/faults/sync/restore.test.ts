@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { historyOf } from '../../../control-plane/history/history.ts';
 import { rotateSigningKey } from '../../../control-plane/signing-keys/rotate-signing-key.ts';
 import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
 import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
@@ -23,6 +24,11 @@ async function revoke(passportId: string): Promise<number> {
 
 const statusAt = (follower: Follower, passportId: string) =>
   follower.replica.standing({ digests: digestWordsOf(passportId, '', '') } as VerifiedPassport).status;
+
+const isRegressed = async (): Promise<boolean> => {
+  const { body } = await service.api.call({ url: '/readyz', key: null });
+  return body.history.state === 'regressed';
+};
 
 const statusesAt = (follower: Follower, passportIds: readonly string[]) =>
   passportIds.map((passportId) => statusAt(follower, passportId));
@@ -53,15 +59,39 @@ describe('a failover that loses two changes which the sidecar has applied', () =
     ['smaller than', 1],
     ['equal to', 2],
     ['greater than', 3],
-  ])('takes it to the new history also where the head is %s its own', async (_how, count) => {
+  ])('keeps what was lost in force, also where the new head is %s its own', async (_how, count) => {
     const { follower, kept, lost, lostLast } = await failOver('none');
     // The last says once more what was lost: where two are new, the same change at the same revision.
     const revoked = [await issue(), await issue()].slice(0, count - 1).concat(lostLast);
     for (const each of revoked) await revoke(each);
     await service.comeBack();
-    await until(() => statusAt(follower, lost) === 'active', { what: 'it goes back' });
+    await until(() => follower.replica.holdsFloor, { what: 'it is noticed' });
     await follower.isUpToDate();
-    expect(new Set(statusesAt(follower, [kept, ...revoked]))).toEqual(new Set(['revoked']));
+    expect(new Set(statusesAt(follower, [kept, lost, lostLast, ...revoked]))).toEqual(new Set(['revoked']));
+    await until(isRegressed, { what: 'the control plane knows' });
+  });
+
+  it('and after the sidecar was started again, until a recovery begins a new history', async () => {
+    const { follower, kept, lost } = await failOver('none');
+    await service.comeBack();
+    await until(isRegressed, { what: 'the control plane knows' });
+    await follower.isUpToDate();
+    await follower.stop();
+    const again = await service.follow({ folder: follower.folder, sidecarId: follower.sidecarId });
+    await again.isUpToDate();
+    expect(statusesAt(again, [kept, lost])).toEqual(['revoked', 'revoked']);
+    await again.stop();
+    const cold = await service.follow({ folder: follower.folder, sidecarId: follower.sidecarId });
+    await service.goAway();
+    await service.comeBack();
+    await cold.isUpToDate();
+    expect(statusesAt(cold, [kept, lost])).toEqual(['revoked', 'revoked']);
+    await service.deps.sql`INSERT INTO generations (number, generation, begun_at_ms)
+      VALUES (2, ${`gen_${'2'.repeat(32)}`}, 1)`;
+    await historyOf(service.deps.sql).refresh();
+    await until(() => statusAt(cold, lost) === 'active', { what: 'it follows the new history' });
+    expect(statusAt(cold, kept)).toBe('revoked');
+    expect(cold.replica.holdsFloor).toBe(false);
   });
 
   it('never has new changes in force on top of the lost ones, though their numbers fit and they are pushed', async () => {
@@ -70,9 +100,9 @@ describe('a failover that loses two changes which the sidecar has applied', () =
     for (const each of revoked) await revoke(each);
     expect(follower.replica.globalRevision).toBe(appliedRevision);
     await service.comeBack();
-    await until(() => statusAt(follower, lost) === 'active', { what: 'it goes back' });
+    await until(() => follower.replica.holdsFloor, { what: 'it is noticed' });
     await follower.isUpToDate();
-    expect(new Set(statusesAt(follower, [kept, ...revoked]))).toEqual(new Set(['revoked']));
+    expect(new Set(statusesAt(follower, [kept, lost, ...revoked]))).toEqual(new Set(['revoked']));
   });
 
   it('and a wait for the next revocation does not end before it is in force', async () => {

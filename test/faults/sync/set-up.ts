@@ -14,7 +14,8 @@ import type { SealedChangesAnswer } from '../../../shared/wire/sync-schema.ts';
 import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
 import { ControlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneTime } from '../../../sidecar/replica/control-plane-time.ts';
-import { Following } from '../../../sidecar/replica/follow.ts';
+import { type Following, startFollowing } from '../../../sidecar/replica/follow.ts';
+import { KnownHistory } from '../../../sidecar/replica/known-history.ts';
 import { Replica } from '../../../sidecar/replica/replica.ts';
 import { snapshotFile } from '../../../sidecar/replica/snapshot-file.ts';
 import { type Api, startApi } from '../../support/api.ts';
@@ -159,6 +160,8 @@ async function startFollower(
   const { clock, random, ed25519 } = deps;
   const { sidecarId, folder, bus } = options;
   const file = snapshotFile(folder);
+  const known = new KnownHistory(folder);
+  await known.load();
   const logger = silentLogger;
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
   const client = new ControlPlaneClient({
@@ -177,8 +180,8 @@ async function startFollower(
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
   let freed = 0;
-  const following = new Following({
-    ...{ replica, client, bus, file, time, catchUp, random, logger },
+  const following = startFollowing({
+    ...{ replica, client: watched, bus, file, known, time, catchUp, random, logger },
     freeMemory: () => void freed++,
   });
   let isReady = false;

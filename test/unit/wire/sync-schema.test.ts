@@ -63,13 +63,13 @@ describe('a message of a feed', () => {
 });
 
 describe('the version', () => {
-  it('rises with every change of the messages, and names it in its history', () => {
-    // Where this differs: raise syncVersion, add a line to its history, and put the new hash here. An optional
-    // member that the other program may ignore needs the new hash only.
+  it('goes up with every change of what the two programs say to each other, and names it in its history', () => {
+    // Where this differs: raise syncVersion, add a line to its history, and put the new hash here. An
+    // optional member that the other program may ignore needs the new hash only.
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:91617b81323e7a35b79fdcc4b0f39d65c606d3722d62539f9699d2d00b62722d',
+      shapes: 'sha256:e2cd36d6e26e2f28cd80da197b85165ada30a43aed6c192ce60f1291f4941fe2',
     });
   });
 });

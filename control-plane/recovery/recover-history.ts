@@ -1,0 +1,151 @@
+/**
+ * Room `control-plane/recovery`: takes back what sidecars know and the database lacks, and begins a new
+ * history (contract §17). `known-state.ts` reads what a sidecar hands over, `recovery-store.ts` compares it.
+ */
+
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { AccountId, ApiKeyId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import { deleteApiKey } from '../api-keys/delete-api-key.ts';
+import { skipPlaces } from '../attestations/chain-store.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
+import { appendAuditEntry } from '../audit/append-entry.ts';
+import { deleteGate } from '../gates/delete-gate.ts';
+import { historyOf } from '../history/history.ts';
+import {
+  beginGeneration,
+  type KnownEnd,
+  type LostChain,
+  lockGeneration,
+  readKnownEnds,
+  readKnownHeads,
+  readLostChains,
+  readMissing,
+} from '../history/history-store.ts';
+import type { Caller } from '../http/caller.ts';
+import { revokePassport } from '../passports/revoke-passport.ts';
+import { suspendPassport } from '../passports/suspend-passport.ts';
+import { raiseFeeds } from '../sync/feed-store.ts';
+import { stillOpen } from './recovery-store.ts';
+
+const generationBytes = 16;
+/** Chains that one audit entry names: the states of an entry stay below 8 KiB, as everybody else's. */
+const chainsPerEntryMax = 32;
+
+export interface Recovery {
+  readonly generation: string;
+  readonly state: 'whole' | 'regressed';
+  /** Revocations and the like that this call has done once more, or would do. */
+  readonly takenBack: readonly KnownEnd[];
+  /** What an administrator has to do first; nothing is begun before that. */
+  readonly byHand: readonly KnownEnd[];
+  readonly lost: readonly LostChain[];
+  readonly applied: boolean;
+}
+
+/**
+ * Does once more what was taken away, each in a transaction with its audit entry, and then begins the next
+ * generation in one transaction that states what is lost in the audit of each account. Killed anywhere, it
+ * goes on when it is called again: what is done is not open any more, and the last transaction is whole or
+ * nothing.
+ */
+export async function recoverHistory(
+  deps: AppendingDeps,
+  caller: Caller,
+  { isApplied, keepsOlderGates }: { readonly isApplied: boolean; readonly keepsOlderGates: boolean },
+): Promise<Recovery> {
+  const history = historyOf(deps.sql);
+  await history.refresh();
+  const { current } = await history.generations();
+  const open = await stillOpen(deps.sql, await readKnownEnds(deps.sql));
+  const isByHand = ({ kind }: KnownEnd) =>
+    kind === 'issuer' || kind === 'account' || (kind === 'gate_policy' && !keepsOlderGates);
+  const byHand = open.filter(isByHand);
+  const takenBack = open.filter((end) => !isByHand(end) && end.kind !== 'gate_policy');
+  const lost = await readLostChains(deps.sql);
+  const found = { takenBack, byHand, lost };
+  if (!history.isRegressed) return { ...found, generation: current, state: 'whole', applied: false };
+  if (!isApplied) return { ...found, generation: current, state: 'regressed', applied: false };
+  if (byHand.length > 0) {
+    throw new ApiError('precondition_failed', {
+      message: `First suspend what was suspended, and accept gates of an earlier policy (keep_older_gates): ${byHand
+        .slice(0, 10)
+        .map(({ kind, id }) => `${kind} ${id}`)
+        .join(', ')}.`,
+    });
+  }
+  for (const end of takenBack) await takeBack(deps, caller, end);
+  const generation = await begin(deps, caller, current);
+  await history.refresh();
+  return { ...found, generation, state: 'whole', applied: true };
+}
+
+/** As the account's own administrator would, and on record as done by this caller. */
+async function takeBack(deps: AppendingDeps, caller: Caller, end: KnownEnd): Promise<void> {
+  const owner: Caller = {
+    ...caller,
+    accountId: end.accountId,
+    mode: end.mode ?? 'live',
+    scopes: ['admin:*'],
+  };
+  if (end.kind === 'api_key') await deleteApiKey(deps, owner, end.id as ApiKeyId);
+  else if (end.kind === 'gate')
+    await deleteGate(deps, owner, { gateId: end.id as GateId, ifMatch: () => true });
+  else if (end.standing === 'revoked')
+    await revokePassport(deps, owner, { passportId: end.id as PassportId, reason: 'recovered' });
+  else await suspendPassport(deps, owner, end.id as PassportId);
+}
+
+async function begin(deps: AppendingDeps, caller: Caller, before: string): Promise<string> {
+  return deps.sql.begin(async (tx) => {
+    const { current } = await lockGeneration(tx);
+    // Another call was quicker.
+    if (current !== before) return current;
+    const missing = await readMissing(tx);
+    const lost = await readLostChains(tx);
+    await raiseFeeds(tx, await readKnownHeads(tx));
+    await skipPlaces(tx, lost);
+    const generation = `gen_${Buffer.from(deps.random.bytes(generationBytes)).toString('hex')}`;
+    await beginGeneration(tx, generation);
+    // In the order in which everybody locks the chains of the audit.
+    const owners = [...byOwner(lost, caller)].sort(([one], [other]) => (one < other ? -1 : 1));
+    for (const [key, chains] of owners) {
+      const [accountId, mode] = key.split(' ') as [AccountId, Mode];
+      for (let first = 0; first === 0 || first < chains.length; first += chainsPerEntryMax) {
+        const named = chains.slice(first, first + chainsPerEntryMax);
+        await appendAuditEntry(
+          tx,
+          deps,
+          { ...caller, accountId, mode },
+          {
+            operation: 'recoverHistory',
+            target: generation,
+            before: { generation: before },
+            after: { generation, missing, chains: named.map(renderLost) },
+          },
+        );
+      }
+    }
+    return generation;
+  });
+}
+
+const renderLost = ({ chainId, afterPlace, lastPlace, lastHash, lost }: LostChain) => ({
+  chain_id: chainId,
+  after_sequence: afterPlace,
+  last_sequence: lastPlace,
+  last_hash: lastHash,
+  records: lost,
+});
+
+/** The operator's audit has an entry in any case, and chains that the database does not know. */
+function byOwner(lost: readonly LostChain[], caller: Caller): Map<string, LostChain[]> {
+  const owners = new Map<string, LostChain[]>([[`${caller.accountId} live`, []]]);
+  for (const chain of lost) {
+    const key = `${chain.accountId ?? caller.accountId} ${chain.mode ?? 'live'}`;
+    const chains = owners.get(key) ?? [];
+    owners.set(key, chains);
+    chains.push(chain);
+  }
+  return owners;
+}

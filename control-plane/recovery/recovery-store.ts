@@ -1,0 +1,67 @@
+import { decodeBase64url } from '../../shared/crypto/base64url.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { idDigestBytes } from '../../shared/model/id-digest.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { KnownEnd } from '../history/history-store.ts';
+import type { KnownState } from './known-state.ts';
+
+/** What the database gives that was taken away by this state, which an account's sidecar knew. */
+export async function findKnownEnds(
+  tx: Transaction,
+  accountId: AccountId,
+  state: KnownState,
+): Promise<KnownEnd[]> {
+  const bytesOf = (digest: string) => Buffer.from(must(decodeBase64url(digest), 'a digest was read'));
+  const digests = [...state.passports.keys()].map(bytesOf);
+  const standings = [...state.passports.values()];
+  const passports = await tx<KnownEnd[]>`
+    SELECT 'passport' AS kind, passport_id AS id, account_id AS "accountId", mode, known.standing
+    FROM unnest(${digests}::bytea[], ${standings}::text[]) AS known (digest, standing)
+    JOIN passports ON substring(sha256(convert_to(passport_id, 'UTF8')) FOR ${idDigestBytes}::int) = known.digest
+    WHERE status = 'active' OR (status = 'suspended' AND known.standing = 'revoked')`;
+  const issuers = await tx<KnownEnd[]>`
+    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing
+    FROM issuers WHERE status <> 'suspended'
+      AND substring(sha256(convert_to(issuer_id, 'UTF8')) FOR ${idDigestBytes}::int) = ANY(${[...state.issuers].map(bytesOf)}::bytea[])`;
+  const accounts = await tx<KnownEnd[]>`
+    SELECT 'account' AS kind, account_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing
+    FROM accounts WHERE status <> 'suspended'
+      AND substring(sha256(convert_to(account_id, 'UTF8')) FOR ${idDigestBytes}::int) = ANY(${[...state.accounts].map(bytesOf)}::bytea[])`;
+  // What was made after the state is in no state: it is of the history that went on.
+  const gates = await tx<KnownEnd[]>`
+    SELECT CASE WHEN known.id IS NULL THEN 'gate' ELSE 'gate_policy' END AS kind, gate_id AS id,
+      account_id AS "accountId", mode, CASE WHEN known.id IS NULL THEN 'deleted' ELSE 'changed' END AS standing
+    FROM gates LEFT JOIN unnest(${[...state.gates.keys()]}::text[], ${[...state.gates.values()]}::int[])
+      AS known (id, policy_version) ON known.id = gate_id
+    WHERE account_id = ${accountId} AND deleted_at_ms IS NULL
+      AND CASE WHEN known.id IS NULL THEN created_at_ms < ${state.takenAtMs}
+        ELSE known.policy_version > gates.policy_version END`;
+  const apiKeys = await tx<KnownEnd[]>`
+    SELECT 'api_key' AS kind, key_id AS id, account_id AS "accountId", mode, 'deleted' AS standing
+    FROM api_keys
+    WHERE account_id = ${accountId} AND revoked_at_ms IS NULL AND created_at_ms < ${state.takenAtMs}
+      AND (expires_at_ms IS NULL OR expires_at_ms > ${state.takenAtMs}) AND key_id <> ALL(${[...state.apiKeys]}::text[])`;
+  return [...passports, ...issuers, ...accounts, ...gates, ...apiKeys];
+}
+
+/** Which of these still stand in the database as if nothing had been. */
+export async function stillOpen(sql: Database, ends: readonly KnownEnd[]): Promise<KnownEnd[]> {
+  const ids = (kind: KnownEnd['kind']) => ends.filter((end) => end.kind === kind).map(({ id }) => id);
+  const rows = await sql<{ kind: KnownEnd['kind']; id: string; status: string }[]>`
+    SELECT 'passport' AS kind, passport_id AS id, status FROM passports
+      WHERE passport_id = ANY(${ids('passport')}::text[]) AND status IN ('active', 'suspended')
+    UNION ALL SELECT 'issuer', issuer_id, status FROM issuers
+      WHERE issuer_id = ANY(${ids('issuer')}::text[]) AND status <> 'suspended'
+    UNION ALL SELECT 'account', account_id, status FROM accounts
+      WHERE account_id = ANY(${ids('account')}::text[]) AND status <> 'suspended'
+    UNION ALL SELECT 'gate', gate_id, 'live' FROM gates
+      WHERE gate_id = ANY(${ids('gate')}::text[]) AND deleted_at_ms IS NULL
+    UNION ALL SELECT 'gate_policy', gate_id, 'live' FROM gates
+      WHERE gate_id = ANY(${ids('gate_policy')}::text[]) AND deleted_at_ms IS NULL
+    UNION ALL SELECT 'api_key', key_id, 'live' FROM api_keys
+      WHERE key_id = ANY(${ids('api_key')}::text[]) AND revoked_at_ms IS NULL`;
+  return ends.filter((end) =>
+    rows.some(({ kind, id, status }) => kind === end.kind && id === end.id && status !== end.standing),
+  );
+}
