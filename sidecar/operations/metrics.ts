@@ -76,13 +76,13 @@ function decisionMetrics(figures: Figures, { answers }: Measured): void {
           yield [{ outcome, reason: reason ?? 'none' }, count];
       },
     },
-  });
-  counter(
+  );
+  figures.counter(
     'shed_total',
     'Answers `overloaded`: requests and handshakes, each check of a batch, each frame of a stream.',
     () => answers.shed,
   );
-  counter(
+  figures.counter(
     'internal_errors_total',
     'Requests that failed with an internal error.',
     () => answers.internalErrors,

@@ -48,49 +48,6 @@ interface ControlPlaneConnection {
   readonly connectionId: string;
 }
 
-/**
- * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is
- * repeated here. Each throws ControlPlaneError for an answer that is an error, and whatever the network says
- * for none.
- */
-export interface ControlPlaneClient {
-  /** See Reach. */
-  readonly isAway: boolean;
-  /**
-   * Null until `connect` has succeeded, and again where the control plane does not know the connection any
-   * more.
-   */
-  readonly connection: ControlPlaneConnection | null;
-  /** Makes this process the only connected one of its sidecar id. */
-  connect(): Promise<ConnectAnswer>;
-  snapshot(): Promise<SignedSnapshot>;
-  /** `signal` ends it early. */
-  changes(after: Position, waitMs: number, signal: AbortSignal): Promise<SealedChangesAnswer>;
-  ack(applied: Position): Promise<void>;
-  /** Null: this control plane is of a version that keeps no history. */
-  reportHistory(report: ShownHistory): Promise<HistoryAnswer | null>;
-  /** Says that this process stops, and is not missing from now on. Ends its connection. */
-  sayGoodbye(): Promise<void>;
-  /** A state that was in force here and went back there. */
-  handOver(state: ShownState): Promise<void>;
-  /**
-   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
-   * `onOver`: as in `CallerThread.attempt`.
-   */
-  shipAttestations(body: Uint8Array, onOver?: () => void): Promise<ShipAnswer>;
-  /**
-   * As the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not one
-   * to the call.
-   */
-  lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'>;
-  /**
-   * One attempt, as the newest connection, of settlements for which that holder has taken. Throws where
-   * nothing is known of their outcome.
-   */
-  settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]>;
-  close(): Promise<void>;
-}
-
 /** What it was told. */
 interface ShownHistory {
   readonly receipts: readonly Receipt[];
@@ -227,6 +184,23 @@ export class ControlPlaneClient {
     });
   }
 
+  /** Null: this control plane is of a version that keeps no history. */
+  async reportHistory(report: ShownHistory): Promise<HistoryAnswer | null> {
+    const answer = await this.#call({ path: 'history', body: JSON.stringify(report) });
+    if (answer.status === 404) return null;
+    const parsed = answer.status === 200 ? parseHistoryAnswer(answer.text) : null;
+    if (parsed === null) throw errorOf('history', answer);
+    return parsed;
+  }
+
+  /** A state that was in force here and went back there. */
+  async handOver(state: ShownState): Promise<void> {
+    await this.#ask(
+      { path: 'history/state', body: JSON.stringify(state), timeMsMax: replicaLimits.snapshotMsMax },
+      () => true,
+    );
+  }
+
   /** Says that this process stops, and is not missing from now on. Ends its connection. */
   sayGoodbye(): Promise<void> {
     return this.#asConnected(async (sender, speaker) => {
@@ -326,134 +300,14 @@ export class ControlPlaneClient {
     }
   }
 
-  return {
-    get isAway() {
-      return reach.isAway;
-    },
-    get connection() {
-      return connection;
-    },
-    connect: async () => {
-      const body = {
-        sync_version: syncVersion,
-        sidecar_id: sidecarId,
-        now_ms: clock.now(),
-      } satisfies ConnectRequest;
-      const answer = await ask(
-        { path: 'connect', body: JSON.stringify(body), headers: clockHeaders() },
-        parseConnectAnswer,
-      );
-      connection = { sidecarId, accountId: answer.account_id, connectionId: answer.connection_id };
-      return answer;
-    },
-    snapshot: () =>
-      ask(
-        {
-          path: 'snapshot',
-          bytesMax: replicaLimits.snapshotBytesMax,
-          timeMsMax: replicaLimits.snapshotMsMax,
-        },
-        parseSignedSnapshot,
-      ),
-    changes: ({ account, global }, waitMs, signal) =>
-      asConnected(({ connectionId }) => {
-        const query = new URLSearchParams({
-          sidecar_id: sidecarId,
-          connection_id: connectionId,
-          account_after: String(account.revision),
-          account_mark: account.mark,
-          global_after: String(global.revision),
-          global_mark: global.mark,
-          wait_ms: String(waitMs),
-        });
-        const times = options.decisionTimes?.() ?? null;
-        return ask(
-          {
-            path: `changes?${query}`,
-            headers: {
-              ...(times !== null && { [decisionTimesHeader]: renderDecisionTimes(times) }),
-              ...clockHeaders(),
-            },
-            bytesMax: replicaLimits.changesBytesMax,
-            signal,
-          },
-          parseChangesAnswer,
-        );
-      }),
-    ack: ({ account, global }) =>
-      asConnected(async ({ connectionId }) => {
-        const body = {
-          sidecar_id: sidecarId,
-          connection_id: connectionId,
-          account_revision: account.revision,
-          account_mark: account.mark,
-          global_revision: global.revision,
-          global_mark: global.mark,
-        } satisfies AckRequest;
-        await ask({ path: 'ack', body: JSON.stringify(body) }, () => true);
-      }),
-    reportHistory: async (report) => {
-      const answer = await call({ path: 'history', body: JSON.stringify(report) });
-      if (answer.status === 404) return null;
-      const parsed = answer.status === 200 ? parseHistoryAnswer(answer.text) : null;
-      if (parsed === null) throw errorOf('history', answer);
-      return parsed;
-    },
-    handOver: async (state) => {
-      await ask(
-        { path: 'history/state', body: JSON.stringify(state), timeMsMax: replicaLimits.snapshotMsMax },
-        () => true,
-      );
-    },
-    sayGoodbye: () =>
-      asConnected(async (speaker) => {
-        const { connectionId } = speaker;
-        const body = JSON.stringify({ sidecar_id: sidecarId, connection_id: connectionId });
-        await ask({ path: 'goodbye', body, timeMsMax: replicaLimits.goodbyeMsMax }, () => true);
-        forget(speaker);
-      }),
-    shipAttestations: async (body, onOver = () => undefined) => {
-      const speaker = connection;
-      const answer = await call({ path: 'attestations', body, onOver });
-      const parsed = parseShipAnswer(answer.status, answer.text);
-      if (parsed === null) throw errorOf('attestations', answer);
-      if (parsed.kind === 'reconnect') forget(speaker);
-      return parsed;
-    },
-    lease: (body) =>
-      asConnected(async ({ connectionId }) => {
-        const answer = await call({
-          path: 'leases',
-          body: JSON.stringify({
-            sidecar_id: sidecarId,
-            connection_id: connectionId,
-            ...body,
-          } satisfies LeaseCall),
-          bytesMax: limits.leaseCallBytesMax,
-          timeMsMax: replicaLimits.quotaCallMsMax,
-        });
-        const outcome = parseLeaseOutcome(answer.status, answer.text);
-        if (outcome?.kind === 'granted') return outcome.answer;
-        if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
-        throw errorOf('leases', answer);
-      }),
-    settle: (settlements, holder) =>
-      asConnected(async ({ connectionId }) => {
-        const speaker = { sidecar_id: sidecarId, connection_id: connectionId, holder };
-        const body = { ...speaker, settlements } satisfies SettlementCall;
-        const { answers } = await ask(
-          {
-            path: 'settlements',
-            body: JSON.stringify(body),
-            by: 'settlements',
-            timeMsMax: replicaLimits.quotaCallMsMax,
-          },
-          parseSettlementAnswer,
-        );
-        return answers;
-      }),
-    close: () => caller.close(),
-  };
+  #forget(speaker: ControlPlaneConnection | null): void {
+    if (this.#connection === speaker) this.#connection = null;
+  }
+
+  #clockHeaders(): Record<string, string> {
+    const offsetMs = this.#options.clockOffsetMs?.() ?? null;
+    return offsetMs === null ? {} : { [clockOffsetHeader]: renderClockOffset(offsetMs) };
+  }
 }
 
 /** A call, as far as it is not like most. */

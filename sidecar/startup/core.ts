@@ -28,7 +28,7 @@ import { LeaseHolder } from '../quota/lease-holder.ts';
 import { CatchUp } from '../replica/catch-up.ts';
 import { ControlPlaneClient } from '../replica/control-plane-client.ts';
 import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
-import { type Following, startFollowing } from '../replica/follow.ts';
+import { Following } from '../replica/follow.ts';
 import { KnownHistory } from '../replica/known-history.ts';
 import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
@@ -100,58 +100,9 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const { time, random, logger } = options;
   const { clock } = time;
   const ed25519 = chooseEd25519();
-  const sidecarId = await sidecarIdOf(folder, { clock, random });
-  const file = snapshotFile(folder);
-  const known = new KnownHistory(folder);
-  await known.load();
-  const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
-
-  const reach = new Reach(time.machine);
+  // Both are set below: durations once there are answers, the deadline by close. Without a deadline, what is
+  // left in the spool is left for the next start at once.
   let decisionTimes: () => DecisionTimes | null = () => null;
-  const client = controlPlaneClient({
-    ...options.controlPlane,
-    sidecarId,
-    clock: time.machine,
-    logger,
-    reach,
-    decisionTimes: () => decisionTimes(),
-    clockOffsetMs: () => time.offsetMs,
-  });
-  started.add('calls to the control plane', () => client.close());
-  started.add('goodbye', async () => {
-    // What could not be told shows as what it looks like: a sidecar that is missing.
-    if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
-  });
-  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
-  started.add('watch on this loop', async () => catchUp.stop());
-  const following = new Following({
-    replica,
-    client,
-    bus: options.bus,
-    file,
-    known,
-    time,
-    catchUp,
-    random,
-    freeMemory: options.freeMemory ?? (() => undefined),
-    logger,
-  });
-  reach.onBack(() => following.endPause());
-  started.add('following', () => following.stop());
-  const spool = await openSpool({
-    directory: join(folder, 'spool'),
-    fsyncMs: options.fsyncMs,
-    clock,
-    random,
-    logger,
-  });
-  const shipper = startShipper({
-    ...{ spool, client, random, logger },
-    connection: () => client.connection,
-    onReceipts: (receipts) => known.noteChains(receipts),
-  });
-  reach.onBack(() => shipper.endPause());
-  // Set by close: what was given to nobody is left for the next start at once.
   let closedByMs = Number.NEGATIVE_INFINITY;
   const parts = { ...options, clock, ed25519 };
   const follower = await startFollower(parts, { decisionTimes: () => decisionTimes(), started });
@@ -206,6 +157,7 @@ interface Follower extends Pick<Core, 'replica' | 'following'> {
   readonly client: ControlPlaneClient;
   readonly reach: Reach;
   readonly catchUp: CatchUp;
+  readonly known: KnownHistory;
 }
 
 /** The state of the control plane, and the way to it. */
@@ -219,6 +171,8 @@ async function startFollower(
   const { folder, time, clock, random, ed25519, bus, logger } = options;
   const sidecarId = await sidecarIdOf(folder, { clock, random });
   const file = snapshotFile(folder);
+  const known = new KnownHistory(folder);
+  await known.load();
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
   const reach = new Reach(time.machine);
   const client = new ControlPlaneClient({
@@ -238,12 +192,12 @@ async function startFollower(
   const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
   started.add('watch on this loop', async () => catchUp.stop());
   const following = new Following({
-    ...{ replica, client, bus, file, time, catchUp, random, logger },
+    ...{ replica, client, bus, file, known, time, catchUp, random, logger },
     freeMemory: options.freeMemory ?? (() => undefined),
   });
   reach.onBack(() => following.endPause());
   started.add('following', () => following.stop());
-  return { client, reach, catchUp, replica, following };
+  return { client, reach, catchUp, replica, following, known };
 }
 
 /** Records on their way to the control plane. `leftMs`: for the teardown to ship them. */
@@ -252,12 +206,17 @@ async function startRecorder(
   {
     client,
     reach,
+    known,
     leftMs,
     started,
-  }: Pick<Follower, 'client' | 'reach'> & { readonly leftMs: () => number; readonly started: Teardown },
+  }: Pick<Follower, 'client' | 'reach' | 'known'> & { readonly leftMs: () => number; readonly started: Teardown },
 ): Promise<Pick<Core, 'spool' | 'shipper'>> {
   const spool = await openSpool({ directory: join(folder, 'spool'), fsyncMs, clock, random, logger });
-  const shipper = new Shipper({ spool, client, connection: () => client.connection, random, logger });
+  const shipper = new Shipper({
+    ...{ spool, client, random, logger },
+    connection: () => client.connection,
+    onReceipts: (receipts) => known.noteChains(receipts),
+  });
   reach.onBack(() => shipper.endPause());
   started.add('spool', async () => {
     await spool.close();

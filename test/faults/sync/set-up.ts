@@ -14,7 +14,7 @@ import type { SealedChangesAnswer } from '../../../shared/wire/sync-schema.ts';
 import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
 import { ControlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneTime } from '../../../sidecar/replica/control-plane-time.ts';
-import { type Following, startFollowing } from '../../../sidecar/replica/follow.ts';
+import { Following } from '../../../sidecar/replica/follow.ts';
 import { KnownHistory } from '../../../sidecar/replica/known-history.ts';
 import { Replica } from '../../../sidecar/replica/replica.ts';
 import { snapshotFile } from '../../../sidecar/replica/snapshot-file.ts';
@@ -180,8 +180,8 @@ async function startFollower(
   const time = new ControlPlaneTime(clock);
   const catchUp = new CatchUp({ clock, asOfMs: () => replica.asOfMs, logger });
   let freed = 0;
-  const following = startFollowing({
-    ...{ replica, client: watched, bus, file, known, time, catchUp, random, logger },
+  const following = new Following({
+    ...{ replica, client, bus, file, known, time, catchUp, random, logger },
     freeMemory: () => void freed++,
   });
   let isReady = false;
