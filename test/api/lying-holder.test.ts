@@ -11,11 +11,11 @@ import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../supp
 import { waitingForLocks } from '../support/postgres.ts';
 import { brokenRules } from '../support/sound-database.ts';
 import {
+  type ConnectedSidecar,
   expectSoundStore,
   predatePassport,
   recordOf,
   settlementCall,
-  type TestSidecar,
 } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
@@ -117,7 +117,7 @@ const committed = { kind: 'committed' };
 const refusedFor = (about: RegExp) => ({ kind: 'refused', message: expect.stringMatching(about) });
 
 const nextSeqs = new Map<string, number>();
-async function ship(items: readonly object[], by: TestSidecar = liar.sidecar, change: object = {}) {
+async function ship(items: readonly object[], by: ConnectedSidecar = liar.sidecar, change: object = {}) {
   const first = nextSeqs.get(by.epoch) ?? 1;
   const reply = await by.send(first, items, change);
   if (reply.status === 200) nextSeqs.set(by.epoch, reply.body.next_seq);

@@ -4,7 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { hashOf } from '../support/approvals.ts';
-import { connectSidecar, recordOf, settlementCall, type TestSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar, recordOf, settlementCall } from '../support/test-sidecar.ts';
 
 /**
  * What a sidecar says of a passport is judged in the same way by whatever door it comes: as a record, as a
@@ -12,7 +12,7 @@ import { connectSidecar, recordOf, settlementCall, type TestSidecar } from '../s
  */
 let api: Api;
 let foreignKey: string;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 let gateId: string;
 let passport: Reply['body'];
 let nextSeq: number;

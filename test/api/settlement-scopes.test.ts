@@ -5,10 +5,10 @@ import { windowAt } from '../../shared/quota/window.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, hashOf, openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
-import { connectSidecar, settlementCall, type TestSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar, settlementCall } from '../support/test-sidecar.ts';
 
 let api: Api;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 let gateId: string;
 let passport: Reply['body'];
 
@@ -98,7 +98,7 @@ describe('an idempotency key without a gate', () => {
     const stranger = await connectSidecar(api, { key: (await api.createAccount()).key });
     const request = { idempotency_key: 'order-1' };
     await enforce(api.adminKey);
-    const lookUp = (from: TestSidecar) =>
+    const lookUp = (from: ConnectedSidecar) =>
       api.call({
         url: '/v1/sync/settlements',
         key: from.key,

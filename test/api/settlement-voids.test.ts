@@ -11,17 +11,17 @@ import { faultyDatabase } from '../support/faulty-sql.ts';
 import { ofGate } from '../support/lease-holder.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import {
+  type ConnectedSidecar,
   connectSidecar,
   expectSoundStore,
   newReaderId,
   recordOf,
   settlementCall,
-  type TestSidecar,
 } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
 let api: Api;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 let holder: string;
 let gateId: GateId;
 let passport: Reply['body'];
@@ -85,7 +85,7 @@ const bound = (change: object = {}) => ({
 });
 const settle = async (
   body: Parameters<typeof settlementCall>[0],
-  by: TestSidecar = sidecar,
+  by: ConnectedSidecar = sidecar,
 ): Promise<SettlementAnswer> => {
   const reply = await api.call({
     url: '/v1/sync/settlements',
@@ -118,10 +118,10 @@ const newSuspend = () => ({
     },
   ],
 });
-const lookUp = (readerId: string = newReaderId(), by: TestSidecar = sidecar) =>
+const lookUp = (readerId: string = newReaderId(), by: ConnectedSidecar = sidecar) =>
   settle({ ...bound(), kind: 'look_up', approval_id: null, short: [], reader_id: readerId }, by);
 let seq = 1;
-const voidOf = async (id: string, took: readonly number[], by: TestSidecar = sidecar) => {
+const voidOf = async (id: string, took: readonly number[], by: ConnectedSidecar = sidecar) => {
   const entry = { voids: id, took, amount_micro_usd: 10 * usd, timestamp_ms: api.deps.clock.now() };
   const reply = await by.send(seq, [entry as unknown as SpooledRecord]);
   expect(reply.status, JSON.stringify(reply.body)).toBe(200);
@@ -501,7 +501,7 @@ describe('a limit that keeps a request with a key', () => {
       leased_max: leasedMax,
     },
   ];
-  const ask = (by: TestSidecar, leasedMax = 0) =>
+  const ask = (by: ConnectedSidecar, leasedMax = 0) =>
     settle(
       {
         ...bound(by === sidecar ? {} : { holder: 'ab'.repeat(16) }),

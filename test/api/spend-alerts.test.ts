@@ -3,10 +3,10 @@ import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
-import { connectSidecar, predatePassport, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar, predatePassport, recordOf } from '../support/test-sidecar.ts';
 
 let api: Api;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 let passport: Reply['body'];
 beforeAll(async () => {
   api = await startApi();

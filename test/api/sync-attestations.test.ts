@@ -5,18 +5,18 @@ import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import {
+  type ConnectedSidecar,
   connectSidecar,
   expectSoundStore,
   recordOf,
   refusedRecordOf,
-  type TestSidecar,
 } from '../support/test-sidecar.ts';
 
 let api: Api;
 let gateId: string;
 let passport: Reply['body'];
 let accountId: string;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 /** Another account with a gate and a passport of its own. */
 let other: { readonly accountId: string; readonly key: string };
 let otherGateId: string;

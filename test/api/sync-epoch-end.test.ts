@@ -14,7 +14,7 @@ import { goToNoon } from '../support/approvals.ts';
 import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { brokenRules } from '../support/sound-database.ts';
-import { connectSidecar, recordOf, settlementCall, type TestSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar, recordOf, settlementCall } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
 /**
@@ -81,7 +81,7 @@ async function leased() {
   };
 }
 
-const end = (sidecar: TestSidecar, firstSeq: number, change: Partial<EpochEnd> = {}) =>
+const end = (sidecar: ConnectedSidecar, firstSeq: number, change: Partial<EpochEnd> = {}) =>
   sidecar.send(firstSeq, [], { end: { ...sound, ...change } });
 
 describe('the end of an epoch', () => {

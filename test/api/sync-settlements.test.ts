@@ -12,17 +12,17 @@ import { expectError } from '../support/expect-error.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
 import {
+  type ConnectedSidecar,
   connectSidecar,
   expectSoundStore,
   recordOf,
   settlementCall,
-  type TestSidecar,
 } from '../support/test-sidecar.ts';
 import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 let other: SecondControlPlane;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 /** Of a holder that has leased nothing yet. */
 let holder: string;
 let gateId: string;
@@ -50,7 +50,7 @@ afterEach(() => expectSoundStore(api));
 const requestHash = hashOf(1);
 /** Of a PUT: the gate decides by something else then. */
 const otherPolicy = { constraints: { approvals: { expires_in_s: 299 } } };
-const ofCall = (from: TestSidecar = sidecar) => ({
+const ofCall = (from: ConnectedSidecar = sidecar) => ({
   sidecar_id: from.sidecarId,
   connection_id: from.connectionId,
   holder,
@@ -780,7 +780,7 @@ describe('a sidecar may speak', () => {
   it('with its newest connection only, and with the scope for it', async () => {
     const first = await connectSidecar(api);
     const again = await connectSidecar(api, { sidecarId: first.sidecarId });
-    const by = (one: TestSidecar) => ({ sidecar_id: one.sidecarId, connection_id: one.connectionId });
+    const by = (one: ConnectedSidecar) => ({ sidecar_id: one.sidecarId, connection_id: one.connectionId });
     const reply = await settle(permit(by(first)));
     expect([reply.status, reply.body.error.code]).toEqual([409, 'connection_superseded']);
     const unknown = await settle(permit({ connection_id: '9999999999999.x' }));

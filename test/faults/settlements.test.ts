@@ -16,17 +16,17 @@ import { goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
 import { callerOfAccount } from '../support/caller.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
 import {
+  type ConnectedSidecar,
   connectSidecar,
   expectSoundStore,
   recordOf,
   settlementCall,
-  type TestSidecar,
 } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
 let api: Api;
 let accountId: AccountId;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 let holder: string;
 let gateId: GateId;
 let passport: Reply['body'];

@@ -9,7 +9,7 @@ import type {
   LeaseReturn,
 } from '../../shared/wire/lease-call.ts';
 import type { Api, Reply } from './api.ts';
-import { connectSidecar, type TestSidecar } from './test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar } from './test-sidecar.ts';
 
 /**
  * A process of a sidecar as the quota ledger sees it. Each call has the next number; a change overrides the
@@ -17,7 +17,7 @@ import { connectSidecar, type TestSidecar } from './test-sidecar.ts';
  */
 export interface LeaseHolder {
   readonly holder: string;
-  readonly sidecar: TestSidecar;
+  readonly sidecar: ConnectedSidecar;
   call(
     asks: readonly Partial<LeaseRequest>[],
     returns?: readonly Partial<LeaseReturn>[],
@@ -29,7 +29,7 @@ export interface LeaseHolder {
 
 export async function leaseHolder(
   api: Api,
-  options: { readonly key?: string; readonly sidecar?: TestSidecar } = {},
+  options: { readonly key?: string; readonly sidecar?: ConnectedSidecar } = {},
 ): Promise<LeaseHolder> {
   const sidecar = options.sidecar ?? (await connectSidecar(api, options));
   const holder = randomBytes(16).toString('hex');

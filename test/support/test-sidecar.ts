@@ -16,7 +16,7 @@ import { type AttestationRow, attestationOf } from './attestation-row.ts';
 import { spooledRecord } from './spooled-record.ts';
 
 /** A sidecar as the control plane sees it: a connection and batches. */
-export interface TestSidecar {
+export interface ConnectedSidecar {
   readonly sidecarId: SidecarId;
   readonly connectionId: string;
   readonly epoch: string;
@@ -33,7 +33,7 @@ export interface TestSidecar {
 export async function connectSidecar(
   api: Api,
   options: { readonly key?: string; readonly sidecarId?: SidecarId } = {},
-): Promise<TestSidecar> {
+): Promise<ConnectedSidecar> {
   const { random, clock } = api.deps;
   const sidecarId = options.sidecarId ?? random.newId('side', clock.now());
   const key = (await api.createKey({ scopes: ['sidecars:connect'] }, options.key ?? api.adminKey)).key;
