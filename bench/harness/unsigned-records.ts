@@ -1,8 +1,8 @@
 import {
   attestationOf,
   namesOfRows,
-  type RecordRow,
   recordColumns,
+  type StoredRecord,
 } from '../../control-plane/attestations/record-row.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { ownerName } from '../../control-plane/storage/stored-owner.ts';
@@ -96,7 +96,7 @@ export async function addUnsignedRecords(
  * Links the records of a chain by their hashes too, and its head row to the last, as an export checks.
  */
 export async function linkRecords(sql: Database, chainId: ChainId): Promise<void> {
-  const rows = await sql<RecordRow[]>`
+  const rows = await sql<StoredRecord[]>`
     SELECT ${sql(recordColumns.map((name) => `record.${name}`))}
     FROM records AS record JOIN chains ON chains.number = record.chain
     WHERE chain_id = ${chainId} ORDER BY record.sequence`;

@@ -13,7 +13,7 @@ import type { NewRecord } from './append-records.ts';
 import { findContradiction, ownRules, type PassportTerms, type ToldDecision } from './find-contradiction.ts';
 import { uuidOfId } from './id-uuid.ts';
 import { attestationsLimits } from './limits.ts';
-import { attestationsOf, type RecordRow, recordColumns } from './record-row.ts';
+import { attestationsOf, recordColumns, type StoredRecord } from './record-row.ts';
 
 /** The sending sidecar, and the time. */
 export interface RecordSender {
@@ -163,7 +163,7 @@ export async function readKnown(
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
       issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
-  const ofRecords = sql<RecordRow[]>`
+  const ofRecords = sql<StoredRecord[]>`
     SELECT ${sql(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
   const [gates, passports, stored] = await readTogether(sql, [ofGates, ofPassports, ofRecords]);
   const owners = sharedOwners();

@@ -10,7 +10,7 @@ import { distinct } from '../storage/distinct.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { idOfUuid, uuidOfId } from './id-uuid.ts';
 import { findNumbers, type RecordNames } from './record-names.ts';
-import { attestationsOf, letterOf, type RecordRow, recordColumns } from './record-row.ts';
+import { attestationsOf, letterOf, recordColumns, type StoredRecord } from './record-row.ts';
 
 /**
  * Records that one page examines for filters without an index: about 3 us each. An index for each filter
@@ -155,7 +155,7 @@ export async function numbersAsked(
   };
 }
 
-interface ExaminedRow extends RecordRow {
+interface ExaminedRow extends StoredRecord {
   readonly matches: boolean;
   /** Records examined for the page, including this one. */
   readonly examined: number;
@@ -299,9 +299,13 @@ export async function findPlace(
   return row === null ? null : { timestampMs: row.timestamp_ms, position: row.position };
 }
 
-async function findRow(sql: Database, owner: Owner, attestationId: AttestationId): Promise<RecordRow | null> {
+async function findRow(
+  sql: Database,
+  owner: Owner,
+  attestationId: AttestationId,
+): Promise<StoredRecord | null> {
   const asked = await numbersAsked(sql, owner, { passportIds: null, gateId: null, reason: null });
-  const [row] = await sql<RecordRow[]>`
+  const [row] = await sql<StoredRecord[]>`
     SELECT ${sql(recordColumns)} FROM records
     WHERE attestation_id = ${uuidOfId(attestationId)}
       AND (${isReader(sql, asked)} OR ${isOtherReader(sql, asked)} OR ${isSource(sql, owner)})`;

@@ -12,8 +12,8 @@ import {
   isNamed,
   type NamesOfRows,
   namesOfRows,
-  type RecordRow,
   recordColumns,
+  type StoredRecord,
 } from './record-row.ts';
 
 /** A range of one chain that is fetched at once. */
@@ -62,7 +62,7 @@ export async function readSlice(
   walk: ChainWalk,
 ): Promise<void> {
   let place = 0;
-  const takeRow = (row: RecordRow) => {
+  const takeRow = (row: StoredRecord) => {
     let range = must(slice[place], 'a slice holds only chains that were asked for');
     while (range.chain.number !== row.chain) {
       walk.reach(range.chain, range.last);
@@ -71,9 +71,9 @@ export async function readSlice(
     }
     walk.take(range.chain, row.sequence, readRow(row, range.chain.chainId, names.current));
   };
-  const waiting: RecordRow[] = [];
+  const waiting: StoredRecord[] = [];
   // One index walk per range: a join might be planned as a scan of the whole table.
-  await tx<RecordRow[]>`
+  await tx<StoredRecord[]>`
     SELECT ${tx(recordColumns.map((name) => `record.${name}`))}
     FROM unnest(
       ${slice.map(({ chain }) => chain.number)}::int[],
@@ -98,7 +98,7 @@ export async function readSlice(
 }
 
 /** Null for a row that is no valid record, or refers to a missing name. */
-function readRow(row: RecordRow, chainId: ChainId, names: NamesOfRows): Attestation | null {
+function readRow(row: StoredRecord, chainId: ChainId, names: NamesOfRows): Attestation | null {
   if (!isNamed(row, names)) return null;
   try {
     return attestationOf(row, chainId, names);

@@ -9,10 +9,10 @@ import { idOfUuid } from './id-uuid.ts';
 import { findNames } from './record-names.ts';
 
 /**
- * A record as PostgreSQL returns it: numbers for repeated values (record-names.ts), bytes for hashes. Only
- * this service writes rows, so their values are not validated.
+ * A row of `records` as PostgreSQL returns it: numbers for repeated values (record-names.ts), bytes for
+ * hashes. Only this service writes rows, so their values are not validated.
  */
-export interface RecordRow {
+export interface StoredRecord {
   readonly position: number;
   readonly attestation_id: string;
   readonly chain: number;
@@ -59,7 +59,7 @@ export const recordColumns = [
   'source',
   'source_account',
   'timestamp_ms',
-] as const satisfies readonly (keyof RecordRow)[];
+] as const satisfies readonly (keyof StoredRecord)[];
 
 /** The letter of a decision in its row. */
 export const letterOf = { PERMIT: 'P', SUSPEND: 'S', BLOCK: 'B' } as const satisfies Record<Outcome, string>;
@@ -68,7 +68,7 @@ const outcomeOf = { P: 'PERMIT', S: 'SUSPEND', B: 'BLOCK' } as const satisfies R
 /** Names by number. */
 export type NamesOfRows = ReadonlyMap<number, string>;
 
-const numbersOf = (row: RecordRow): readonly (number | null)[] => [
+const numbersOf = (row: StoredRecord): readonly (number | null)[] => [
   row.signing_key,
   row.gate,
   row.reason,
@@ -78,18 +78,18 @@ const numbersOf = (row: RecordRow): readonly (number | null)[] => [
 ];
 
 /** Whether all names of the row are known. */
-export const isNamed = (row: RecordRow, names: NamesOfRows): boolean =>
+export const isNamed = (row: StoredRecord, names: NamesOfRows): boolean =>
   numbersOf(row).every((number) => number === null || names.has(number));
 
 export const namesOfRows = (
   sql: Database | Transaction,
-  rows: readonly RecordRow[],
+  rows: readonly StoredRecord[],
 ): Promise<Map<number, string>> => findNames(sql, distinct(rows.flatMap(numbersOf)));
 
 /** Records in the order of their rows. */
 export async function attestationsOf(
   sql: Database | Transaction,
-  rows: readonly RecordRow[],
+  rows: readonly StoredRecord[],
 ): Promise<Attestation[]> {
   if (rows.length === 0) return [];
   const [names, chains] = await Promise.all([
@@ -110,7 +110,7 @@ export async function attestationsOf(
  * class (V8 11.3, Node 20), about 1 KB until the next full collection, and makes every read of it
  * megamorphic. A test asserts that records share one class.
  */
-export function attestationOf(row: RecordRow, chainId: ChainId, names: NamesOfRows): Attestation {
+export function attestationOf(row: StoredRecord, chainId: ChainId, names: NamesOfRows): Attestation {
   const name = (number: number): string => must(names.get(number), 'a number in a record has a name');
   const checks = name(row.checks);
   const attestation = {

@@ -5,7 +5,7 @@ import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { uuidOfId } from './id-uuid.ts';
-import { attestationsOf, type RecordRow, recordColumns } from './record-row.ts';
+import { attestationsOf, recordColumns, type StoredRecord } from './record-row.ts';
 
 /**
  * Stored records with their accounts, as needed for a further record of the same decision. Without a gate,
@@ -16,7 +16,7 @@ export async function findStoredRecords(
   ids: readonly AttestationId[],
 ): Promise<ReadonlyMap<AttestationId, NewRecord>> {
   if (ids.length === 0) return new Map();
-  const rows = await tx<RecordRow[]>`
+  const rows = await tx<StoredRecord[]>`
     SELECT ${tx(recordColumns)} FROM records WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[])`;
   const records = await attestationsOf(tx, rows);
   const passports = await passportOwners(tx, distinct(records.map(({ passportId }) => passportId)));

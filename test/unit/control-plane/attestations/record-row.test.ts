@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { attestationOf, type RecordRow } from '../../../../control-plane/attestations/record-row.ts';
+import { attestationOf, type StoredRecord } from '../../../../control-plane/attestations/record-row.ts';
 import { must } from '../../../../shared/errors/assert.ts';
 import type { ChainId } from '../../../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../../../shared/model/time.ts';
@@ -17,7 +17,7 @@ const names = new Map([
   [3, `side_${'0'.repeat(26)}`],
 ]);
 
-const row = (sequence: number): RecordRow => ({
+const row = (sequence: number): StoredRecord => ({
   position: sequence,
   attestation_id: `00000000-0000-0000-0000-${String(sequence).padStart(12, '0')}`,
   chain: 1,
