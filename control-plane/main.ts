@@ -25,7 +25,7 @@ import { hasCode } from '../shared/runtime/system-error.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
 import { tellWhenSlow } from '../shared/runtime/tell-when-slow.ts';
 import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
-import { decisionTurns } from './admission/decision-turns.ts';
+import { decisionSlots } from './admission/decision-slots.ts';
 import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { connectionShares } from './base/connection-shares.ts';

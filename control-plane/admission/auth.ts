@@ -1,6 +1,6 @@
 /**
  * Room `control-plane/admission`: authentication (here), plan limits (`plan-limits.ts`), and concurrency
- * (`decision-turns.ts`).
+ * (`decision-slots.ts`).
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

@@ -1,6 +1,6 @@
 /**
  * Room `control-plane/attestations`: records: the only way into the store is here. `ingest-batch.ts` takes
- * batches of sidecars, `ingest-turns.ts` links and signs ahead, `find-contradiction.ts` refuses what the
+ * batches of sidecars, `ingest-queue.ts` links and signs ahead, `find-contradiction.ts` refuses what the
  * database contradicts; `list-attestations.ts` and `export-attestations.ts` read.
  */
 

@@ -27,7 +27,7 @@ import { appendRecords, type NewRecord } from './append-records.ts';
 import { readChainTips } from './chain-store.ts';
 import type { AppendingDeps } from './deps.ts';
 import { type EndOutcome, endEpoch } from './end-epoch.ts';
-import type { BatchDraft, IngestTurn, IngestTurns } from './ingest-turns.ts';
+import type { BatchDraft, IngestPlace, IngestQueue } from './ingest-queue.ts';
 import { judgeRecords, type RecordSender } from './judge-records.ts';
 import { attestationsLimits } from './limits.ts';
 import { type ChainTip, linkRecords } from './link-records.ts';
@@ -70,13 +70,13 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
   /** Belongs to a room above this one, so the builder of the routes injects it. */
   readonly voidSettlements: VoidSettlements;
   /** Shared by all batches of this process. Default: link and sign under the locks. */
-  readonly ingestTurns?: IngestTurns;
+  readonly ingestQueue?: IngestQueue;
 };
 
 /**
  * Takes the records of a batch exactly once (contract §9), all or none, in one transaction:
  *
- *   0. With `ingestTurns`, before the transaction: what is new of the batch is looked at, linked and signed
+ *   0. With `ingestQueue`, before the transaction: what is new of the batch is looked at, linked and signed
  *      as if all batches before it in this process were stored already (`draftBatch`). The result is used in
  *      steps 3 and 4 if it is still true there.
  *   1. The sender must be the newest connection of its sidecar id. It is read without a lock, because a lock
@@ -106,11 +106,11 @@ export async function ingestBatch(
   batch: ShippedBatch,
 ): Promise<IngestedBatch> {
   const numbered = numberItems(batch, accountId);
-  const turn = deps.ingestTurns?.begin(`${accountId} ${batch.sidecarId} ${batch.epoch}`) ?? null;
+  const place = deps.ingestQueue?.begin(`${accountId} ${batch.sidecarId} ${batch.epoch}`) ?? null;
   try {
-    const draft = turn === null ? null : await turn.draft(() => draftBatch(deps, numbered, turn));
-    await turn?.untilNext();
-    const taken = await takeBatch(deps, numbered, { draft, turn });
+    const draft = place === null ? null : await place.draft(() => draftBatch(deps, numbered, place));
+    await place?.untilNext();
+    const taken = await takeBatch(deps, numbered, { draft, place });
     if (batch.end === null) return { ...taken, end: null };
     // An end below the stored number comes from another state of the folder, in which more may be missing;
     // then `lastSeq` differs from the row's.
@@ -120,7 +120,7 @@ export async function ingestBatch(
     if (!(error instanceof BatchRejected)) throw error;
     return { answer: error.answer, appended: 0, voided: [], end: null };
   } finally {
-    turn?.end();
+    place?.end();
   }
 }
 
@@ -131,9 +131,9 @@ export async function ingestBatch(
 async function draftBatch(
   { sql, clock, signingKeys }: IngestDeps,
   batch: NumberedBatch,
-  turn: IngestTurn,
+  place: IngestPlace,
 ): Promise<BatchDraft | null> {
-  const earlier = await draftOf(turn.earlier);
+  const earlier = await draftOf(place.earlier);
   const takenSeq = earlier === null ? await readEpoch(sql, batch) : earlier.nextSeq - 1;
   const fresh = batch.items.filter(({ seq }) => seq > takenSeq);
   if (batch.firstSeq > takenSeq + 1 || fresh.length === 0 || fresh.some(isSettlementVoid)) return null;
@@ -145,7 +145,7 @@ async function draftBatch(
   if (refused.length > 0) return null;
   // From here on later batches of these chains follow this one.
   const chainIds = distinct(accepted.map(({ record }) => record.chainId));
-  const before = turn.follow(chainIds);
+  const before = place.follow(chainIds);
   const tips = new Map<ChainId, ChainTip>();
   for (const [chainId, other] of before) {
     const tip = (await draftOf(other))?.links.after.get(chainId);
@@ -163,24 +163,24 @@ async function draftBatch(
   return { takenSeq, nextSeq: batch.nextSeq, accepted, links };
 }
 
-/** A turn without a draft has to end first; then the database has its result. */
-async function draftOf(turn: IngestTurn | null): Promise<BatchDraft | null> {
-  const draft = (await turn?.drafted) ?? null;
-  if (draft === null) await turn?.ended;
+/** A batch without a draft has to end first; then the database has its result. */
+async function draftOf(place: IngestPlace | null): Promise<BatchDraft | null> {
+  const draft = (await place?.drafted) ?? null;
+  if (draft === null) await place?.ended;
   return draft;
 }
 
 async function takeBatch(
   deps: IngestDeps,
   batch: NumberedBatch,
-  { draft, turn }: { readonly draft: BatchDraft | null; readonly turn: IngestTurn | null },
+  { draft, place }: { readonly draft: BatchDraft | null; readonly place: IngestPlace | null },
 ): Promise<TakenBatch> {
   try {
-    return await beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft, turn }));
+    return await beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft, place }));
   } catch (error) {
     // A settlement has stored one of the records since the check.
     if (draft === null || !isTakenId(error)) throw error;
-    return beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft: null, turn }));
+    return beginReading(deps.sql, (tx) => storeBatch(tx, deps, batch, { draft: null, place }));
   }
 }
 
@@ -188,7 +188,7 @@ async function storeBatch(
   tx: Transaction,
   deps: IngestDeps,
   batch: NumberedBatch,
-  ahead: { readonly draft: BatchDraft | null; readonly turn: IngestTurn | null },
+  ahead: { readonly draft: BatchDraft | null; readonly place: IngestPlace | null },
 ): Promise<TakenBatch> {
   const { accountId, items, nextSeq } = batch;
   const [sender, known] = await together([
@@ -202,7 +202,7 @@ async function storeBatch(
   const nowMs = deps.clock.now();
   const draft = ahead.draft?.takenSeq === lastSeq ? ahead.draft : null;
   // Later batches of this epoch wait for its row now.
-  if (draft === null) ahead.turn?.noteLocked();
+  if (draft === null) ahead.place?.noteLocked();
   const { accepted, refused } = draft
     ? { accepted: draft.accepted, refused: [] }
     : await checkRecords(tx, { accountId, nowMs }, fresh);
@@ -218,8 +218,8 @@ async function storeBatch(
     [...accepted, ...undone.records],
     draft && {
       links: draft.links,
-      onLocked: () => ahead.turn?.noteLocked(),
-      onStale: () => deps.ingestTurns?.noteStale(),
+      onLocked: () => ahead.place?.noteLocked(),
+      onStale: () => deps.ingestQueue?.noteStale(),
     },
   );
   // Void runs may overlap stored numbers; the number never decreases.

@@ -10,7 +10,7 @@ import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import type { AppendingDeps } from './deps.ts';
 import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
-import { IngestTurns } from './ingest-turns.ts';
+import { IngestQueue } from './ingest-queue.ts';
 
 /**
  * Endpoint for records of sidecars (ARCHITECTURE.md, "Attestations"). Not a public interface;
@@ -26,7 +26,7 @@ export function ingestRoutes(
     waitingPerOwnerMax: limits.ingestsWaitingPerAccountMax,
   });
 
-  const ingestTurns = new IngestTurns();
+  const ingestQueue = new IngestQueue();
 
   return async (app) => {
     // Of a record nothing is kept that parseBatchItem has not looked at: not twice what is most of the body.
@@ -39,7 +39,7 @@ export function ingestRoutes(
         const batch = parseAttestationBatch(request.body);
         const { accountId } = callerOf(request);
         const { answer, appended, voided, end } = await share(accountId, () =>
-          ingestBatch({ ...deps, voidSettlements, ingestTurns }, accountId, batch),
+          ingestBatch({ ...deps, voidSettlements, ingestQueue }, accountId, batch),
         );
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);

@@ -21,10 +21,10 @@ export interface ConnectionShares {
  */
 export function connectionShares(connections: number): ConnectionShares {
   const part = Math.min(1, connections / limits.databaseConnectionsMax);
-  const turns = (count: number): number => Math.max(1, Math.floor(count * part));
+  const slots = (count: number): number => Math.max(1, Math.floor(count * part));
   const share = (atOnceMax: number, perOwnerMax: number): Share => ({
-    atOnceMax: turns(atOnceMax),
-    perOwnerMax: turns(perOwnerMax),
+    atOnceMax: slots(atOnceMax),
+    perOwnerMax: slots(perOwnerMax),
   });
   return {
     decisions: share(limits.decisionsAtOnceMax, limits.decisionsPerAccountMax),

@@ -44,7 +44,7 @@ interface Line<Call, Answer> {
  * account with fewer.
  */
 export class CheckQueue<Call, Answer> {
-  readonly #turns: FairShare<AccountId>;
+  readonly #slots: FairShare<AccountId>;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #lines = new Map<AccountId, Line<Call, Answer>>();
   #waiting = 0;
@@ -54,10 +54,10 @@ export class CheckQueue<Call, Answer> {
   #timer: NodeJS.Timeout | null = null;
 
   constructor({
-    turns,
+    slots,
     clock,
-  }: { readonly turns: FairShare<AccountId>; readonly clock: Pick<Clock, 'monotonic'> }) {
-    this.#turns = turns;
+  }: { readonly slots: FairShare<AccountId>; readonly clock: Pick<Clock, 'monotonic'> }) {
+    this.#slots = slots;
     this.#clock = clock;
   }
 
@@ -135,7 +135,7 @@ export class CheckQueue<Call, Answer> {
       line.isPlanned = false;
       await this.#decideBatch(accountId, line, decide);
     };
-    this.#turns(accountId, decideNext).catch((error: unknown) => {
+    this.#slots(accountId, decideNext).catch((error: unknown) => {
       // No slot became free in time.
       line.isPlanned = false;
       for (const { reject } of this.#takeAll(line)) reject(error);

@@ -9,9 +9,9 @@ import type { OwnVoids } from './own-voids.ts';
 export interface DecisionDeps extends AppendingDeps {
   /**
    * Keeps decisions of one account from holding all connections while they wait for each other
-   * (admission/decision-turns.ts).
+   * (admission/decision-slots.ts).
    */
-  readonly turns: FairShare<AccountId>;
+  readonly slots: FairShare<AccountId>;
   /** Queues the control plane's own checks for the next batch of their account. */
   readonly checks: CheckQueue<EnforcementCall, Enforcement | null>;
   /** Holds requests that wait for others in flight; bounded by `decisionsLimits.retries`. */

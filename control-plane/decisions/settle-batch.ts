@@ -34,7 +34,7 @@ export type SettlementCallOutcome =
 
 type SettleDeps = Pick<
   DecisionDeps,
-  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'turns' | 'logger'
+  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'slots' | 'logger'
 >;
 
 /**
@@ -55,7 +55,7 @@ export async function settleBatch(
   call: ArrivedCall,
   arrivedAtMs: number = deps.clock.monotonic(),
 ): Promise<SettlementCallOutcome> {
-  return deps.turns(accountId, () => settleByParts(deps, accountId, call, arrivedAtMs));
+  return deps.slots(accountId, () => settleByParts(deps, accountId, call, arrivedAtMs));
 }
 
 /** Settles the parts in turn, each in its own transaction. */

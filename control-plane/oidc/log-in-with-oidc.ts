@@ -61,7 +61,7 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
     waitingMax: oidcLimits.checksWaitingMax,
     waitingPerOwnerMax: oidcLimits.checksWaitingPerNetworkMax,
     ownersMax: oidcLimits.networksMax,
-    turnsCountedMax: peopleLimits.turnsCountedMax,
+    runsCountedMax: peopleLimits.runsCountedMax,
     rememberedMs: oidcLimits.networkKeptMs,
   });
   const randomText = () => Buffer.from(deps.random.bytes(32)).toString('base64url');

@@ -7,11 +7,11 @@ interface LeastServedBounds {
   readonly atOncePerOwnerMax: number;
   readonly waitingMax: number;
   readonly waitingPerOwnerMax: number;
-  /** Owners of whom is known how many turns they had. A forgotten one counts as new. */
+  /** Owners with a remembered count of runs. A forgotten one counts as new. */
   readonly ownersMax: number;
-  /** Whoever had more turns waits no longer than whoever had so many: a shared network is not shut out. */
-  readonly turnsCountedMax: number;
-  /** So long after its last turn an owner is forgotten. */
+  /** Maximum count of runs, so that a shared network is not shut out. */
+  readonly runsCountedMax: number;
+  /** An owner is forgotten this long after its last run. */
   readonly rememberedMs: number;
 }
 

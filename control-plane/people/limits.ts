@@ -41,8 +41,11 @@ export const peopleLimits = {
    */
   hashesPerLaneMax: 1,
   hashesWaitingMax: 16,
-  /** Owners of whom is known how many hashes they had lately: a megabyte for each lane. */
+  /** Owners with a remembered count of recent hashes: a megabyte per lane. */
   hashOwnersMax: 10_000,
-  /** More than a person needs who mistypes a password, and few enough for a flood to reach in a minute. */
-  turnsCountedMax: 8,
+  /**
+   * Counted runs of an owner: more than a person who mistypes a password needs, and few enough for a flood to
+   * reach in a minute.
+   */
+  runsCountedMax: 8,
 } as const;

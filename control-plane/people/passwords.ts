@@ -6,8 +6,8 @@ import { LeastServed } from './least-served.ts';
 import { peopleLimits } from './limits.ts';
 
 /**
- * Who waits for a hash. Those who were let in before, by a login in this browser or by an invitation, and
- * strangers have a lane each, so that no number of strangers holds the others up. Within a lane each owner
+ * The queue of a hash. People who were let in before, by a login in this browser or an invitation, and
+ * strangers have a lane each, so that no number of strangers holds up the others. Within a lane each owner
  * has a fair share.
  */
 export interface HashLane {
@@ -20,9 +20,8 @@ export interface HashLane {
 export interface Passwords {
   hash(password: string, lane: HashLane): Promise<string>;
   /**
-   * Of which of these hashes it is the password, in their order; null: there is no such user, which takes as
-   * long to say. All of them in one turn. Throws `overloaded` where too many wait already: then none was
-   * computed.
+   * Whether the password matches each of these hashes, in order; null: no such user, which takes as long. All
+   * of them in one run. Throws `overloaded` if too many wait; none was computed then.
    */
   areRight(password: string, hashes: readonly (string | null)[], lane: HashLane): Promise<readonly boolean[]>;
 }
@@ -33,9 +32,8 @@ const saltBytes = 16;
 const hashBytes = 32;
 
 /**
- * scrypt on the threads of libuv, off the event loop. One runs at a time for each of the two lanes, so that a
- * flood of logins takes half of the four threads and 32 MB. `cost`: of new hashes; those that are
- * kept say their own.
+ * scrypt on the threads of libuv, off the event loop. One runs at a time per lane, so a flood of logins takes
+ * half of the four threads and 32 MB. `cost`: for new hashes; stored ones have their own.
  */
 export function passwordHasher({ bytes }: Pick<Random, 'bytes'>, cost: PasswordCost): Passwords {
   const lane = () =>
@@ -46,7 +44,7 @@ export function passwordHasher({ bytes }: Pick<Random, 'bytes'>, cost: PasswordC
       // Behind a proxy all strangers are one owner.
       waitingPerOwnerMax: peopleLimits.hashesWaitingMax,
       ownersMax: peopleLimits.hashOwnersMax,
-      turnsCountedMax: peopleLimits.turnsCountedMax,
+      runsCountedMax: peopleLimits.runsCountedMax,
       rememberedMs: peopleLimits.attemptWindowMs,
     });
   const lanes: Readonly<Record<HashLane['name'], LeastServed>> = { vouched: lane(), strangers: lane() };

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 
 /**
- * Runs the work when it is its owner's turn; throws `overloaded` where too much of that owner waits already.
+ * Runs the work once its owner has a free slot; throws `overloaded` if too much of that owner's work waits.
  */
 export type FairShare<Owner> = <T>(owner: Owner, work: () => Promise<T>) => Promise<T>;
 

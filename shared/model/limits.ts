@@ -390,7 +390,7 @@ mustHold(
     limits.databaseConnectionsMax,
   'decisions that wait for each other leave connections for other work',
 );
-mustHold(limits.decisionsPerAccountMax < limits.decisionsAtOnceMax, 'an account leaves turns for the others');
+mustHold(limits.decisionsPerAccountMax < limits.decisionsAtOnceMax, 'an account leaves slots for the others');
 mustHold(
   limits.exportsAtOnceMax * 2 < limits.databaseConnectionsMax,
   'exports leave connections for other work',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { appendRecords } from '../../control-plane/attestations/append-records.ts';
 import { ingestBatch } from '../../control-plane/attestations/ingest-batch.ts';
-import { IngestTurns } from '../../control-plane/attestations/ingest-turns.ts';
+import { IngestQueue } from '../../control-plane/attestations/ingest-queue.ts';
 import { judgeRecords } from '../../control-plane/attestations/judge-records.ts';
 import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
@@ -65,10 +65,10 @@ async function expectTakenOnce(records: readonly SpooledRecord[]): Promise<void>
 describe('ingest', () => {
   it.each([
     ['linked under its locks', undefined],
-    ['linked ahead', new IngestTurns()],
+    ['linked ahead', new IngestQueue()],
   ])(
     'takes a batch once, whichever statement or the answer to the commit fails the first time (%s)',
-    async (_, ingestTurns) => {
+    async (_, ingestQueue) => {
       const sidecar = await connectSidecar(api);
       let firstSeq = 1;
       const voidSettlements = voidShipped(api.deps);
@@ -85,7 +85,7 @@ describe('ingest', () => {
         firstSeq += records.length;
         const faulty = faultyDatabase(api.deps.sql, failAt);
         const first = await ingestBatch(
-          { ...api.deps, voidSettlements, ...(ingestTurns && { ingestTurns }), sql: faulty.sql },
+          { ...api.deps, voidSettlements, ...(ingestQueue && { ingestQueue }), sql: faulty.sql },
           accountId,
           batch,
         ).catch(() => null);
@@ -117,7 +117,7 @@ describe('batches that are linked ahead', () => {
       };
       return { ...key, signAll };
     };
-    const own = { ...deps, signingKeys: { ...signingKeys, current }, ingestTurns: new IngestTurns() };
+    const own = { ...deps, signingKeys: { ...signingKeys, current }, ingestQueue: new IngestQueue() };
     return {
       signed,
       take: (batch: ReturnType<typeof parseAttestationBatch>, change: { sql?: typeof deps.sql } = {}) =>

@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Registry } from 'prom-client';
 import { ensureFirstAccount } from '../../control-plane/accounts/ensure-first-account.ts';
-import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
+import { decisionSlots } from '../../control-plane/admission/decision-slots.ts';
 import { build } from '../../control-plane/app.ts';
 import { connectionShares } from '../../control-plane/base/connection-shares.ts';
 import type { Database } from '../../control-plane/base/database.ts';
@@ -152,7 +152,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });
   const shares = connectionShares(limits.databaseConnectionsMax);
-  const turns = decisionTurns(shares.decisions);
+  const slots = decisionSlots(shares.decisions);
   const deps: Deps = {
     sql,
     clock,
@@ -165,8 +165,8 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     appending,
     draining: { isDraining: false },
     shares,
-    turns,
-    checks: new CheckQueue({ turns, clock }),
+    slots,
+    checks: new CheckQueue({ slots, clock }),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,

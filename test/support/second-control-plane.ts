@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { decisionTurns } from '../../control-plane/admission/decision-turns.ts';
+import { decisionSlots } from '../../control-plane/admission/decision-slots.ts';
 import { build } from '../../control-plane/app.ts';
 import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import type { Deps } from '../../control-plane/deps.ts';
@@ -22,11 +22,11 @@ export interface SecondControlPlane {
 }
 
 export async function secondControlPlane(api: Api): Promise<SecondControlPlane> {
-  const turns = decisionTurns(api.deps.shares.decisions);
+  const slots = decisionSlots(api.deps.shares.decisions);
   const deps: Deps = {
     ...api.deps,
-    turns,
-    checks: new CheckQueue({ turns, clock: api.deps.clock }),
+    slots,
+    checks: new CheckQueue({ slots, clock: api.deps.clock }),
     signingKeys: await loadSigningKeys(api.deps),
     loginAttempts: loginAttempts(api.deps),
     metrics: new Registry(),

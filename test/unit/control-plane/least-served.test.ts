@@ -11,7 +11,7 @@ const bounds = {
   waitingMax: 4,
   waitingPerOwnerMax: 4,
   ownersMax: 100,
-  turnsCountedMax: 3,
+  runsCountedMax: 3,
   rememberedMs: 1_000,
 };
 
@@ -21,7 +21,7 @@ function shared(own: Partial<typeof bounds> = {}) {
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const ask = (owner: string): Promise<string> =>
-    turns
+    queue
       .run(owner, () => {
         begun.push(owner);
         return new Promise<void>((resolve) => ends.push(resolve));
@@ -34,10 +34,10 @@ function shared(own: Partial<typeof bounds> = {}) {
     ends.shift()?.();
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { turns, begun, ask, endNext };
+  return { queue, begun, ask, endNext };
 }
 
-describe('turns', () => {
+describe('runs', () => {
   it('go to the owner who had the fewest, and among equals to the first', async () => {
     const { begun, ask, endNext } = shared();
     const all = ['a', 'a', 'a', 'b', 'c'].map(ask);
@@ -75,10 +75,10 @@ describe('turns', () => {
   });
 
   it('that are forgiven, or long ago, do not count', async () => {
-    const { turns, begun, ask, endNext } = shared();
+    const { queue, begun, ask, endNext } = shared();
     void ask('office');
     await endNext();
-    turns.forgive('office');
+    queue.forgive('office');
     for (const owner of ['a', 'b', 'office', 'c']) void ask(owner);
     for (let ended = 0; ended < 4; ended++) await endNext();
     expect(begun).toEqual(['office', 'a', 'b', 'office', 'c']);
@@ -90,11 +90,11 @@ describe('turns', () => {
 
   it('come round to an owner who had many, once the others had some', async () => {
     const { begun, ask, endNext } = shared();
-    for (let turn = 0; turn < 9; turn++) {
+    for (let run = 0; run < 9; run++) {
       void ask('many');
       await endNext();
     }
-    for (let turn = 0; turn < 3; turn++) void ask('few');
+    for (let run = 0; run < 3; run++) void ask('few');
     void ask('many');
     for (let ended = 0; ended < 4; ended++) await endNext();
     void ask('few');
@@ -105,8 +105,8 @@ describe('turns', () => {
   });
 
   it('go on after work that failed', async () => {
-    const { turns, ask, begun, endNext } = shared();
-    await expect(turns.run('a', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+    const { queue, ask, begun, endNext } = shared();
+    await expect(queue.run('a', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
     void ask('b');
     await endNext();
     expect(begun).toEqual(['b']);

@@ -13,7 +13,7 @@ type Batch = readonly Queued<number, number>[];
 function queueUnderTest() {
   let nowMs = 0;
   const clock = { monotonic: () => nowMs as MonotonicMillis };
-  const queue = new CheckQueue<number, number>({ turns: (_, work) => work(), clock });
+  const queue = new CheckQueue<number, number>({ slots: (_, work) => work(), clock });
   const batches: { readonly batch: Batch; readonly end: (left?: Batch) => void }[] = [];
   const decide = (batch: Batch) =>
     new Promise<Batch>((resolve) => {
@@ -123,7 +123,7 @@ describe('CheckQueue', () => {
 
   it('fails a batch whose transaction could not begin, and goes on', async () => {
     const queue = new CheckQueue<number, number>({
-      turns: (_, work) => work(),
+      slots: (_, work) => work(),
       clock: { monotonic: () => 0 as MonotonicMillis },
     });
     const failed = queue.join(account, 1, () => Promise.reject(new Error('away')));

@@ -8,7 +8,7 @@ import { admissionLimits } from './limits.ts';
  * each on a database connection. So only a part of the connections may decide at a time, and only a part of
  * those for one account: key look-ups, lease calls and other accounts always find a connection.
  */
-export const decisionTurns = (share: Share): FairShare<AccountId> =>
+export const decisionSlots = (share: Share): FairShare<AccountId> =>
   fairShare({
     ...share,
     waitingPerOwnerMax: admissionLimits.decisionsWaitingPerAccountMax,
