@@ -210,7 +210,7 @@ export const tricks: readonly Trick[] = [
     run: () => writer.writeCopy(request, { depth: 1 }),
     plain: {
       name: 'a copy by JSON, and its canonical form',
-      run: () => writer.write(JSON.parse(JSON.stringify(request)), { depth: 1, isPlain: false }),
+      run: () => writer.write(JSON.parse(JSON.stringify(request)), { depth: 1, isUnescaped: false }),
     },
   },
   {

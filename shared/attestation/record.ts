@@ -56,12 +56,12 @@ function canonicalRecord(record: PlacedRecord): string {
   return (
     `{"amount_micro_usd":${record.amountMicroUsd},"chain_id":"${record.chainId}"` +
     `,"constraints_evaluated":${checksJson(record.constraintsEvaluated)},"decision":"${record.decision}"` +
-    `,"gate_id":${plain(record.gateId)},"id":"${record.id}","passport_id":${plain(record.passportId)}` +
-    `,"permission_key":${plain(record.permissionKey)}` +
+    `,"gate_id":${quotedOrNull(record.gateId)},"id":"${record.id}","passport_id":${quotedOrNull(record.passportId)}` +
+    `,"permission_key":${quotedOrNull(record.permissionKey)}` +
     `,"pii":${pii.length === 0 ? '[]' : JSON.stringify(pii.map(renderFinding))}` +
-    `,"previous_attestation_hash":${plain(record.previousAttestationHash)},"reason":${plain(record.reason)}` +
-    `${isOfToday ? `,"refers_to":${plain(record.refersTo)}` : ''},"request_hash":"${record.requestHash}"` +
-    `,"resolution":${plain(record.resolution)},"sequence":${record.sequence}` +
+    `,"previous_attestation_hash":${quotedOrNull(record.previousAttestationHash)},"reason":${quotedOrNull(record.reason)}` +
+    `${isOfToday ? `,"refers_to":${quotedOrNull(record.refersTo)}` : ''},"request_hash":"${record.requestHash}"` +
+    `,"resolution":${quotedOrNull(record.resolution)},"sequence":${record.sequence}` +
     `,"signing_key_id":"${record.signingKeyId}","source":"${record.source}"` +
     `${isOfToday ? `,"source_account":"${sourceAccount}"` : ''},"test":${record.test}` +
     `,"timestamp":"${timeText(record.timestampMs)}"}`
@@ -79,7 +79,7 @@ function timeText(timeMs: UnixMillis): string {
   return `${lastSecond.text}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`;
 }
 
-const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
+const quotedOrNull = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
 /** ASCII text that the key signs; the prefix keeps it apart from other kinds of signatures. */
 export const signatureMessage = (hash: string): string => `agent-trust.attestation.v1:${hash}`;

@@ -62,14 +62,14 @@ export function sortNames(names: string[]): string[] {
 }
 
 /** Printable ASCII without quote and backslash: nothing that JSON escapes, no surrogates. */
-const plain = /^[ !#-[\]-~]*$/;
+const unescaped = /^[ !#-[\]-~]*$/;
 
 /** Whether the text needs no escapes in JSON. */
-export const isPlain = (text: string): boolean => plain.test(text);
+export const isUnescaped = (text: string): boolean => unescaped.test(text);
 
 /** A string as JSON. Throws for a lone surrogate. */
 export function quote(text: string): string {
-  if (isPlain(text)) return `"${text}"`;
+  if (isUnescaped(text)) return `"${text}"`;
   if (!text.isWellFormed()) throw new TypeError('a lone surrogate has no UTF-8');
   // ECMAScript escapes as RFC 8785 §3.2.2.2 prescribes, well-formed text provided.
   return JSON.stringify(text);

@@ -1,5 +1,5 @@
 import { limits } from '../model/limits.ts';
-import { isPlain, quote, sortNames } from './canonical-json.ts';
+import { isUnescaped, quote, sortNames } from './canonical-json.ts';
 import { namesIn } from './json-losses.ts';
 import type { JsonObject } from './json-object.ts';
 import { numberText } from './number-text.ts';
@@ -26,7 +26,7 @@ export class RequestWriter {
   plansMade = 0;
   #root = newStep();
   #budget = 0;
-  #isPlain = false;
+  #isUnescaped = false;
   /** Facts about the last written value: see `isWholeOf`. */
   #written = 0;
   #members = 0;
@@ -44,14 +44,14 @@ export class RequestWriter {
 
   /**
    * Null for values that `assertSafeJson` refuses or that have no JSON form. `depth`: objects and arrays
-   * around the value. `isPlain`: all its texts are ASCII and need no escapes, as in an ASCII document without
-   * a backslash.
+   * around the value. `isUnescaped`: all its texts are ASCII and need no escapes, as in an ASCII document
+   * without a backslash.
    */
   write(
     value: unknown,
-    { depth, isPlain }: { readonly depth: number; readonly isPlain: boolean },
+    { depth, isUnescaped }: { readonly depth: number; readonly isUnescaped: boolean },
   ): string | null {
-    this.#begin(isPlain);
+    this.#begin(isUnescaped);
     return this.#end(this.#value(value, depth));
   }
 
@@ -94,8 +94,8 @@ export class RequestWriter {
   }
 
   /** Returns the number of the walk. */
-  #begin(isPlain: boolean): number {
-    this.#isPlain = isPlain;
+  #begin(isUnescaped: boolean): number {
+    this.#isUnescaped = isUnescaped;
     this.#members = 0;
     this.#hasLongNumber = false;
     this.#hasZeros = false;
@@ -114,7 +114,7 @@ export class RequestWriter {
   #value(value: unknown, depth: number): string | null {
     switch (typeof value) {
       case 'string':
-        if (this.#isPlain || isPlain(value)) return `"${value}"`;
+        if (this.#isUnescaped || isUnescaped(value)) return `"${value}"`;
         return value.isWellFormed() ? quote(value) : null;
       case 'number':
         return this.#number(value);

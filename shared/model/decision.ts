@@ -2,7 +2,7 @@
 export const outcomes = ['PERMIT', 'SUSPEND', 'BLOCK'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Why an answer is not a plain PERMIT: the closed list of contract §5. */
+/** Why an answer is not PERMIT: the closed list of contract §5. */
 export const decisionReasons = [
   'passport_malformed',
   'passport_signature_invalid',

@@ -61,7 +61,7 @@ export interface Returning {
  * decision core.
  */
 export class Lease {
-  /** A plain lease is not the answer to a request. */
+  /** A lease alone is not the answer to a request. */
   readonly isFinal = false;
   #limit: number;
   #available = 0;

@@ -29,10 +29,10 @@ function parseLine(json: string): JsonObject | null {
   }
 }
 
-const plain = /^[\w./:@%+-]+$/;
+const unquoted = /^[\w./:@%+-]+$/;
 
 const valueText = (value: unknown): string =>
-  typeof value === 'string' && plain.test(value) ? value : JSON.stringify(value);
+  typeof value === 'string' && unquoted.test(value) ? value : JSON.stringify(value);
 
 function errorText(err: unknown): string {
   if (err === undefined) return '';

@@ -163,7 +163,7 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
 }
 
 /**
- * The JSON text of `renderDecision`. A PERMIT in which nothing was found is nothing but constants, its checks
+ * The JSON text of `renderDecision`. A PERMIT without findings consists of constants, its checks
  * and its id, and needs no serializer.
  */
 export function decisionJson(decision: Decision, answered: Answered): string {

@@ -57,7 +57,7 @@ const sentences = {
 } as const satisfies Record<JsonLoss['kind'], string>;
 
 function refusal(path: readonly (string | number)[], sentence: string): ApiError {
-  const strange = path.findIndex((name) => typeof name === 'string' && !plainName.test(name));
+  const strange = path.findIndex((name) => typeof name === 'string' && !fieldLikeName.test(name));
   const shown = (strange === -1 ? path : path.slice(0, strange)).join('.').slice(0, paramCharsMax);
   return invalidRequest(shown === '' ? 'body' : shown, sentence);
 }
@@ -69,7 +69,7 @@ const paramCharsMax = 100;
  * A name that looks like a field's: letters, with a few digits at the end. Others may be personal data (an
  * address, a number, an account), so an error names their object instead.
  */
-const plainName = /^[a-z_][a-z_-]{0,62}\d{0,3}$/i;
+const fieldLikeName = /^[a-z_][a-z_-]{0,62}\d{0,3}$/i;
 
 interface Fault {
   /** Innermost first: filled in on the way out, so that a valid value costs no list. */

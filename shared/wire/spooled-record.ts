@@ -20,16 +20,16 @@ export const renderRowHead = (
   `"${id}","${requestHash}",${amountMicroUsd},${timestampMs},${took === undefined ? 'null' : `[${took.join()}]`}`;
 
 export const renderChainPart = ({ chain_id, passport_id, token_hash }: ChainPart): string =>
-  `{"chain_id":"${chain_id}","passport_id":${plain(passport_id)},"token_hash":${plain(token_hash)}}`;
+  `{"chain_id":"${chain_id}","passport_id":${quotedOrNull(passport_id)},"token_hash":${quotedOrNull(token_hash)}}`;
 
 export const renderOutcomePart = (part: OutcomePart): string =>
-  `{"gate_id":${plain(part.gate_id)},"decision":"${part.decision}","reason":${plain(part.reason)}` +
-  `,"permission_key":${plain(part.permission_key)}` +
+  `{"gate_id":${quotedOrNull(part.gate_id)},"decision":"${part.decision}","reason":${quotedOrNull(part.reason)}` +
+  `,"permission_key":${quotedOrNull(part.permission_key)}` +
   `,"constraints_evaluated":${checksJson(part.constraints_evaluated)}` +
   `,"pii":${part.pii.length === 0 ? '[]' : JSON.stringify(part.pii)}` +
   `,"caller_mode":"${part.caller_mode}"}`;
 
-const plain = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
+const quotedOrNull = (text: string | null): string => (text === null ? 'null' : `"${text}"`);
 
 /** The RequestPart of a row. Total: missing members are undefined. */
 export function requestOf(row: RecordRow): RequestPart {

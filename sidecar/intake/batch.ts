@@ -36,7 +36,7 @@ function itemsOf({ writer }: SeveralChecksDeps, head: CheckHead, body: Buffer): 
   const losses = lossesByIndex(unchecked, 'checks');
   return parseCheckBatch(unchecked.value).map((check, index) => () => {
     assertSingleCheck(check, batchBytes);
-    const read = canonicalCheck(check, writer, unchecked.isPlain);
+    const read = canonicalCheck(check, writer, unchecked.isUnescaped);
     const loss = losses.get(index);
     if (loss !== undefined) throw loss;
     return { head, read };

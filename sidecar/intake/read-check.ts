@@ -23,7 +23,7 @@ interface UsualCheck {
   /** Of the request alone. */
   readonly text: string;
   /** See RequestWriter. */
-  readonly isPlain: boolean;
+  readonly isUnescaped: boolean;
 }
 
 /** How much of a body is written around token and request: by JSON.stringify, and by Python's `json`. */
@@ -48,8 +48,8 @@ export function readCheck(
   const chars = body.toString('latin1');
   const usual = readUsualCheck(body, chars, isAsciiBody, known);
   if (usual !== null) {
-    const { call, passport, text, isPlain } = usual;
-    const canonical = writer.write(call.request, { depth: 1, isPlain });
+    const { call, passport, text, isUnescaped } = usual;
+    const canonical = writer.write(call.request, { depth: 1, isUnescaped });
     if (canonical !== null && writer.isWholeOf(text)) return { call, canonical, passport };
   }
   const text = isAsciiBody ? chars : textOf(body);
@@ -62,19 +62,19 @@ export function readCheck(
 
 /**
  * The check in a value of parsed JSON. Throws `invalid_request` for JSON that is not accepted, or is not a
- * check: what is wrong is said in the order in which it is looked for. `isPlain`: see RequestWriter.
+ * check: what is wrong is said in the order in which it is looked for. `isUnescaped`: see RequestWriter.
  */
-export function canonicalCheck(value: unknown, writer: RequestWriter, isPlain: boolean): ReadCheck {
-  const check = soundCheck(value, writer, isPlain);
+export function canonicalCheck(value: unknown, writer: RequestWriter, isUnescaped: boolean): ReadCheck {
+  const check = soundCheck(value, writer, isUnescaped);
   if (check !== null) return check;
   assertSafeJson(value);
   return { call: parseCheckBody(value), canonical: null };
 }
 
 /** Null: it may be none, or not be accepted. */
-function soundCheck(value: unknown, writer: RequestWriter, isPlain: boolean): ReadCheck | null {
-  if (!isCheckCall(value) || !(isPlain || value.passport.isWellFormed())) return null;
-  const canonical = writer.write(value.request, { depth: 1, isPlain });
+function soundCheck(value: unknown, writer: RequestWriter, isUnescaped: boolean): ReadCheck | null {
+  if (!isCheckCall(value) || !(isUnescaped || value.passport.isWellFormed())) return null;
+  const canonical = writer.write(value.request, { depth: 1, isUnescaped });
   return canonical === null ? null : { call: value, canonical };
 }
 
@@ -104,8 +104,8 @@ function readUsualCheck(
   const text = isAsciiBody ? chars.slice(requestAt, -1) : body.toString('utf8', requestAt, body.length - 1);
   const request = parseOrNull(text);
   if (!isJsonObject(request)) return null;
-  const isPlain = isAsciiBody && !text.includes('\\');
-  return { call: { passport: token, request }, passport, text, isPlain };
+  const isUnescaped = isAsciiBody && !text.includes('\\');
+  return { call: { passport: token, request }, passport, text, isUnescaped };
 }
 
 function parseOrNull(text: string): unknown {
@@ -121,15 +121,15 @@ export interface UncheckedBody {
   readonly value: unknown;
   readonly text: string;
   /** See RequestWriter. */
-  readonly isPlain: boolean;
+  readonly isUnescaped: boolean;
 }
 
 /** `body`: as it came, or its text where all of its characters are ASCII. */
 export function parseUncheckedBody(body: Buffer | string): UncheckedBody {
-  if (body.length === 0) return { value: {}, text: '{}', isPlain: true };
+  if (body.length === 0) return { value: {}, text: '{}', isUnescaped: true };
   const ascii = typeof body === 'string' ? body : asciiOf(body);
   const text = ascii ?? textOf(body as Buffer);
-  return { value: readJsonText(text), text, isPlain: ascii !== null && !text.includes('\\') };
+  return { value: readJsonText(text), text, isUnescaped: ascii !== null && !text.includes('\\') };
 }
 
 /** The text of a body whose characters are all ASCII; null for any other. */

@@ -21,7 +21,7 @@ const step = fc.oneof(
   },
 );
 
-/** The plain form: a map by text. */
+/** The reference: a map by text. */
 class PlainTable {
   readonly #entries = new Map<string, { readonly words: DigestWords; readonly value: number }>();
 

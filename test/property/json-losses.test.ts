@@ -102,7 +102,7 @@ describe('isLossless', () => {
     const writer = new RequestWriter();
     fc.assert(
       fc.property(documents, ({ text, isWhole }) => {
-        if (writer.write(JSON.parse(text), { depth: 0, isPlain: false }) === null) return;
+        if (writer.write(JSON.parse(text), { depth: 0, isUnescaped: false }) === null) return;
         expect(writer.isWholeOf(text), text).toBe(isWhole);
         // The same with others around it.
         const around = { chars: '{"id":"f1","a":}'.length, members: 2 };
@@ -121,7 +121,7 @@ describe('isLossless', () => {
       { amount: 999_999.99, fee: 0.001, at: 1_764_000_000_000, flags: [true, null] },
     ];
     for (const request of requests) {
-      writer.write(request, { depth: 1, isPlain: false });
+      writer.write(request, { depth: 1, isUnescaped: false });
       expect(writer.isWholeOf('x'.repeat(JSON.stringify(request).length))).toBe(true);
     }
   });
@@ -136,7 +136,7 @@ describe('isLossless', () => {
   ])('is false of %s, also with a writer at hand', (text) => {
     const writer = new RequestWriter();
     const value: unknown = JSON.parse(text);
-    writer.write(value, { depth: 0, isPlain: true });
+    writer.write(value, { depth: 0, isUnescaped: true });
     expect(writer.isWholeOf(text)).toBe(false);
     expect(isLossless(text, value)).toBe(false);
   });

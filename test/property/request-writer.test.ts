@@ -54,7 +54,7 @@ const texts: Arbitrary<string> = fc.letrec<{ value: string; list: string; object
   }),
 ).value;
 
-/** The plain version. */
+/** The reference. */
 function expectedOf(value: unknown): string | null {
   try {
     assertSafeJson(value);
@@ -74,10 +74,10 @@ describe('RequestWriter', () => {
       fc.property(texts, (text) => {
         const value: unknown = JSON.parse(text);
         const expected = expectedOf(value);
-        expect(writer.write(value, { depth: 0, isPlain: false })).toBe(expected);
-        if (isPlainText(text)) expect(writer.write(value, { depth: 0, isPlain: true })).toBe(expected);
+        expect(writer.write(value, { depth: 0, isUnescaped: false })).toBe(expected);
+        if (isPlainText(text)) expect(writer.write(value, { depth: 0, isUnescaped: true })).toBe(expected);
         // Again, with the lists of the first time known.
-        expect(writer.write(value, { depth: 0, isPlain: isPlainText(text) })).toBe(expected);
+        expect(writer.write(value, { depth: 0, isUnescaped: isPlainText(text) })).toBe(expected);
       }),
       { numRuns: runs({ short: 500, long: 100_000 }) },
     );
@@ -89,7 +89,7 @@ describe('RequestWriter', () => {
     const long = { ['x'.repeat(65)]: 1 };
     const many = Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`name_${i}`, i]));
     for (const value of [long, many]) {
-      expect(writer.write(value, { depth: 0, isPlain: true })).toBe(canonicalJson(value));
+      expect(writer.write(value, { depth: 0, isUnescaped: true })).toBe(canonicalJson(value));
     }
     expect(writer.steps).toBe(0);
   });
@@ -97,28 +97,28 @@ describe('RequestWriter', () => {
   it('leaves to others what JSON cannot say', () => {
     const writer = new RequestWriter();
     for (const value of [undefined, () => 1, 1n, Symbol('a'), Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect(writer.write({ a: [1, { b: value }] }, { depth: 0, isPlain: false })).toBeNull();
+      expect(writer.write({ a: [1, { b: value }] }, { depth: 0, isUnescaped: false })).toBeNull();
     }
   });
 
   it('counts the objects around a value', () => {
     const writer = new RequestWriter();
     const nested = JSON.parse('['.repeat(limits.jsonDepthMax) + ']'.repeat(limits.jsonDepthMax));
-    expect(writer.write(nested, { depth: 0, isPlain: true })).not.toBeNull();
-    expect(writer.write(nested, { depth: 1, isPlain: true })).toBeNull();
+    expect(writer.write(nested, { depth: 0, isUnescaped: true })).not.toBeNull();
+    expect(writer.write(nested, { depth: 1, isUnescaped: true })).toBeNull();
   });
 
   it('makes the plan of a list of names once', () => {
     const writer = new RequestWriter();
     const text = '{"b":1,"a":{"d":[{"x":1,"w":2},{"x":3,"w":4}],"c":2}}';
-    for (let i = 0; i < 3; i++) writer.write(JSON.parse(text), { depth: 0, isPlain: true });
+    for (let i = 0; i < 3; i++) writer.write(JSON.parse(text), { depth: 0, isUnescaped: true });
     expect(writer.plansMade).toBe(3);
   });
 
   it('completes a list that is longer than what one document may add', () => {
     const writer = new RequestWriter();
     const members = Array.from({ length: 3 * stepsPerDocumentMax }, (_, i) => [`name_${i}`, i]);
-    for (let i = 0; i < 5; i++) writer.write(Object.fromEntries(members), { depth: 0, isPlain: true });
+    for (let i = 0; i < 5; i++) writer.write(Object.fromEntries(members), { depth: 0, isUnescaped: true });
     expect(writer.plansMade).toBe(3);
     expect(writer.steps).toBe(members.length);
   });
@@ -130,12 +130,12 @@ describe('RequestWriter', () => {
     let madeForUsual = 0;
     for (let i = 0; i < hostile; i++) {
       const made = writer.plansMade;
-      writer.write(usual, { depth: 0, isPlain: true });
+      writer.write(usual, { depth: 0, isUnescaped: true });
       madeForUsual += writer.plansMade - made;
       // Many lists in one document, and a long one.
       const strange = Array.from({ length: 20 }, (_, k) => ({ [`k${i}_${k}`]: { [`v${i}_${k}`]: 1, z: 2 } }));
-      writer.write(strange, { depth: 0, isPlain: true });
-      writer.write({ ...strange[0], [`long${i}`]: 1, ...usual }, { depth: 0, isPlain: true });
+      writer.write(strange, { depth: 0, isUnescaped: true });
+      writer.write({ ...strange[0], [`long${i}`]: 1, ...usual }, { depth: 0, isUnescaped: true });
       expect(writer.steps).toBeLessThanOrEqual(stepsMax);
     }
     // The writer begins anew after as many documents as its steps allow, and then makes two plans again.
@@ -191,7 +191,7 @@ describe('RequestWriter with a copy', () => {
     fc.assert(
       fc.property(texts, (text) => {
         const given = JSON.parse(`{"value":${text}}`);
-        if (writer.write(given, { depth: 1, isPlain: false }) === null) return;
+        if (writer.write(given, { depth: 1, isUnescaped: false }) === null) return;
         const isUsual = !text.includes('-0') && !hasManyNames(given);
         if (isUsual) expect(writer.writeCopy(given, { depth: 1 })).not.toBeNull();
       }),

@@ -31,9 +31,9 @@ import { recordOfParts } from '../support/spooled-record.ts';
 import { aGate, aPassport, aStanding, nowMs as startMs } from '../unit/decision/samples.ts';
 
 /*
- * The section beside its plain version: two copies of one world get the same requests and the same changes
- * between them, and must give the same answers, the same bytes of record, and leave the same units. The plain
- * version asks each question in a line of its own, and writes each record whole, with nothing shared.
+ * The section beside its reference: two copies of one world get the same requests and the same changes
+ * between them, and must give the same answers, the same bytes of record, and leave the same units. The
+ * reference asks each question in a line of its own, and writes each record whole, with nothing shared.
  */
 
 const someBytes = (seed: number) => new Uint8Array(idRandomBytes).fill(seed);
@@ -257,7 +257,7 @@ class World {
     return null;
   }
 
-  /** The plain version. */
+  /** The reference. */
   decidePlainly(check: Check): string | null {
     const { authenticate, state, random, leases, clock } = this.deps;
     const { monotonicMs, nowMs } = momentOf(clock);
@@ -303,7 +303,7 @@ const errorOf = <T>(work: () => T): T | { readonly code: string } => {
   }
 };
 
-it('gives the answers and the records of its plain version', async () => {
+it('gives the answers and the records of its reference', async () => {
   let requests = 0;
   const outcomes = new Map<string, number>();
   const worlds: World[] = [];

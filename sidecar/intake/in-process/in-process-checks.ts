@@ -251,7 +251,7 @@ function gateNamedIn(check: object, { call }: ReadCheck): string | null {
   return parseGateChoice(call.request);
 }
 
-/** A request that is JSON already is copied and written in one walk; the rest is the plain version of it. */
+/** A request that is JSON already is copied and written in one walk. The rest is the slow path. */
 function readCheck(check: InProcessCheck, writer: RequestWriter): ReadCheck {
   if (typeof check !== 'object' || check === null)
     throw invalidRequest('check', 'A check must be an object.');

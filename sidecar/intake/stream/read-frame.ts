@@ -14,7 +14,7 @@ export interface NamedFrame {
   readonly members: JsonObject;
   readonly text: string;
   /** See RequestWriter. */
-  readonly isPlain: boolean;
+  readonly isUnescaped: boolean;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface NamedFrame {
  * `invalid_request` for a frame without an id of 1 to 64 characters.
  */
 export function nameFrame(message: Buffer | string): NamedFrame {
-  const { value: members, text, isPlain } = parseUncheckedBody(message);
+  const { value: members, text, isUnescaped } = parseUncheckedBody(message);
   if (!isJsonObject(members)) throw invalidRequest('body', 'A frame must be an object.');
   const { id } = members;
   const isId = typeof id === 'string' && id.length >= 1 && id.length <= streamLimits.frameIdCharsMax;
@@ -33,7 +33,7 @@ export function nameFrame(message: Buffer | string): NamedFrame {
     );
   }
   // What is plain holds no character that JSON escapes.
-  return { id, idJson: isPlain ? `"${id}"` : JSON.stringify(id), members, text, isPlain };
+  return { id, idJson: isUnescaped ? `"${id}"` : JSON.stringify(id), members, text, isUnescaped };
 }
 
 /** What a frame asks. */
@@ -53,7 +53,7 @@ export function readFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck 
 
 /** A frame that has its four members and is in order, in one walk; null: it may be another one. */
 function readUsualFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck | null {
-  const { members, text, isPlain } = frame;
+  const { members, text, isUnescaped } = frame;
   const { gate_id: gateId, passport, request } = members;
   let count = 0;
   // Parsed JSON has no inherited members.
@@ -61,8 +61,8 @@ function readUsualFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck | 
   // With its id, which has been looked at, these are all.
   if (count !== 4 || typeof passport !== 'string' || !isJsonObject(request)) return null;
   if (gateId !== null && !isGateId(gateId)) return null;
-  if (!isPlain && !(passport.isWellFormed() && (gateId?.isWellFormed() ?? true))) return null;
-  const canonical = writer.write(request, { depth: 1, isPlain });
+  if (!isUnescaped && !(passport.isWellFormed() && (gateId?.isWellFormed() ?? true))) return null;
+  const canonical = writer.write(request, { depth: 1, isUnescaped });
   if (canonical === null) return null;
   // What is plain stands in the text as it is, between quotation marks.
   const gateChars = gateId === null ? 4 : gateId.length + 2;
