@@ -6,23 +6,22 @@ import { findAccessToken } from './artifact-store.ts';
 import { toolsUrl } from './challenge.ts';
 import type { OAuthDeps } from './deps.ts';
 
-/** 43 characters are the library's 256 random bits. What does not look like a token is not looked up. */
+/** 43 characters are the library's 256 random bits. Other texts are not looked up. */
 const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
 
 export interface TokenKey {
-  /** With those scopes of the token that the key holds. */
+  /** With the scopes that token and key have in common. */
   readonly key: PresentedKey;
   /** To which the token was given; for client credentials it is the key itself. */
   readonly clientId: string | null;
 }
 
 /**
- * The API key that an access token stands for, with those scopes of the token that the key holds. Null: not a
- * token of this service, over, revoked, or its key is no more. Nothing is cached, so that a revocation binds
- * at once.
+ * The API key of an access token, with the scopes that both have. Null: not a token of this service, expired,
+ * revoked, or its key is gone. Nothing is cached, so a revocation takes effect at once.
  *
- * Tokens are opaque (RFC 6749 §1.4) and looked up. Rejected: JWTs. Every use looks at the key in any case,
- * the library cannot revoke a JWT, and one more signing key would have to be kept, rotated and explained.
+ * Tokens are opaque (RFC 6749 §1.4) and looked up. Rejected: JWTs. Every use looks up the key anyway, the
+ * library cannot revoke a JWT, and another signing key would need storage, rotation and documentation.
  */
 export async function findKeyByToken(
   deps: Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer' | 'baseUrl'>,

@@ -14,11 +14,11 @@ import type { OAuthDeps } from './deps.ts';
 type AdapterDeps = Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer'>;
 
 /**
- * One model of the authorization server's library in PostgreSQL, so that any replica goes on where another
- * one stopped. Times are those of the control plane's clock.
+ * One model of the authorization server's library in PostgreSQL, so that any replica can continue for
+ * another. Times are by the control plane's clock.
  *
- * `alreadyUsed` is thrown to whoever consumes something second. The library looks first and consumes then,
- * and lets both of two requests pass that look at the same time; here the row decides.
+ * `alreadyUsed` makes the error for a second consumption. The library checks before it consumes, so two
+ * concurrent requests would both pass; here the row decides.
  */
 export function databaseAdapter(deps: AdapterDeps, model: string, alreadyUsed: () => Error): Adapter {
   return {

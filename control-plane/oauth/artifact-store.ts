@@ -23,9 +23,8 @@ interface ArtifactRow {
 }
 
 /**
- * Writes an artifact, or writes it anew. In passing it removes some that have expired (they go faster than
- * they come, and no request pays for many), and the oldest of its kind and parent where there are more than
- * `oauthLimits.artifactsPerParentMax`.
+ * Inserts or replaces an artifact. Also removes some expired ones (faster than they come, and cheap for each
+ * request), and the oldest of its kind and parent beyond `oauthLimits.artifactsPerParentMax`.
  */
 export async function putArtifact(
   deps: StoreDeps,
@@ -68,8 +67,8 @@ export async function findArtifact(
 }
 
 /**
- * An access token, found only together with what gave it: a key's own token needs nothing more, that of a
- * person its grant. So a token that was being written while its grant was revoked opens nothing either.
+ * An access token, found only with its origin: a person's token needs its grant, a key's own token nothing
+ * more. So a token written during the revocation of its grant is useless too.
  */
 export async function findAccessToken(deps: StoreDeps, id: string): Promise<AdapterPayload | null> {
   const { sql } = deps;
@@ -93,7 +92,7 @@ export async function findArtifactByAlias(
   return open(deps, rows);
 }
 
-/** Marks it as used. Of any number of callers at once one gets true. */
+/** Marks it as used. Of concurrent callers exactly one gets true. */
 export async function consumeArtifact(
   { sql, clock }: StoreDeps,
   { model, id }: ArtifactName,
@@ -104,7 +103,7 @@ export async function consumeArtifact(
   return used.count === 1;
 }
 
-/** Counts a try. False: there have been as many as there may be, or the artifact is gone. */
+/** Counts a try. False: the maximum is reached, or the artifact is gone. */
 export async function countAttempt(
   { sql, clock }: StoreDeps,
   { model, id, attemptsMax }: ArtifactName & { readonly attemptsMax: number },
@@ -120,7 +119,7 @@ export async function removeArtifact({ sql }: StoreDeps, { model, id }: Artifact
   await sql`DELETE FROM oauth_artifacts WHERE id_hash = ${sha256Hex(id)} AND model = ${model}`;
 }
 
-/** Everything of this model that was made under the grant. */
+/** Removes all artifacts of this model under the grant. */
 export async function removeArtifactsOfGrant(
   { sql }: StoreDeps,
   { model, id: grantId }: ArtifactName,

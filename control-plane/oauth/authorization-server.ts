@@ -1,6 +1,6 @@
 /**
- * Room `control-plane/oauth`: the authorization server whose tokens open `/mcp`, and the pages of its
- * consent (`consent-routes.ts`).
+ * Room `control-plane/oauth`: the authorization server for tokens of `/mcp`, and its consent pages
+ * (`consent-routes.ts`).
  */
 
 import type Provider from 'oidc-provider';
@@ -39,8 +39,8 @@ export interface AuthorizationServer {
  *     (an https URL). On the consent page a person shows an API key, for which the token then stands. Older
  *     clients, which know no documents, register first (registration-routes.ts).
  *
- * Either way the token has no more scopes than the key and ends with it. There are no accounts, no logins and
- * no sessions here: every authorization asks for the key anew.
+ * Either way the token has no more scopes than the key and ends with it. There are no accounts, logins or
+ * sessions: every authorization asks for the key again.
  *
  * Loaded at the first use: the library takes half a second, and most processes never need it.
  */
@@ -56,7 +56,7 @@ async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
   const { Provider, errors, interactionPolicy } = await import('./library.ts');
   const configuration = configure(deps, { errors, interactionPolicy });
   const provider = new Provider(new URL(deps.baseUrl).origin, configuration);
-  // What it reads from forwarded headers is what routes.ts has put there: our own address.
+  // It trusts forwarded headers, which routes.ts sets to our own address.
   provider.proxy = true;
   // Of the secret of a client only the hash is known here.
   provider.Client.prototype.compareClientSecret = function compare(this: Client, presented: string) {
@@ -76,9 +76,9 @@ async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
 }
 
 /**
- * Anybody can describe a client, with any redirect address. A request that is refused before a person was
- * asked therefore sends nobody there, or this server would lend its name to any link (RFC 9700 §4.11.2): it
- * is answered with a page. Only a program on the person's own computer is told.
+ * Anyone can describe a client with any redirect address. So a request refused before consent gets a page
+ * instead of a redirect, or this server would be an open redirector (RFC 9700 §4.11.2). Only loopback
+ * redirects are followed.
  */
 function stayHere(ctx: KoaContextWithOIDC, error: Error & { allow_redirect?: boolean }): void {
   const { oidc } = ctx;
@@ -179,9 +179,9 @@ function features(deps: OAuthDeps, errors: Library['errors']): NonNullable<Confi
     clientIdMetadataDocument: {
       enabled: true,
       ack: 'draft-02',
-      // Asked only where a document is not kept already: known clients go on while strangers are refused. The
-      // consent page has no context: it shows a client whose document was fetched when its request began,
-      // maybe by another replica.
+      // Called only for documents that are not cached, so known clients go on while new ones are refused. The
+      // consent page has no context: its client's document was fetched when the request began, maybe by
+      // another replica.
       allowFetch: (ctx: KoaContextWithOIDC | undefined) =>
         ctx === undefined || documents.take(ctx.req.socket.remoteAddress) === null,
       cacheDuration: {
@@ -200,7 +200,7 @@ function features(deps: OAuthDeps, errors: Library['errors']): NonNullable<Confi
 
 const seconds = (durationMs: number): number => Math.floor(durationMs / secondMs);
 
-/** The library wants one for ID tokens, which nobody asks for and nobody gets. */
+/** The library requires one for ID tokens, which this server never issues. */
 function unusedKey({ random, ed25519 }: Pick<OAuthDeps, 'random' | 'ed25519'>) {
   const seed = random.bytes(32);
   const { publicKey } = ed25519.signer(seed);
@@ -222,7 +222,7 @@ const registeredMetadata = ({ clientId, clientName, redirectUris }: RegisteredCl
 });
 
 /**
- * API keys and clients that registered are known beforehand. Sessions are forgotten: whoever comes back shows
+ * API keys and registered clients come from our tables. Sessions are not stored: every authorization asks for
  * the key again.
  */
 function adapterFor(deps: OAuthDeps, model: string, alreadyUsed: () => Error): Adapter {

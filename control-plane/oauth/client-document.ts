@@ -8,8 +8,8 @@ type Fetch = (input: string | URL | Request) => Promise<Response>;
 
 /**
  * Fetches client metadata documents (draft-ietf-oauth-client-id-metadata-document) for the authorization
- * server's library, in place of `fetch`: any stranger chooses these addresses, so the guard of webhooks
- * checks them first. Throws for what the guard refuses or nobody answers.
+ * server's library, in place of `fetch`: strangers choose these addresses, so the guard of webhooks checks
+ * them first. Throws for refused targets and failed calls.
  */
 export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): Fetch {
   const underWay: string[] = [];
@@ -30,8 +30,7 @@ export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): 
       });
       if (answer.status !== 200) return new Response(null, { status: 502 });
       if (answer.isCut) throw new Error('the client document is too large');
-      // So says the draft: what somebody uploads to a site that takes it for text or a page must not speak
-      // for that site.
+      // Required by the draft: an upload that a site serves as text or a page must not speak for that site.
       if (!jsonPattern.test(answer.headers['content-type'] ?? ''))
         throw new Error('the client document is not JSON');
       const cacheControl = answer.headers['cache-control'];
@@ -46,17 +45,17 @@ export function clientDocumentFetch({ outbound }: Pick<OAuthDeps, 'outbound'>): 
 /** `application/json`, or a type that is more specific and ends in `+json`. */
 const jsonPattern = /^application\/([\w.-]+\+)?json[ \t]*(;|$)/i;
 
-/** Taken over as they are; the library judges them. `client_secret` only so that it is refused. */
+/** Copied for the library to validate; `client_secret` only so that it is refused. */
 const kept = ['client_id', 'redirect_uris', 'token_endpoint_auth_method', 'client_secret'];
 
 /**
- * What of a client's document counts here. The rest (pictures, policies, keys, grants that we do not have)
- * would only give reasons to refuse a client that this server can serve. Null: it is no JSON object, or has a
- * redirect that two readers could take for two addresses.
+ * The relevant members of a client's document. The rest (pictures, policies, keys, unsupported grants) would
+ * only be reasons to refuse a client that this server can serve. Null: no JSON object, or a redirect that
+ * readers may disagree about.
  *
  * Documents seldom say `application_type`, and the library lets only native clients use any port of a
- * loopback address (RFC 8252 §7.3): whoever has a redirect that is not https is native. A plain http address
- * that is not loopback is then refused.
+ * loopback address (RFC 8252 §7.3): a client with a redirect other than https is native. A non-loopback http
+ * address is then refused.
  */
 function readClientDocument(bytes: Uint8Array): object | null {
   const document = readJsonObject(bytes);
@@ -74,8 +73,5 @@ function readClientDocument(bytes: Uint8Array): object | null {
   };
 }
 
-/**
- * Without control characters and those that turn the direction of text: a name must not look like something
- * else.
- */
+/** Removes control and direction characters, with which a name could imitate another. */
 export const legible = (name: string): string => name.replaceAll(/\p{C}/gu, '').slice(0, limits.nameCharsMax);

@@ -9,19 +9,19 @@ export interface Page {
 }
 
 export interface ConsentPageFacts {
-  /** As the client calls itself. It may say anything here, which is why its host is shown too. */
+  /** The client's own name. It is unverified, so its host is shown too. */
   readonly clientName: string;
   readonly clientId: string;
   readonly redirectUri: string;
   readonly scopes: readonly Scope[];
-  /** Where the form goes, with the token that says that this page has been read. */
+  /** The target of the form, with the token that proves this page was served. */
   readonly action: string;
   readonly formToken: string;
-  /** What was wrong with the last try. */
+  /** The fault of the last try. */
   readonly problem: string | null;
 }
 
-/** Says who wants what, and asks for an API key. No script, nothing from elsewhere, in nobody's frame. */
+/** Names client and scopes, and asks for an API key. No scripts, no external resources, no framing. */
 export function renderConsentPage(facts: ConsentPageFacts): Page {
   const { clientName, clientId, redirectUri, scopes, action, formToken, problem } = facts;
   const host = hostOf(clientId);
@@ -51,15 +51,15 @@ rolled or expires.${scopes.some(makesKeys) ? ' API keys that it creates end with
   return page('Allow access?', body, `'self' ${formTarget(redirectUri)}`);
 }
 
-/** Of a client that describes itself at its id; null: it registered, and its id is no address. */
+/** The host of a client that describes itself at its id; null for a registered client. */
 export const hostOf = (clientId: string): string | null =>
   URL.canParse(clientId) ? new URL(clientId).host : null;
 
-/** Where nothing can be sent back to the client. */
+/** For errors that cannot be sent back to the client. */
 export const renderErrorPage = (problem: string): Page =>
   page('This did not work', `<h1>This did not work</h1><p>${escapeHtml(problem)}</p>`, "'none'");
 
-/** What a scope allows, to somebody who has not read the documentation. */
+/** The scopes in words for people who have not read the documentation. */
 const scopeWords: Readonly<Record<Scope, string>> = {
   'passports:issue': 'issue passports to agents',
   'passports:read': 'read passports',
@@ -118,9 +118,9 @@ function page(title: string, body: string, formAction: string): Page {
 }
 
 /**
- * Browsers hold the redirects that follow a form against `form-action` too: without its target the answer
- * would never reach the client. Of an IPv6 address, of a scheme of an app, and of a host with characters that
- * would end the directive, the policy names the scheme only.
+ * Browsers apply `form-action` to redirects after a form too: without the client's address the answer would
+ * never reach it. For IPv6 addresses, schemes of apps, and hosts with characters that would end the
+ * directive, the policy names the scheme only.
  */
 function formTarget(redirectUri: string): string {
   const { protocol, host } = new URL(redirectUri);
@@ -136,7 +136,7 @@ function describeRedirect(redirectUri: string): string {
     : `the app that opens ${protocol} links`;
 }
 
-/** Whether it leads to a program on the computer of the browser. */
+/** Whether it leads to the browser's own computer. */
 export function isLoopback(redirectUri: string): boolean {
   const url = parseWebUrl(redirectUri);
   return url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);

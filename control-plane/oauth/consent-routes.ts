@@ -20,7 +20,7 @@ import { isUsable } from './usable-key.ts';
 const config = { scope: null } as const;
 const url = `${endpoints.consent}/:uid`;
 
-/** An authorization that waits for a person, in the browser in which it was begun. */
+/** An authorization that waits for a person, in the browser that began it. */
 interface Waiting {
   readonly uid: string;
   readonly clientId: string;
@@ -30,12 +30,12 @@ interface Waiting {
 }
 
 /**
- * The page on which a person lets a client in. Until there are logins, an API key is what proves that they
- * may: it is compared and forgotten, and only its id is kept.
+ * The consent page. The person proves their rights with an API key, which is compared and not stored; only
+ * its id is.
  *
  * A form counts only from the browser in which the authorization was begun (its cookie is bound to this very
- * address and not sent along from other sites) and only with the token that the page carried. Everything that
- * a stranger chose is escaped.
+ * address and not sent along from other sites) and only with the token that the page carried. All text from
+ * clients is escaped.
  */
 export function consentRoutes(
   deps: OAuthDeps,
@@ -91,7 +91,7 @@ const tooManyPage = renderErrorPage(
 const send = (reply: FastifyReply, status: number, { html, headers }: Page): FastifyReply =>
   reply.code(status).headers(headers).send(html);
 
-/** Null: not in this browser, or not any more. */
+/** Null: not begun in this browser, or over. */
 async function findWaiting(
   { provider, errors }: AuthorizationServer,
   request: FastifyRequest<{ Params: { uid: string } }>,
@@ -175,6 +175,6 @@ function isTokenOf(deps: OAuthDeps, waiting: Waiting, token: string): boolean {
   }
 }
 
-/** Opens for this authorization only, at any replica, and nobody else can make one. */
+/** Valid for this authorization only, at any replica, and unforgeable. */
 const formSeal = ({ sealer, random }: OAuthDeps, { uid }: Waiting) =>
   textSeal(sealer, `oauth/consent/${uid}`, () => random.bytes(nonceBytes));

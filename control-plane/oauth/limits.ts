@@ -4,8 +4,7 @@ import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 /** Bounds of this room alone, each with its reason. */
 export const oauthLimits = {
   /**
-   * Whoever gets hold of an access token of `/mcp` has it for so long; its client gets the next one by
-   * itself.
+   * Life of an access token of `/mcp`, which bounds the use of a stolen one; clients renew it by themselves.
    */
   accessTokenMs: 10 * minuteMs,
   /** An authorization code travels from the browser to the client, and is redeemed at once. */
@@ -14,27 +13,21 @@ export const oauthLimits = {
   consentMs: 10 * minuteMs,
   /** Keys that may be tried on one consent page: typing errors, no guessing. */
   consentAttemptsMax: 5,
-  /**
-   * A connection of a client lasts so long at most, with however many refresh tokens; then a person consents
-   * anew.
-   */
+  /** Maximum life of a client's connection, over all refresh tokens; then a person consents again. */
   grantMs: 30 * dayMs,
-  /** What the authorization server keeps and nobody may use any more, removed for each new row. */
+  /** Expired rows of the authorization server removed per new row. */
   artifactsPerTrimMax: 10,
   /**
-   * Live tokens of a key, connections (grants) of a key, and tokens of one connection, each. The oldest make
-   * room: no caller fills the disk.
+   * Live tokens of a key, connections (grants) of a key, and tokens of one connection, each. The oldest are
+   * evicted, so that no caller fills the disk.
    */
   artifactsPerParentMax: 1000,
   /** Client metadata documents are a kilobyte or two; their draft asks servers to stop at 5 KB. */
   clientDocumentBytesMax: 5 * 1024,
   clientDocumentMsMax: 2 * secondMs,
-  /** Anybody can make us fetch one: together they keep neither us nor others busy. */
+  /** Anyone can cause a fetch, so all together are bounded. */
   clientFetchesAtOnceMax: 32,
-  /**
-   * Nor do strangers who name a host keep its webhooks waiting for a connection: they share
-   * `webhooksLimits.webhookAttemptsAtOnceMax`.
-   */
+  /** Per host, because webhooks to the same host share `webhooksLimits.webhookAttemptsAtOnceMax`. */
   clientFetchesPerHostMax: 4,
   /**
    * Documents that one address may make us fetch in a minute. A person authorizes a few clients a day, and a
@@ -44,22 +37,19 @@ export const oauthLimits = {
   /** Addresses whose attempts are counted, about 200 bytes each. */
   addressesCountedMax: 10_000,
   /**
-   * So long a fetched document is used at least (a consent page must not outlive it) and at most, whatever
-   * its headers say.
+   * Minimum and maximum time for which a fetched document is cached, whatever its headers; a consent page
+   * must not outlive it.
    */
   clientDocumentKeptMsMin: 10 * minuteMs,
   clientDocumentKeptMsMax: hourMs,
-  /** A registered client that nobody lets in is removed after this (contract §13). */
+  /** A registered client without consent is removed after this (contract §13). */
   registrationKeptMs: dayMs,
   /**
-   * Registrations of one address in an hour: an office behind one address, and no stranger who fills the
+   * Registrations of one address in an hour: enough for an office behind one address, too few to fill the
    * table.
    */
   registrationsPerAddressMax: 60,
-  /**
-   * Registered clients that nobody has let in, of all addresses together; about 500 bytes each. The oldest
-   * make room.
-   */
+  /** Registered clients without consent, of all addresses; about 500 bytes each. The oldest are evicted. */
   unusedClientsMax: 10_000,
   /** Of one registration. */
   redirectUrisMax: 10,

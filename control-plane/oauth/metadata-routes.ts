@@ -6,8 +6,8 @@ import { endpoints } from './endpoints.ts';
 const config = { scope: null } as const;
 
 /**
- * How a client finds its way from the tools endpoint to a token (RFC 9728, RFC 8414). Written here and not by
- * the library, whose document speaks of OpenID Connect, which this is not.
+ * How a client finds its way from the tools endpoint to a token (RFC 9728, RFC 8414). Not the library's
+ * document, which announces OpenID Connect.
  */
 export function metadataRoutes(deps: Pick<OAuthDeps, 'baseUrl' | 'offeredScopes'>): FastifyPluginAsync {
   const resource = toolsUrl(deps);

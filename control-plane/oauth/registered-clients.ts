@@ -3,7 +3,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { OAuthDeps } from './deps.ts';
 import { oauthLimits } from './limits.ts';
 
-/** What a client said of itself when it registered (RFC 7591). Nobody has checked it. */
+/** A client's registration (RFC 7591), unverified. */
 export interface RegisteredClient {
   readonly clientId: string;
   readonly clientName: string | null;
@@ -18,10 +18,9 @@ const idPattern = /^client_[A-Za-z0-9_-]{22}$/;
 const isRegisteredId = (clientId: string): boolean => idPattern.test(clientId);
 
 /**
- * Registers a client until `oauthLimits.registrationKeptMs` from now, or for as long as its grants where a
- * person lets it in before. In passing it removes some that have expired, and the oldest unused ones where
- * there are more than `oauthLimits.unusedClientsMax`: however many strangers register, the table stays
- * bounded, and a client that is in use is never pushed out.
+ * Registers a client for `oauthLimits.registrationKeptMs`, or for the life of its grants if a person consents
+ * before. Also removes some expired clients, and the oldest unused ones beyond
+ * `oauthLimits.unusedClientsMax`: the table stays bounded, and a client in use is never evicted.
  */
 export async function registerClient(
   { sql, clock, random }: StoreDeps & Pick<OAuthDeps, 'random'>,
@@ -56,7 +55,7 @@ export async function findRegisteredClient(
   return row ?? null;
 }
 
-/** A person has let it in: it is kept for as long as the grant that this made. */
+/** A person has consented: the client is kept as long as the new grant. */
 export async function keepRegisteredClient({ sql, clock }: StoreDeps, clientId: string): Promise<void> {
   if (!isRegisteredId(clientId)) return;
   const nowMs = clock.now();

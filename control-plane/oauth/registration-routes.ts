@@ -13,11 +13,10 @@ import { registerClient } from './registered-clients.ts';
 
 /**
  * Dynamic client registration (RFC 7591) for clients that know no metadata documents (contract §13). Every
- * client is public: whatever else it asks for (a secret, other grants) is replaced by what this server has,
- * as RFC 7591 §3.2.1 allows. Nothing is fetched, nothing is shown to anybody but the person who decides, and
- * the page there says that nobody has checked who it is.
+ * client is public: requests for a secret or other grants are replaced by this server's values, as RFC 7591
+ * §3.2.1 allows. Nothing is fetched. Only the consent page shows the data, and calls it unverified.
  *
- * Written here and not by the library, which would give out secrets and access tokens for registrations.
+ * Not the library's, which would issue secrets and registration access tokens.
  */
 export function registrationRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const registrations = addressLimit(deps.clock, {

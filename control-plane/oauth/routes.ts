@@ -9,8 +9,8 @@ import { registrationRoutes } from './registration-routes.ts';
 const config = { scope: null } as const;
 
 /**
- * The authorization server of `/mcp` (contract §13): what it says of itself, its consent page, and the
- * endpoints of its library.
+ * The authorization server of `/mcp` (contract §13): its metadata, its consent page, and the endpoints of its
+ * library.
  */
 export function oauthRoutes(deps: OAuthDeps): FastifyPluginAsync {
   const server = authorizationServer(deps);
@@ -22,7 +22,7 @@ export function oauthRoutes(deps: OAuthDeps): FastifyPluginAsync {
   };
 }
 
-/** Only these: whatever else the library could answer does not exist. */
+/** Only these endpoints of the library are exposed. */
 const libraryEndpoints = [
   { method: 'GET', url: endpoints.authorization },
   { method: 'GET', url: `${endpoints.authorization}/:uid` },
@@ -30,10 +30,7 @@ const libraryEndpoints = [
   { method: 'POST', url: endpoints.revocation },
 ] as const;
 
-/**
- * Hands requests over as they come from the socket: the library reads the body itself, and answers in the
- * words of OAuth.
- */
+/** Hands over raw requests: the library reads the body itself and answers with OAuth errors. */
 function libraryRoutes(
   deps: Pick<OAuthDeps, 'baseUrl'>,
   server: () => Promise<AuthorizationServer>,
@@ -60,7 +57,7 @@ function libraryRoutes(
 
 /**
  * A nonce comes back in an ID token (OpenID Connect Core §3.1.2.1), of which there are none here. The library
- * refuses what has one without the scope `openid`; clients that send it always are served all the same.
+ * refuses a nonce without the scope `openid`; clients that always send one are served all the same.
  */
 function withoutNonce(url: string): string {
   const [path = '', ...query] = url.split('?');
@@ -70,8 +67,8 @@ function withoutNonce(url: string): string {
 }
 
 /**
- * The library takes its own address, and whether cookies are for https only, from the request. Here both are
- * those of PUBLIC_URL, whatever a client or a proxy has written into the headers.
+ * The library takes its own address, and whether cookies are for https only, from the request. Here both come
+ * from PUBLIC_URL, whatever the headers of clients and proxies.
  */
 function standAt({ host, protocol }: URL, { raw }: FastifyRequest): void {
   for (const name of Object.keys(raw.headers)) {

@@ -15,9 +15,8 @@ interface Refusals {
 }
 
 /**
- * What a token is good for: its audience is the tools endpoint and nothing else (RFC 8707), and it says for
- * how long it is valid. Fixes the scopes of the request as well, because the library asks here before it
- * looks at them.
+ * The terms of a token: its audience is the tools endpoint only (RFC 8707), with its life. Also settles the
+ * scopes of the request, because the library calls this before it checks them.
  */
 export async function tokenTerms(
   deps: Pick<OAuthDeps, 'sql' | 'clock' | 'baseUrl' | 'offeredScopes'>,
@@ -34,14 +33,14 @@ export async function tokenTerms(
   else if (ctx.oidc.route === 'authorization') settleForPerson(ctx, deps, refusals);
   return {
     audience: resource,
-    // The grant of a person and the scopes of a key say more exactly what it may hold.
+    // The person's grant and the key's scopes narrow this.
     scope: scopes.join(' '),
     accessTokenFormat: 'opaque',
     accessTokenTTL: Math.floor(lifetimeMs(key, deps.clock.now()) / secondMs),
   };
 }
 
-/** A key gets what it asks for within its own, and by default all of them (RFC 6749 §3.3). */
+/** A key gets the requested scopes that it holds, by default all (RFC 6749 §3.3). */
 function settleForKey(
   { oidc }: KoaContextWithOIDC,
   key: PresentedKey | null,
@@ -60,8 +59,8 @@ function settleForKey(
 }
 
 /**
- * Nobody knows yet which key will be shown: by default it is what the tools need, without the scopes that can
- * make keys. What this service does not have is left out.
+ * The key is not known yet: by default the scopes of the tools, without those that can make keys. Unknown
+ * scopes are dropped.
  */
 function settleForPerson(
   { oidc }: KoaContextWithOIDC,
@@ -74,7 +73,7 @@ function settleForPerson(
   if (oidc.params) oidc.params['scope'] = settled.join(' ');
 }
 
-/** An access token never says that it lasts longer than its key. The library wants a second at least. */
+/** An access token never outlives its key. The library requires at least a second. */
 function lifetimeMs(key: PresentedKey | null, nowMs: UnixMillis): number {
   const leftMs = (key?.expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs;
   return Math.max(secondMs, Math.min(oauthLimits.accessTokenMs, leftMs));

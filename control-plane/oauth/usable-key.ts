@@ -4,9 +4,8 @@ import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts'
 import type { OAuthDeps } from './deps.ts';
 
 /**
- * The API key behind whatever the authorization server has given out, looked up at every use: a token, a code
- * and a refresh token all end with it, at once. Null: it is deleted or has expired, or its account is
- * suspended.
+ * The API key of a token, code or refresh token, looked up at every use, so that all of them end with it at
+ * once. Null: deleted or expired, or its account is suspended.
  */
 export async function findUsableKey(
   { sql, clock }: Pick<OAuthDeps, 'sql' | 'clock'>,

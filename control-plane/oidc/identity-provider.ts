@@ -14,15 +14,15 @@ export interface IdentityProviderSettings {
   readonly name: string;
 }
 
-/** Whom the provider vouches for. `issuer` and `subject` together never mean anybody else. */
+/** An identity that the provider vouches for. `issuer` and `subject` together are unique for ever. */
 export interface ProvenIdentity {
   readonly issuer: string;
   readonly subject: string;
-  /** Null: the provider names none, or does not say that it has verified it. */
+  /** Null: none given, or not stated as verified. */
   readonly verifiedEmail: string | null;
 }
 
-/** What one login sends to the provider and expects back, made anew for each. */
+/** Secrets of one login, sent to the provider and expected back. */
 export interface AuthorizationSecrets {
   readonly state: string;
   readonly nonce: string;
@@ -30,12 +30,12 @@ export interface AuthorizationSecrets {
   readonly codeVerifier: string;
 }
 
-/** The provider cannot be asked now, or its settings here are wrong. Its message holds no secret. */
+/** The provider is unreachable, or its settings here are wrong. The message holds no secret. */
 export class ProviderAway extends Error {
   override readonly name = 'ProviderAway';
 }
 
-/** What came back proves nobody's identity. Its message holds no secret. */
+/** The provider's answer proves no identity. The message holds no secret. */
 export class IdentityRefused extends Error {
   override readonly name = 'IdentityRefused';
 }
@@ -49,9 +49,9 @@ export interface IdentityProvider {
   /** Where a browser is sent. Throws ProviderAway. */
   authorizationUrl(redirectUri: string, secrets: AuthorizationSecrets): Promise<string>;
   /**
-   * Who came back, from the parameters with which the provider sent the browser. Checks `state`, `iss` (RFC
-   * 9207), and of the ID token signature, issuer, audience, authorized party, times, `nonce` and subject.
-   * Throws ProviderAway and IdentityRefused.
+   * The identity, from the parameters of the provider's redirect. Checks `state`, `iss` (RFC 9207), and of
+   * the ID token signature, issuer, audience, authorized party, times, `nonce` and subject. Throws
+   * ProviderAway and IdentityRefused.
    */
   identify(
     returned: URLSearchParams,
@@ -123,7 +123,7 @@ export function identityProvider(
 
 const requestOptions = (deps: ProviderDeps, issuer: URL) => ({
   [oauth.customFetch]: guardedCalls(deps),
-  // Over http the guard of outbound requests calls nobody but where OIDC_ALLOW_PRIVATE allows it.
+  // The guard of outbound requests refuses http unless OIDC_ALLOW_PRIVATE is set.
   [oauth.allowInsecureRequests]: issuer.protocol === 'http:',
 });
 
@@ -166,7 +166,7 @@ function claimsReader(
     if (vouched !== undefined || server.userinfo_endpoint === undefined) return { claims, email: vouched };
     const infoAnswer = await oauth.userInfoRequest(server, own, tokens.access_token, options);
     const info = await oauth.processUserInfoResponse(server, own, claims.sub, infoAnswer);
-    // One that is verified there says nothing of another one in the ID token.
+    // A verified address there does not vouch for another one in the ID token.
     const isSame = claims['email'] === undefined || claims['email'] === info['email'];
     return { claims, email: isSame ? verifiedEmailOf(info) : null };
   };
@@ -186,7 +186,7 @@ const subjectPattern = /^[!-~](?:[ -~]{0,253}[!-~])?$/;
 /** As the library takes `exp` and `nbf`. */
 const toleranceS = 30;
 
-/** What the library does not look at. Throws IdentityRefused. */
+/** Checks that the library lacks. Throws IdentityRefused. */
 function refuseOddClaims(
   { sub, azp, iat, auth_time: authTime = 0 }: oauth.IDToken,
   { clientId, nowS }: { readonly clientId: string; readonly nowS: number },
@@ -209,8 +209,8 @@ function authenticationAt(
 }
 
 /**
- * What an error of the library, or of a call, means for a login. A refusal of this client by the provider is
- * a wrong setting here, which no other login would survive either.
+ * Classifies errors of the library and of calls. If the provider refuses this client, the settings here are
+ * wrong, for every login.
  */
 function judged(error: unknown): Error {
   if (error instanceof ProviderAway || error instanceof IdentityRefused) return error;
@@ -265,9 +265,9 @@ function guardedCalls({ outbound }: Pick<ProviderDeps, 'outbound'>) {
 }
 
 /**
- * The metadata of the provider, read once for all who ask at the same time and kept for
- * `oidcLimits.metadataKeptMs`; a failure for `oidcLimits.failureKeptMs`. The library keeps the keys beside
- * it: five minutes at most, and reads them again for a key that it does not know.
+ * The metadata of the provider, read once for concurrent callers and kept for `oidcLimits.metadataKeptMs`; a
+ * failure for `oidcLimits.failureKeptMs`. The library keeps the keys beside it: five minutes at most, and
+ * reads them again for a key that it does not know.
  */
 function keptMetadata(
   { clock }: Pick<ProviderDeps, 'clock'>,

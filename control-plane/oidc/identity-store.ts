@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import type { ProvenIdentity } from './identity-provider.ts';
 import { oidcLimits } from './limits.ts';
 
-/** A user whom a login may mean: active, in the account that was asked for. */
+/** A candidate for a login: an active user of the requested account. */
 export interface OidcCandidate {
   readonly userId: UserId;
   readonly accountId: AccountId;
@@ -13,7 +13,7 @@ export interface OidcCandidate {
 
 type Identity = Pick<ProvenIdentity, 'issuer' | 'subject'>;
 
-/** The users who have logged in with this identity before, at most one of an account. */
+/** The users linked to this identity, at most one per account. */
 export const findLinkedUsers = (
   sql: Database,
   { issuer, subject }: Identity,
@@ -26,7 +26,7 @@ export const findLinkedUsers = (
       ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
     ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
-/** Users with this address. `isTaken`: somebody else at this provider is linked already. */
+/** Users with this address. `isTaken`: linked to another identity of this provider already. */
 export const findUsersToLink = (
   sql: Database,
   { issuer, email }: { readonly issuer: string; readonly email: string },
@@ -40,13 +40,10 @@ export const findUsersToLink = (
       ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
     ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
-/** What links a user, whose row the caller holds, to the identity. */
+/** The link between a user, whose row is locked, and the identity. */
 export type Link = 'new' | 'kept' | 'of another';
 
-/**
- * Links a user whose row the caller holds. An identity of a provider that was configured before gives way:
- * it opens nothing any more.
- */
+/** Links a user whose row is locked. Replaces an identity of an earlier provider, which is useless now. */
 export async function linkIdentity(
   tx: Transaction,
   { issuer, subject }: Identity,

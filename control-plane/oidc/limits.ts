@@ -8,7 +8,7 @@ export const oidcLimits = {
   answerBytesMax: 256 * 1024,
   /** The metadata, and with it the keys, are read again after this. */
   metadataKeptMs: 10 * minuteMs,
-  /** After a failure nothing is asked for so long: strangers who open the login page must not repeat it. */
+  /** No calls for this long after a failure, because strangers can open the login page repeatedly. */
   failureKeptMs: 5 * secondMs,
   /** Logins of which the second half is checked at once, in all and of one network, and those that wait. */
   checksAtOnceMax: 16,
@@ -19,7 +19,7 @@ export const oidcLimits = {
   /** Networks of which is known how many checks they had lately. */
   networksMax: 10_000,
   networkKeptMs: 15 * minuteMs,
-  /** Accounts of one person that a message names; nobody we know of is in more than three. */
+  /** Accounts of one person named in a message; few people are in more than three. */
   accountsNamedMax: 20,
   /** Of `return_to`: it travels in a cookie, of which browsers keep 4 KB. */
   returnToCharsMax: 1024,

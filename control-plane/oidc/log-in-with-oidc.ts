@@ -28,12 +28,12 @@ import { findLinkedUsers, findUsersToLink, linkIdentity, type OidcCandidate } fr
 import { oidcLimits } from './limits.ts';
 import { parseReturnTo } from './return-to.ts';
 
-/** What the browser carries from the button to its return, sealed. */
+/** The sealed state in the browser, from the button to its return. */
 interface OidcState {
   readonly nonce: string;
   readonly codeVerifier: string;
   readonly returnTo: string;
-  /** Which account, where a person is of several; null: none was named. */
+  /** The chosen account of a person with several; null: none. */
   readonly accountId: string | null;
 }
 
@@ -43,7 +43,7 @@ export interface OidcLogins {
   begin(
     body: Static<typeof OidcLoginBeginning>,
   ): Promise<{ readonly authorizationUrl: string; readonly cookie: string }>;
-  /** Begins a session for who came back. Throws `login_failed`, with what to do about it. */
+  /** Begins a session for the returning person. Throws `login_failed` with the remedy. */
   finish(
     request: Pick<FastifyRequest, 'headers' | 'ip'>,
     login: { readonly body: Static<typeof OidcLogin>; readonly requestId: RequestId },
@@ -120,7 +120,7 @@ function configured({ identityProvider }: OidcDeps): IdentityProvider {
   });
 }
 
-/** What the provider's failures mean to the person; the log has why. */
+/** Explains failures of the provider to the person; the log has the causes. */
 async function asked<T>(
   { logger }: Pick<OidcDeps, 'logger'>,
   { name, issuer }: IdentityProvider,
@@ -146,8 +146,8 @@ async function asked<T>(
 
 /**
  * The user who has this identity, else the one who has its verified address and no other identity. Of several
- * none is guessed: whoever invites an address into an account of their own must not be given its login.
- * Throws `login_failed`, and `invalid_request` for `account_id` where the person has to choose.
+ * candidates none is guessed: inviting an address into one's own account must not capture its login. Throws
+ * `login_failed`, and `invalid_request` for `account_id` where the person has to choose.
  */
 async function findUser(
   { sql }: Pick<OidcDeps, 'sql'>,
@@ -182,7 +182,7 @@ function onlyOne(users: readonly OidcCandidate[]): OidcCandidate {
   throw chooseAccount(users);
 }
 
-/** Links the user to the identity, or makes sure that they are. For the audit: with whom, and what is new. */
+/** Links the user to the identity, or checks the existing link. Returns members for the audit. */
 async function linkOrRefuse(
   tx: Transaction,
   { clock }: Pick<OidcDeps, 'clock'>,
