@@ -20,7 +20,7 @@ export interface PublicCredential {
   readonly transports: readonly string[];
 }
 
-/** What a browser sent proves nothing. Its message holds no secret. */
+/** The browser's answer proves nothing. The message holds no secret. */
 export class CeremonyRefused extends Error {
   override readonly name = 'CeremonyRefused';
 }
@@ -90,8 +90,8 @@ export async function verifyRegistration(
 }
 
 /**
- * None was asked for, so browsers send none, or one by the new key itself. Of any other kind the library
- * would check certificates that a stranger has made, and fetch revocation lists from where they say.
+ * No attestation was requested, so browsers send none, or one by the new key itself. For other kinds the
+ * library would check a stranger's certificates, and fetch revocation lists from their addresses.
  */
 async function refuseAttestation(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await helpers();
@@ -112,7 +112,7 @@ export async function loginOptions({ id }: RelyingParty, challenge: string): Pro
   });
 }
 
-/** The id of the credential, and whose it says that it is, of an answer that is not verified yet. */
+/** The credential id and claimed user of an unverified answer. */
 export function readLogin(
   response: object,
 ): { readonly credentialId: string; readonly userHandle: string | null } | null {
@@ -126,9 +126,8 @@ export function readLogin(
 }
 
 /**
- * Whether the answer was signed by this credential for this challenge, here, by a person who has unlocked it.
- * The counter that the authenticator shows. Throws CeremonyRefused, also for a counter that went back: of a
- * copy.
+ * Verifies that this credential signed this challenge of this service, unlocked by its user. Returns the
+ * authenticator's counter. Throws CeremonyRefused, also for a counter that went back, the sign of a copy.
  */
 export async function verifyLogin(
   { id, origin }: RelyingParty,
@@ -156,7 +155,7 @@ export async function verifyLogin(
   });
 }
 
-/** The library throws plain errors for whatever does not fit; what it is given was sent by a stranger. */
+/** The library throws generic errors for malformed input from strangers. */
 async function judged<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

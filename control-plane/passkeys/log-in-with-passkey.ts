@@ -9,11 +9,11 @@ import { CeremonyRefused, loginOptions, readLogin, verifyLogin } from './ceremon
 import { ownRelyingParty } from './own-relying-party.ts';
 import { findPresentedPasskey, usePasskey } from './passkey-store.ts';
 
-/** Logins with a passkey alone: it names its person, and was unlocked by them, so it is both factors. */
+/** Logins with a passkey alone: it names its user and was unlocked by them, so it is both factors. */
 export interface PasskeyLogins {
   /** For `navigator.credentials.get`; `cookie` is the value of a `Set-Cookie` header. */
   begin(): Promise<{ readonly options: object; readonly cookie: string }>;
-  /** Throws `login_failed`, whatever is wrong. */
+  /** Throws `login_failed` for every fault. */
   finish(
     request: Pick<FastifyRequest, 'headers' | 'ip'>,
     login: { readonly response: object; readonly requestId: RequestId },
@@ -40,7 +40,7 @@ export function passkeyLogins(deps: PeopleDeps): PasskeyLogins {
         const named = readLogin(response);
         if (challenge === null || named === null) throw refused();
         const passkey = await findPresentedPasskey(deps.sql, named.credentialId);
-        // A passkey that is found by itself says whose it is.
+        // A discoverable passkey names its user.
         if (passkey === null || named.userHandle !== passkey.userId) throw refused();
         const { passkeyId } = passkey;
         const wanted = { challenge: challenge.id, credential: passkey };

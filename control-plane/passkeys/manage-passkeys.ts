@@ -31,12 +31,12 @@ interface RegistrationState {
   readonly sessionId: SessionId;
 }
 
-/** The own passkeys of whoever is logged in. */
+/** The logged-in user's own passkeys. */
 export interface OwnPasskeys {
   list(caller: Caller, page: PagePlace): Promise<Page<Passkey>>;
   /**
-   * For `navigator.credentials.create`, after the password: whoever found a browser open must not leave a key
-   * of theirs. `cookie` is the value of a `Set-Cookie` header.
+   * For `navigator.credentials.create`. Needs the password, so that a person at an unlocked browser cannot
+   * add a key. `cookie` is the value of a `Set-Cookie` header.
    */
   begin(
     request: Pick<FastifyRequest, 'headers' | 'ip'>,
@@ -125,14 +125,14 @@ function refuseTooMany(existing: readonly Passkey[]): void {
   throw new ApiError('user_state_conflict', { message: `You have ${max} passkeys. Remove one first.` });
 }
 
-/** Whoever has no password and no identity provider needs a passkey that is left. */
+/** A user without a password and identity provider needs a remaining passkey. */
 async function refuseNoLogin(tx: Transaction, { userId, passwordHash }: UserWithSecrets): Promise<void> {
   if (passwordHash !== null || (await listPasskeys(tx, userId)).length > 0) return;
   if (await hasIdentity(tx, userId)) return;
   throw new ApiError('user_state_conflict', { message: 'This is your last way to log in.' });
 }
 
-/** Throws `passkey_not_found`, also for those of others. */
+/** Throws `passkey_not_found`, also for other users' passkeys. */
 async function ownPasskey(tx: Transaction, userId: UserId, passkeyId: PasskeyId): Promise<Passkey> {
   const own = (await listPasskeys(tx, userId)).find((each) => each.passkeyId === passkeyId);
   if (own === undefined) throw new ApiError('passkey_not_found');

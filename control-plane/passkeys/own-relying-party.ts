@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { PeopleDeps } from '../people/deps.ts';
 import { type RelyingParty, relyingPartyOf } from '../people/relying-party.ts';
 
-/** Throws `invalid_request` where browsers keep no passkeys for the address of this service. */
+/** Throws `invalid_request` if browsers support no passkeys for this service's address. */
 export function ownRelyingParty({ baseUrl }: Pick<PeopleDeps, 'baseUrl'>): RelyingParty {
   const relyingParty = relyingPartyOf(baseUrl);
   if (relyingParty !== null) return relyingParty;

@@ -6,7 +6,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 import type { PublicCredential } from './ceremonies.ts';
 
-/** A passkey that a login has named, with its person, who is not disabled. */
+/** A passkey of a login, with its user, who is not disabled. */
 export interface PresentedPasskey extends PublicCredential {
   readonly passkeyId: PasskeyId;
   readonly userId: UserId;
@@ -58,8 +58,8 @@ export async function insertPasskey(
 }
 
 /**
- * Notes a use. False: the passkey is gone, or another login was quicker with this count. Authenticators that
- * do not count show 0 for ever.
+ * Records a use. False: the passkey is gone, or a concurrent login used this count. Authenticators without a
+ * counter always show 0.
  */
 export async function usePasskey(
   tx: Transaction,

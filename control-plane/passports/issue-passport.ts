@@ -19,20 +19,19 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { insertPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
 
-/** A passport at the only moment at which its secrets are known. */
+/** A new passport, while its secrets are known. */
 export interface IssuedPassport {
   readonly passport: Passport;
-  /** The token, a bearer credential. Kept only as its SHA-256. */
+  /** The token, a bearer credential. Only its SHA-256 is stored. */
   readonly jwt: string;
-  /** The agent's own key; null where the agent brought it. Kept nowhere. */
+  /** The agent's own key; null if the agent brought it. Never stored. */
   readonly privateKey: string | null;
 }
 
 /**
- * Issues a passport (contract §3), which is there once the caller's transaction commits. No sidecar has to
- * know of it: a passport whose signature verifies is active unless the feed says otherwise. Throws
- * `issuer_not_found`, `agent_id_conflict` and, for what the issuer or the token has no room for,
- * `invalid_request`.
+ * Issues a passport (contract §3) in the caller's transaction. Not published to sidecars: a passport with a
+ * valid signature is active unless the feed says otherwise. Throws `issuer_not_found`, `agent_id_conflict`,
+ * and `invalid_request` for values beyond the issuer's tier or the token's size.
  */
 export async function issuePassport(
   tx: Transaction,
@@ -98,7 +97,7 @@ function composePassport(
   },
 ): Passport {
   const passportId = random.newId('pass', wanted.issuedAtMs);
-  // An agent that nobody named is named after its passport, so that the two are easily matched.
+  // An unnamed agent is named after its passport, so that the two are easily matched.
   const agentId = wanted.agentId ?? passportId.replace('pass_', 'agent_');
   return {
     passportId,

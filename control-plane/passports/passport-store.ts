@@ -15,9 +15,7 @@ import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints, tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
 
-/**
- * A passport with what else it depends on: the standing of its issuer, and that of the key that signed it.
- */
+/** A passport with the standing of its issuer and of its signing key. */
 export interface StoredPassport extends Passport {
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
@@ -38,7 +36,10 @@ const columns = (sql: Database | Transaction) => sql`
 const use = (sql: Database | Transaction) => sql`
   coalesce(u.use_count, 0) AS "useCount", u.last_used_at_ms AS "lastUsedAtMs"`;
 
-/** They were read before they were written: a row that cannot be read is our fault, and named. */
+/**
+ * Rows were validated before they were written, so an unreadable one is an internal error that names the
+ * passport.
+ */
 function toPassport(row: PassportRow, nowMs: UnixMillis): StoredPassport {
   try {
     const constraints = readStoredConstraints(row.constraints, 'passport');
@@ -55,19 +56,19 @@ const withoutConstraints = (row: PassportRow, nowMs: UnixMillis): Omit<StoredPas
   status: passportStatusAt(row, nowMs),
 });
 
-/** Of a passport what lists show; nothing of it has to be parsed. */
+/** The members for lists, which need no parsing. */
 type ListedPassport = Omit<Passport, 'constraints' | 'revokedBy'>;
 
 /**
- * Writes a passport unless its agent_id belongs to one that is active or suspended: then false, also where
- * the other one is being issued at this very moment. One that has expired gives its agent_id up here.
+ * Inserts a passport. False: its agent_id belongs to an active or suspended one, possibly issued
+ * concurrently. An expired passport gives up its agent_id here.
  */
 export async function insertPassport(
   tx: Transaction,
   passport: Passport,
   token: { readonly hash: string; readonly signingKeyId: string },
 ): Promise<boolean> {
-  // On one journey: what has expired makes room for the new one.
+  // One round trip: the expired one makes room for the new one.
   const [, inserted] = await together([
     () => tx`
     UPDATE passports SET status = 'expired'
@@ -104,7 +105,7 @@ interface AskedPassport {
   readonly nowMs: UnixMillis;
 }
 
-/** Holds the passport against every other change of its state until the transaction ends. */
+/** Locks the passport against state changes until the transaction ends. */
 export async function lockPassport(
   tx: Transaction,
   owner: Owner,
@@ -114,7 +115,7 @@ export async function lockPassport(
   return row === null ? null : toPassport(row, asked.nowMs);
 }
 
-/** The same where nothing but its end is wanted: constraints that cannot be read count as none. */
+/** The same for ending it: unreadable constraints count as none. */
 export async function lockPassportToEnd(
   tx: Transaction,
   owner: Owner,

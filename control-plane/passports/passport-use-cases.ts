@@ -100,7 +100,7 @@ export const revokePassportUseCase = {
   object
 >;
 
-/** Throws `passport_not_found` also for what is no passport's id. */
+/** Throws `passport_not_found`, also for an invalid id. */
 export async function getPassport(deps: SigningDeps, owner: Owner, text: string): Promise<StoredPassport> {
   const passport = await findPassport(deps.sql, owner, {
     passportId: passportIdOf(text),

@@ -18,7 +18,7 @@ export interface Revocation {
   readonly passportId: PassportId;
   readonly revokedAtMs: UnixMillis;
   readonly reason: string;
-  /** Who revoked it; null: an earlier version of the service did not keep it. */
+  /** The author; null: not recorded by an earlier version of the service. */
   readonly revokedBy: Actor | null;
   /** A sidecar that has reached this revision of the global feed knows of it. */
   readonly globalRevision: number;
@@ -43,7 +43,7 @@ export async function revokePassport(
         revokedAtMs: passport.revokedAtMs,
         reason: must(passport.revocationReason, 'a revoked passport has a reason'),
         revokedBy: passport.revokedBy,
-        // At which revision it was is not kept; the head of the feed is not before it.
+        // Its revision is not stored; the head of the feed is at or after it.
         globalRevision: (await readHeads(tx, passport.accountId)).global,
       };
       return { result: first, audited: null };

@@ -98,10 +98,7 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   };
 }
 
-/**
- * `POST /api/passports`, for agents that nobody attends (contract §3). Its answer is that of `POST
- * /v1/passports`.
- */
+/** `POST /api/passports`, for unattended agents (contract §3). Its answer is that of `POST /v1/passports`. */
 export function unattendedPassportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerIssued = issuer(deps, 'api');
   return async (app) => {

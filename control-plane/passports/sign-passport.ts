@@ -8,8 +8,8 @@ import { parsePassportClaims, renderPassportClaims } from '../../shared/wire/pas
 import type { SigningKey } from '../signing/signing-keys.ts';
 
 /**
- * The token of a passport (contract §3), valid from the moment of issuance. Throws `invalid_request` where it
- * would be longer than `limits.tokenBytesMax`, because every gate would call it malformed.
+ * The token of a passport (contract §3), valid from issuance. Throws `invalid_request` beyond
+ * `limits.tokenBytesMax`, because every gate would call it malformed.
  */
 export function signPassport(passport: Passport, key: SigningKey): string {
   const issuedAtS = toSeconds(passport.issuedAtMs);

@@ -17,7 +17,7 @@ import { countUsers, insertUser, lockUser, setPassword, updateUserState } from '
 type Body = Static<typeof InvitationAcceptance>;
 
 /**
- * Makes whoever holds the link the user, with a name and a password of their choice, and begins a session.
+ * Makes the holder of the link the user, with a name and a password of their choice, and begins a session.
  * The link works once; that of a first owner only while the account has no user. Throws
  * `invitation_not_found`.
  */
@@ -31,8 +31,8 @@ export async function acceptInvitation(
   const { accountId } = found;
   const userId = found.userId ?? deps.random.newId('usr', deps.clock.now());
   const firstOwnerEmail = found.userId === null ? emailOfFirstOwner(body) : null;
-  // Before the transaction, which must not wait for it. Only holders of a link make us do this work, so no
-  // flood of strangers stands before it.
+  // Before the transaction, which must not wait for the hash. Only holders of a link cause this work, so no
+  // flood of strangers is queued before it.
   const lane = { name: 'vouched', owner: sha256Hex(body.token) } as const;
   const passwordHash = await deps.passwords.hash(body.password, lane);
   const actor = { type: 'user', id: userId, clientId: null };

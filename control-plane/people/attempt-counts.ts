@@ -18,7 +18,7 @@ export interface CountLimit {
   readonly max: number;
 }
 
-/** Who waits to be counted: a browser that has logged in here before, or anybody. */
+/** The lane of an attempt: a browser that has logged in before, or any other. */
 type CountLane = 'known' | 'anybody';
 
 export type CountedAttempt =
@@ -47,9 +47,9 @@ interface Batch {
 type State = { readonly kind: 'idle' } | { readonly kind: 'counting'; readonly next: Batch };
 
 /**
- * Counts of attempts that all control planes share, in PostgreSQL. Whatever comes while one statement is
- * under way is counted by the next one, so that a flood costs one statement after the other and not one for
- * each attempt. A count that is full is not asked again for `peopleLimits.fullKeptMs`.
+ * Counts of attempts in PostgreSQL, shared by all control planes. Attempts that arrive during one statement
+ * are counted by the next, so a flood costs consecutive statements instead of one per attempt. A full count
+ * is not read again for `peopleLimits.fullKeptMs`.
  *
  *     idle ──something comes──> counting ──something came meanwhile──> counting
  *                                   └──nothing did──> idle
@@ -71,8 +71,8 @@ export class AttemptCounts {
   }
 
   /**
-   * Counts an attempt in all of these, or in none where one of them is full. Throws `overloaded` where more
-   * than `peopleLimits.attemptsWaitingMax` of the lane wait already.
+   * Counts an attempt in all of these, or in none if one is full. Throws `overloaded` if
+   * `peopleLimits.attemptsWaitingMax` of the lane wait already.
    */
   async take(counts: readonly CountLimit[], lane: CountLane): Promise<CountedAttempt> {
     const ends = counts.flatMap(({ key }) => this.#full.get(key) ?? []);
@@ -85,7 +85,7 @@ export class AttemptCounts {
     });
   }
 
-  /** Takes back what was counted. Never rejects: what PostgreSQL did not take back ends with its window. */
+  /** Uncounts attempts. Never rejects: a count that PostgreSQL did not take back ends with its window. */
   giveBack(units: readonly CountedUnit[]): Promise<void> {
     for (const { key } of units) this.#full.delete(key);
     return new Promise((done) => this.#add({ takings: [], returns: [{ units, done }] }));
@@ -100,7 +100,7 @@ export class AttemptCounts {
     this.#state.next.returns.push(...batch.returns);
   }
 
-  /** Never throws. What a program that ends has not given back stays counted until its window ends. */
+  /** Never throws. Counts not given back before the program ends stay until their window ends. */
   async #count(first: Batch): Promise<void> {
     for (let batch = first; batch.takings.length + batch.returns.length > 0; ) {
       const next: Batch = { takings: [], returns: [] };
@@ -123,7 +123,7 @@ export class AttemptCounts {
     for (const { done } of returned) done();
   }
 
-  /** Answers what was counted too much: what one count refuses is no attempt, and must not use up others. */
+  /** Returns surplus counts: an attempt refused by one count must not use up others. */
   async #countAll(taken: readonly Taking[]): Promise<readonly Return[]> {
     const { sql, clock } = this.#deps;
     const units = unitsOf(taken);
@@ -173,7 +173,7 @@ export class AttemptCounts {
   }
 }
 
-/** How many of them want each key. */
+/** Attempts per key. */
 function unitsOf(taken: readonly Taking[]): ReadonlyMap<string, number> {
   const units = new Map<string, number>();
   for (const { key } of taken.flatMap(({ counts }) => counts)) units.set(key, (units.get(key) ?? 0) + 1);

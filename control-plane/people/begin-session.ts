@@ -11,18 +11,18 @@ import { sessionsLimits } from '../sessions/limits.ts';
 import { deleteSessionOfToken, insertSession, type Session } from '../sessions/session-store.ts';
 import { lockUser, noteLogin, type UserWithSecrets } from './user-store.ts';
 
-/** 256 bits: nobody guesses one. */
+/** 256 bits. */
 const tokenBytes = 32;
 
-/** A session at the only moment at which its cookie is known. */
+/** A new session, while its cookie is known. */
 export interface NewSession {
   readonly session: Session;
   readonly token: string;
 }
 
 /**
- * Begins a session of a user whose row the caller holds. Its cookie is new whatever the browser held before,
- * and what it held ends, so that nobody comes to share a session by planting its cookie beforehand.
+ * Begins a session of a user whose row is locked. Its cookie is always new, and the browser's earlier session
+ * ends, which prevents session fixation.
  */
 export async function beginSession(
   tx: Transaction,
@@ -46,22 +46,19 @@ export async function beginSession(
   return { session, token };
 }
 
-/** How somebody has proved who they are, and what has to hold besides. */
+/** A proven login, with further conditions. */
 interface ProvenLogin {
   readonly operation: 'logIn' | 'logInWithOidc' | 'logInWithPasskey';
   readonly headers: IncomingHttpHeaders;
   readonly requestId: RequestId;
   /**
-   * Looks under the lock of the user at what may have changed since; null: they are gone or disabled. Throws
-   * what refuses the login. Returns further members of the audit entry.
+   * Checks again under the user's lock; null: gone or disabled. Throws to refuse the login. Returns further
+   * members of the audit entry.
    */
   admit(tx: Transaction, user: UserWithSecrets | null): Promise<Readonly<Record<string, string>>>;
 }
 
-/**
- * Begins the session of a user who has proved who they are. The entry of the audit names them as the one who
- * acts, in the live world.
- */
+/** Begins the session of an authenticated user. The audit entry names them as the actor, in live mode. */
 export const logInAs = (
   deps: SessionDeps,
   { userId, accountId }: Pick<UserWithSecrets, 'userId' | 'accountId'>,
@@ -83,7 +80,7 @@ export const logInAs = (
   });
 };
 
-/** People read it beside other text, so it holds nothing that would make it look like something else. */
+/** Text for people, so without characters that disguise it. */
 function readUserAgent({ 'user-agent': text }: IncomingHttpHeaders): string | null {
   return text === undefined || !isPlainText(text) ? null : text.slice(0, sessionsLimits.userAgentCharsMax);
 }

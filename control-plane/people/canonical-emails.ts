@@ -11,9 +11,9 @@ interface KeptAddress {
 }
 
 /**
- * Brings addresses that were kept before there was one canonical form into it, at a start. Two that would
- * become one are two users all the same: neither is changed, and nobody is merged or renamed. Whoever keeps
- * an address that is not canonical cannot log in with a password; a passkey or a linked identity still works.
+ * Canonicalises addresses from before there was a canonical form, at each start. If two users would get one
+ * address, neither is changed, merged or renamed. A user with a non-canonical address cannot log in with a
+ * password; a passkey or a linked identity still works.
  */
 export async function canonicalizeEmails({ sql, logger }: Pick<BaseDeps, 'sql' | 'logger'>): Promise<void> {
   const unusual = await findUnusual(sql);
@@ -37,7 +37,7 @@ export async function canonicalizeEmails({ sql, logger }: Pick<BaseDeps, 'sql' |
   }
 }
 
-/** Those with anything but plain letters, or an encoded label: few, whatever the number of users. */
+/** Addresses with unusual characters or an encoded label, which are few. */
 const findUnusual = (sql: Database): Promise<readonly KeptAddress[]> =>
   sql<KeptAddress[]>`
     SELECT user_id AS "userId", account_id AS "accountId", email FROM users
@@ -51,7 +51,7 @@ async function moveTo(sql: Database, { userId, accountId, email }: KeptAddress, 
     WHERE user_id = ${userId} AND email = ${email}
       AND NOT EXISTS (SELECT FROM users WHERE account_id = ${accountId} AND email = ${canonical})`.catch(
     (error: unknown) => {
-      // Somebody was invited with it in between.
+      // It was invited concurrently.
       if (error instanceof Error && 'code' in error && error.code === '23505') return { count: 0 };
       throw error;
     },

@@ -8,8 +8,8 @@ import type { HashLane } from './passwords.ts';
 import { findUserWithSecrets, type UserWithSecrets } from './user-store.ts';
 
 /**
- * Asks whoever is logged in for their password once more. Wrong ones count like wrong logins: whoever found a
- * browser open must not try them at leisure. Throws `invalid_request` with the name of the field, and
+ * Asks the logged-in user for their password again. Wrong ones count like failed logins, so that a person at
+ * an unlocked browser cannot guess freely. Throws `invalid_request` with the name of the field, and
  * `rate_limited`.
  */
 export async function checkOwnPassword(

@@ -1,6 +1,6 @@
 import { type ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 
-/** Asks a person with users in several accounts for one of them. Only for who has proved who they are. */
+/** Asks a person with users in several accounts for one of them. Only after authentication. */
 export function chooseAccount(
   users: readonly { readonly accountId: string; readonly accountName: string }[],
 ): ApiError {

@@ -7,9 +7,12 @@ import { peopleLimits } from './limits.ts';
 
 const tokenBytes = 32;
 
-/** An invitation at the only moment at which its link is known. */
+/** A new invitation, while its link is known. */
 export interface NewInvitation {
-  /** A secret: it makes whoever opens it the user. The token is in the fragment, which no server is sent. */
+  /**
+   * A secret: its opener becomes the user. The token is in the fragment, which browsers do not send to
+   * servers.
+   */
   readonly url: string;
   readonly expiresAtMs: UnixMillis;
 }
@@ -38,7 +41,7 @@ export async function makeInvitation(
   return { url: `${new URL(baseUrl).origin}/console/invitation${query}#token=${token}`, expiresAtMs };
 }
 
-/** Whoever asks may still be too late: `takeInvitation` says so. */
+/** The invitation may be used up meanwhile; `takeInvitation` decides. */
 export async function findInvitation(
   sql: Database,
   token: string,
@@ -50,7 +53,7 @@ export async function findInvitation(
   return row ?? null;
 }
 
-/** Uses the link up. False: somebody else has. */
+/** Uses the link up. False: already used. */
 export async function takeInvitation(tx: Transaction, token: string, nowMs: UnixMillis): Promise<boolean> {
   const taken = await tx`
     DELETE FROM invitations WHERE token_hash = ${hashToken(token)} AND expires_at_ms > ${nowMs}`;

@@ -9,7 +9,7 @@ import { countUsers } from './user-store.ts';
 
 /** A link and the file that holds it. */
 export interface FirstOwnerLink {
-  /** A secret: whoever opens it becomes the first owner. */
+  /** A secret: its opener becomes the first owner. */
   readonly url: string;
   /** `first-owner-link` in `dataDir`, of mode 0600. */
   readonly file: string;
@@ -28,9 +28,9 @@ export async function keepFirstOwnerLink(
 }
 
 /**
- * The link by which somebody becomes the first owner of the operator's account. Null: the account has users,
- * and one of them invites the others. Links of earlier starts, and of other replicas, go on working for their
- * time; the first that is used ends all.
+ * The link for the first owner of the operator's account. Null: the account has users, who invite others.
+ * Links of earlier starts, and of other replicas, go on working for their time; the first that is used ends
+ * all.
  */
 export const inviteFirstOwner = (
   deps: Pick<PeopleDeps, 'sql' | 'random' | 'clock' | 'baseUrl'>,

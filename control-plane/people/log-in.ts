@@ -18,11 +18,10 @@ import { checkSecondFactor } from './second-factor.ts';
 import { findLoginCandidates, type LoginCandidate } from './user-store.ts';
 
 /**
- * Begins a session for whoever knows the address, the password and, where there is one, the code of a user.
- * Throws `login_failed` whatever of it is wrong, after the same work whether or not the address is known;
- * `totp_required` for a right password without the code; `invalid_request` where it is that of users of
- * several accounts and `account_id` names none; `rate_limited`. What is in force is looked at again
- * under the lock of the user: a password that is being changed opens nothing.
+ * Begins a session after a correct address, password and, if set up, code. Throws `login_failed` for any
+ * fault, after the same work for known and unknown addresses; `totp_required` for a correct password without
+ * the code; `invalid_request` if the password matches users of several accounts and `account_id` names none;
+ * `rate_limited`. All is checked again under the user's lock, so a password that is being changed is refused.
  */
 export async function logIn(
   deps: PeopleDeps,
@@ -55,9 +54,9 @@ export async function logIn(
 }
 
 /**
- * The one of them whose password it is. As many hashes are computed whoever they are, and if there is nobody,
- * so that the time of an answer says nothing of an address. Throws `login_failed`, and `invalid_request` for
- * `account_id` where it is the password of several.
+ * The candidate whose password matches. Computes the same number of hashes for any address, known or not, so
+ * that timing reveals nothing. Throws `login_failed`, and `invalid_request` for `account_id` if it matches
+ * several.
  */
 async function findByPassword(
   { passwords }: Pick<PeopleDeps, 'passwords'>,

@@ -13,21 +13,20 @@ import type { CountedUnit } from './attempt-store.ts';
 import { peopleLimits } from './limits.ts';
 import type { HashLane } from './passwords.ts';
 
-/** What a login is counted under. */
+/** The origin of a login, by which it is counted. */
 export interface LoginOrigin {
   /** Null: it names none. */
   readonly email: string | null;
   readonly address: string | undefined;
-  /** Of a browser that has logged in before, with this address where one is named; null: none. */
+  /** The browser's id, if it has logged in before (with this address, if named); null: none. */
   readonly device: string | null;
 }
 
 /**
- * How often passwords may be tried. Strangers are counted by the address that they name, whether or not it is
- * anybody's, by their own network, and by the account of the user. A browser that has logged in before
- * carries a cookie that proves it, and has a count of its own instead: so a flood that uses up the counts of
- * an owner's address keeps strangers out, and the owner in their own browser gets in (OWASP, "device
- * cookies").
+ * Rate limits of password tries. Strangers are counted by the address that they name, known or not, by their
+ * network, and by the account of the user. A browser that has logged in before carries a cookie that proves
+ * it, and has a count of its own instead: so a flood that uses up the counts of an owner's address locks
+ * strangers out, but not the owner in their own browser (OWASP, "device cookies").
  */
 export interface LoginAttempts {
   /** Counts an attempt. Throws `rate_limited`, and `overloaded` where too many attempts come at once. */
@@ -37,18 +36,17 @@ export interface LoginAttempts {
 /** An attempt that is allowed. */
 export interface LoginAttempt {
   /**
-   * Counts it for the account of the user too, once it is known; null: nobody has that address, which takes
-   * the same work. Throws as `begin`.
+   * Also counts it for the user's account, once known; null: unknown address, which takes the same work.
+   * Throws as `begin`.
    */
   countFor(accountId: AccountId | null): Promise<void>;
-  /** It was a success, or nobody has judged it: it does not count. Never rejects. */
+  /** Uncounts a success or an unjudged attempt. Never rejects. */
   forgive(): Promise<void>;
 }
 
 /**
- * Runs what shows whether somebody is who they say. An attempt counts that was looked at and found wrong
- * (`login_failed`). One that succeeded, or that nobody has looked at because something is overloaded or away,
- * does not.
+ * Runs an authentication. Only a judged failure (`login_failed`) counts; a success, and an attempt not judged
+ * because of overload or outage, does not.
  */
 export async function counted<T>(
   attempts: LoginAttempts,
@@ -67,7 +65,7 @@ export async function counted<T>(
   }
 }
 
-/** In which lane the hashes of a login wait. */
+/** The lane for the hashes of a login. */
 export const laneOf = ({ device, address }: Pick<LoginOrigin, 'device' | 'address'>): HashLane =>
   device === null
     ? { name: 'strangers', owner: neighbourhoodOf(address) }
@@ -116,9 +114,7 @@ type SealDeps = Pick<BaseDeps, 'sealer' | 'random'>;
 const deviceSeal = ({ sealer, random }: SealDeps) =>
   textSeal(sealer, 'people/device', () => random.bytes(nonceBytes));
 
-/**
- * The name of the browser that has logged in with this address before; null: it has not, or cannot show it.
- */
+/** The id of a browser that has logged in with this address before; null: none, or no valid cookie. */
 export function readDevice(deps: SealDeps, headers: IncomingHttpHeaders, email: string): string | null {
   const known = openDevice(deps, headers);
   return known?.emailHash === sha256Hex(email) ? known.device : null;
@@ -145,6 +141,6 @@ function openDevice(
   }
 }
 
-/** The value of the cookie by which this browser is known from now on. */
+/** A new cookie value that identifies this browser. */
 export const newDevice = (deps: SealDeps, email: string): string =>
   deviceSeal(deps).seal(`${sha256Hex(email)} ${Buffer.from(deps.random.bytes(16)).toString('hex')}`);

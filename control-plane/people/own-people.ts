@@ -4,9 +4,9 @@ import { type Role, scopesOfRole } from '../../shared/model/user.ts';
 import type { Caller } from '../http/caller.ts';
 
 /**
- * Who administers people. They belong to an account and to no mode: what they do in the test world they may
- * do in the live one, so a test key must not make them. A person does so in whichever mode their console
- * shows, and the live chain of the audit has it. Throws `insufficient_scope`.
+ * The caller as an administrator of people. People belong to an account, not to a mode: their rights in test
+ * mode hold in live mode too, so a test key must not create them. A person may do so in either mode of the
+ * console; the entry is in the live audit chain. Throws `insufficient_scope`.
  */
 export function administratorOfPeople(caller: Caller): Caller {
   if (caller.mode === 'live') return caller;
@@ -17,8 +17,7 @@ export function administratorOfPeople(caller: Caller): Caller {
 }
 
 /**
- * Nobody gives, takes away or acts on a role that may do more than they may themselves. Throws
- * `insufficient_scope`.
+ * Refuses to give, remove or act on a role with more rights than the caller's. Throws `insufficient_scope`.
  */
 export function refuseHigherRole(caller: Caller, role: Role): void {
   if (scopesOfRole[role].every((scope) => holdsScope(caller.scopes, scope))) return;

@@ -25,7 +25,7 @@ import { lockUser, type UserWithSecrets } from './user-store.ts';
 const config = { scope: null, credential: 'session' } as const;
 const Nothing = Type.Unsafe<undefined>({});
 
-/** What people change of themselves: their password and their second factor (docs/people.md). */
+/** A user's own password and second factor (docs/people.md). */
 export function ownRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   const answerBegun = sessionAnswerer(deps);
   return async (app) => {
@@ -64,7 +64,7 @@ export function ownRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
       { config, schema: { body: OwnPassword, response: { 204: Nothing } } },
       async (request, reply) => {
         const caller = callerOf(request);
-        // Whoever found a browser open must not make the next login easier.
+        // Needs the password, so that a person at an unlocked browser cannot weaken the login.
         const { password } = request.body;
         const { user } = await checkOwnPassword(deps, request, { caller, field: 'password', password });
         await changeOwn(deps, caller, 'removeTotp', async (tx, locked) => {

@@ -15,8 +15,8 @@ interface SecondFactorRow {
 }
 
 /**
- * Whether the code lets a user in who has a second factor: one of the authenticator app that was not used
- * before, or a recovery code, which is used up. True without a second factor. The caller holds the row.
+ * Checks a user's second factor: an unused code of the authenticator app, or a recovery code, which is used
+ * up. True without a second factor. The row is locked.
  */
 export async function checkSecondFactor(
   tx: Transaction,
@@ -44,7 +44,7 @@ export async function checkSecondFactor(
   return true;
 }
 
-/** What an authenticator app is given, before a code of it has shown that it arrived. */
+/** A new secret, not yet confirmed by a code of the app. */
 export interface PendingSecondFactor {
   readonly secret: string;
   readonly uri: string;
@@ -62,8 +62,8 @@ export async function beginSecondFactor(
 }
 
 /**
- * Puts the secret in force that a code of it has shown to have arrived, and returns the recovery codes, which
- * are kept as hashes alone. Null: the code is not of the secret, or there is none.
+ * Activates the secret after a valid code, and returns the recovery codes, which are stored as hashes only.
+ * Null: wrong code, or no pending secret.
  */
 export async function confirmSecondFactor(
   tx: Transaction,
@@ -92,7 +92,7 @@ export async function removeSecondFactor(tx: Transaction, userId: UserId): Promi
     WHERE user_id = ${userId}`;
 }
 
-/** A sheet of paper holds them, and nobody loses a telephone so often. */
+/** They fit on a sheet of paper, and outlast many lost phones. */
 const recoveryCodes = 10;
 const recoveryCodeBytes = 10;
 

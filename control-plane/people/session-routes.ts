@@ -105,7 +105,7 @@ function ownSessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
         const sessionId = pathId('sess', request.params.id, 'session_not_found');
         const owner = await findSessionOwner(deps.sql, caller.accountId, sessionId);
         const isOwn = owner?.userId === personOf(caller).userId;
-        // Whoever may not end it does not learn that it is there.
+        // An unauthorised caller does not learn that it exists.
         if (owner === null || !(isOwn || holdsScope(caller.scopes, 'keys:manage'))) {
           throw new ApiError('session_not_found');
         }
@@ -119,7 +119,7 @@ function ownSessionRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
 
 const personOf = ({ person }: Caller) => must(person, 'the route asks for a session');
 
-/** Owners and admins look after the sessions of others, but not of those who may do more. */
+/** Owners and admins manage others' sessions, except those of users with more rights. */
 async function refuseForeignPerson(
   { sql }: Pick<PeopleDeps, 'sql'>,
   caller: Caller,
@@ -136,7 +136,7 @@ async function refuseForeignPerson(
   refuseHigherRole(caller, user.role);
 }
 
-/** A repetition ends nothing and leaves no entry. */
+/** A repeat ends nothing and leaves no entry. */
 const endSession = (
   deps: PeopleDeps,
   caller: Caller,

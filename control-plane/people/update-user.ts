@@ -45,7 +45,7 @@ export const updateUser = (
     };
   });
 
-/** Removes a user for good, with what is known of them; the audit keeps what they did. */
+/** Removes a user and their data for good; the audit keeps their actions. */
 export const deleteUser = (deps: PeopleDeps, caller: Caller, userId: UserId): Promise<UnixMillis> =>
   administer(deps, caller, async (tx) => {
     const { user, isLastOwner } = await lockForChange(tx, caller, userId);

@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 import { peopleLimits } from './limits.ts';
 
-/** A user with what proves who they are. */
+/** A user with their credentials. */
 export interface UserWithSecrets extends User {
   /** Null: no password was chosen yet. */
   readonly passwordHash: string | null;
@@ -37,14 +37,14 @@ export async function listUsers(sql: Database, accountId: AccountId, page: PageP
   });
 }
 
-/** Somebody who may log in with a password. */
+/** A user who may log in with a password. */
 export interface LoginCandidate extends UserWithSecrets {
   readonly accountName: string;
 }
 
 /**
- * Whose password is tried at a login with this address: the oldest, so that nobody gets out of their reach
- * because others invite the address.
+ * The users whose passwords are tried for this address: the oldest, so that later invitations of the address
+ * cannot displace them.
  */
 export const findLoginCandidates = (
   sql: Database,
@@ -81,8 +81,8 @@ export async function lockUser(
 }
 
 /**
- * The user, locked with all owners of the account in the order of their ids, so that of two who take each
- * other's role away one finds the other gone.
+ * Locks the user with all owners of the account, in the order of their ids: if two owners demote each other,
+ * the second call sees the first.
  */
 export async function lockUserAndOwners(
   tx: Transaction,

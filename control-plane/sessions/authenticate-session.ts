@@ -1,7 +1,7 @@
 /**
- * Room `control-plane/sessions`: browser sessions: `cookies.ts`, whose session it is (here), the proof that
- * a change comes from our pages (`refuse-cross-site.ts`), and what a login in several steps remembers in its
- * browser, used once (`login-challenge.ts`).
+ * Room `control-plane/sessions`: browser sessions. `cookies.ts`, authentication (here), the proof that a
+ * change comes from our pages (`refuse-cross-site.ts`), and single-use challenges of logins in several steps
+ * (`login-challenge.ts`).
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -26,7 +26,7 @@ declare module 'fastify' {
   }
 }
 
-/** All that is kept of a cookie: its 256 random bits need no slow hash. */
+/** The stored form of a cookie: its 256 random bits need no slow hash. */
 export const hashSessionToken = (token: string): string => sha256Hex(token);
 
 /**
@@ -67,7 +67,7 @@ export const callerOfSession = (
   accountId: session.user.accountId,
   mode,
   scopes: scopesOfRole[session.user.role],
-  // What a person makes is the account's: it does not end with their session, or with them.
+  // A person's resources belong to the account and outlive their session and user.
   expiresAtMs: null,
   madeKeysEndWith: null,
   isOperator: session.isOperatorAccount && mode === 'live',
@@ -77,7 +77,7 @@ export const callerOfSession = (
   requestId,
 });
 
-/** Writes beside the request, never before it, that the session is in use. */
+/** Writes the session's use in parallel to the request. */
 export function sessionUseNotes(
   app: FastifyInstance,
   { sql, logger, sessionTimes }: Pick<BaseDeps, 'sql' | 'logger'> & Pick<SessionDeps, 'sessionTimes'>,

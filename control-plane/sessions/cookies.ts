@@ -5,7 +5,7 @@ import { sessionsLimits } from './limits.ts';
 
 /**
  * `__Host-`: a browser takes such a cookie only from us over https (or on localhost), with `Path=/` and
- * without `Domain`, so that no other host of the same site can put one in our place.
+ * without `Domain`, so that no other host of the same site can plant one.
  */
 export const sessionCookie = '__Host-agent_trust_session';
 /** Says that this browser has logged in before; see login-attempts.ts. Opens nothing. */
@@ -19,7 +19,7 @@ export const expiredSessionCookie = `${sessionCookie}=; ${attributes}; Max-Age=0
 export const renderDeviceCookie = (value: string): string =>
   `${deviceCookie}=${value}; ${attributes}; Max-Age=${sessionsLimits.deviceCookieMs / secondMs}`;
 
-/** The value of a cookie. Null: it was not sent, or more than once, so that nobody knows which is ours. */
+/** The value of a cookie. Null: absent, or ambiguous because it was sent more than once. */
 export function readCookie({ cookie }: IncomingHttpHeaders, name: string): string | null {
   const values = (cookie ?? '').split(';').flatMap((pair) => {
     const at = pair.indexOf('=');

@@ -10,7 +10,7 @@ export const sessionsLimits = {
   seenWriteIntervalMsMax: minuteMs,
   /** Such writes under way, of a database that answers slowly; a later request of the session notes it. */
   seenWritesMax: 256,
-  /** Of the name by which a browser calls itself: the part that tells one from another. */
+  /** Of the browser's user agent: the distinguishing part. */
   userAgentCharsMax: 200,
   /** From the beginning of a login in several steps to its end: a person finds a phone, or a password. */
   loginChallengeMs: 10 * minuteMs,

@@ -17,10 +17,9 @@ export interface LoginChallenge<State> {
 }
 
 /**
- * Remembers a login between its steps, in a sealed cookie of the browser that began it: anybody can begin
- * one, so beginning one must not fill a table. Only its use is stored, in the transaction of the login, so
- * that of any number of copies, at any replica, one succeeds. `purpose` names the kind of login; a cookie of
- * another kind does not open.
+ * Keeps a login between its steps in a sealed cookie of its browser: anyone can begin one, so beginning must
+ * not fill a table. Only its use is stored, in the transaction of the login, so that of many copies, at any
+ * replicas, one succeeds. `purpose` names the kind of login; a cookie of another kind does not open.
  */
 export interface LoginChallenges<State> {
   /** `cookie` is the value of a `Set-Cookie` header. */
@@ -57,7 +56,7 @@ export function loginChallenges<State>(
       const sealed = readCookie(headers, name);
       if (sealed === null) return null;
       try {
-        // Nobody else can have sealed it.
+        // Only this service can have sealed it.
         const challenge: LoginChallenge<State> = JSON.parse(seal.open(sealed));
         const leftMs = challenge.endsAtMs - deps.clock.now();
         // One that has more time left than a new one was begun before the clock was set back.

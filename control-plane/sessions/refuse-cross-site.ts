@@ -4,11 +4,11 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 const header = 'x-agent-trust-console';
 
 /**
- * A browser sends our cookie whoever wrote the page, so a change with it must prove that the page is ours: by
- * a header of our own, which no form and no page of another origin can send without our leave (there is no
- * CORS), and by what the browser says of the page's origin. `Sec-Fetch-Site` counts where there is one, and
- * `Origin` where a browser is too old to send it. `SameSite=Strict` is a third line; it alone would let other
- * ports and subdomains through, which are the same site.
+ * Browsers send our cookie for any page, so a change must prove that the page is ours: by a header of our
+ * own, which no form and no page of another origin can send (there is no CORS), and by the page's origin as
+ * the browser states it. `Sec-Fetch-Site` counts where there is one, and `Origin` where a browser is too old
+ * to send it. `SameSite=Strict` is a third line; it alone would let other ports and subdomains through, which
+ * are the same site.
  *
  * Throws `cross_site_request`.
  */

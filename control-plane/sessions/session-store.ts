@@ -18,7 +18,7 @@ export interface Session {
   readonly expiresAtMs: UnixMillis;
 }
 
-/** A session that a browser presented, with what decides whether it may be used. */
+/** A presented session, with the facts that decide whether it may be used. */
 export interface PresentedSession extends Session {
   readonly user: User;
   readonly accountName: string;
@@ -43,7 +43,7 @@ interface PresentedRow extends Session, PlanLimits {
   readonly isOperatorAccount: boolean;
 }
 
-/** Sessions of people who are disabled are not found; whether its time is over is not looked at. */
+/** Sessions of disabled users are not found. Does not check expiry. */
 export async function findPresentedSession(
   sql: Database,
   tokenHash: string,
@@ -67,7 +67,7 @@ export async function findPresentedSession(
   };
 }
 
-/** Writes nothing where another replica noted a later request. */
+/** Writes nothing if another replica recorded a later request. */
 export async function touchSession(sql: Database, sessionId: SessionId, nowMs: UnixMillis): Promise<void> {
   await sql`
     UPDATE sessions SET last_seen_at_ms = ${nowMs}
@@ -75,8 +75,8 @@ export async function touchSession(sql: Database, sessionId: SessionId, nowMs: U
 }
 
 /**
- * Stores a session and makes room for it: what is over goes, and of its person's the longest unused beyond
- * `sessionsLimits.sessionsPerUserMax`. The caller holds the row of the person.
+ * Stores a session and makes room: removes expired ones, and the user's longest unused beyond
+ * `sessionsLimits.sessionsPerUserMax`. The user's row is locked.
  */
 export async function insertSession(tx: Transaction, session: Session, tokenHash: string): Promise<void> {
   await tx`
@@ -117,7 +117,7 @@ export const listSessions = (
   });
 };
 
-/** Whose session it is; null where it is nobody's of this account. */
+/** The session's user; null: not of this account. */
 export async function findSessionOwner(
   sql: Database,
   accountId: AccountId,
@@ -129,13 +129,13 @@ export async function findSessionOwner(
   return row ?? null;
 }
 
-/** False: it has ended before. */
+/** False: already ended. */
 export async function deleteSession(tx: Transaction, sessionId: SessionId): Promise<boolean> {
   const deleted = await tx`DELETE FROM sessions WHERE session_id = ${sessionId}`;
   return deleted.count > 0;
 }
 
-/** What a browser held before its login: nobody may come to own a session by having planted it. */
+/** Ends the browser's session from before its login, against session fixation. */
 export async function deleteSessionOfToken(tx: Transaction, tokenHash: string): Promise<void> {
   await tx`DELETE FROM sessions WHERE token_hash = ${tokenHash}`;
 }
