@@ -7,8 +7,8 @@ import { countDecisions } from './statistics/count-decisions.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
 
 /**
- * What becomes true with each record, in the order in which rows are locked that many transactions share.
- * Only sums of money and events are written after an answer: the sums are the last of these rows.
+ * Effects of each record, in lock order of the rows that many transactions share. Sums of money, the last of
+ * these rows, and events are written after an answer.
  */
 export const recordProjections: readonly (Projection | PreparedProjection)[] = [
   emitDecisions,

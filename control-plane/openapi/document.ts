@@ -63,7 +63,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Answer | Reference>>;
 }
 
-/** What the service sends, and what the receiver may answer. */
+/** A webhook: its request, and the receiver's possible answers. */
 export interface WebhookOperation {
   readonly operationId: string;
   readonly summary: string;

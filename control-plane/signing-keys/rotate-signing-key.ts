@@ -30,20 +30,19 @@ export interface Rotation {
 
 /**
  * Replaces the key that signs for a purpose (contract §11). The next one is published at once and takes over
- * after `limits.signingKeyLeadMs`: by then every replica signs with it at the same moment, and everybody who
- * verifies knows it. The old one is retired and verifies for ever.
+ * after `limits.signingKeyLeadMs`: by then all replicas switch at the same moment, and all verifiers know it.
+ * The old one is retired and verifies for ever.
  *
  *     new ──published──> coming ──not_before──> current ──the next one's not_before──> retired
  *                           └────────────── declared compromised ──────┴──────> compromised, at once
  *
- * `isCompromised`: the current key may be in other hands. It proves nothing from now on, whatever it signed
- * before, and must not sign for another minute, so the next one takes over at once. A key that is still
- * coming lay beside it and has signed nothing yet: it goes the same way.
+ * `isCompromised`: the current key may have leaked. All its signatures are void from now on, and it must not
+ * sign for another minute, so the next key takes over at once. A coming key was stored beside it and has
+ * signed nothing: it is compromised too.
  *
- * Of calls that come together, on any replicas, one rotates; the others, and a repetition within
- * `limits.signingKeyLeadMs`, are answered with what it did. Otherwise a call that is repeated because its
- * answer was lost would burn the key that has just been made. Only a compromise is never put off by an
- * ordinary rotation.
+ * Of concurrent calls, on any replicas, one rotates; the others, and a repeat within
+ * `limits.signingKeyLeadMs`, get its result. Otherwise a retry after a lost answer would burn the new key. A
+ * compromise is never delayed by an ordinary rotation.
  */
 export async function rotateSigningKey(
   deps: Pick<
@@ -96,7 +95,7 @@ export async function rotateSigningKey(
   return rotation;
 }
 
-/** The last rotation, if it is so recent that another call for one is most likely the same once more. */
+/** The last rotation, if so recent that another call is most likely a retry. */
 function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): Rotation | null {
   const next = keys.find(({ retiredAtMs }) => retiredAtMs === null);
   if (next === undefined || nowMs - next.createdAtMs >= limits.signingKeyLeadMs) return null;
@@ -110,8 +109,7 @@ function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): R
 }
 
 /**
- * So that this replica knows its own doing before it answers. Where that fails it learns of it like the
- * others.
+ * So that this replica knows the new key before it answers. If this fails it learns of it like the others.
  */
 async function reloadOwn({
   signingKeys,

@@ -11,10 +11,7 @@ import { rotateSigningKey } from './rotate-signing-key.ts';
 
 const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;
 
-/**
- * The public keys of this service, for whoever wants to verify its passports and records without it (contract
- * §11).
- */
+/** The public keys of this service, for offline verification of its passports and records (contract §11). */
 export function jwksRoutes(deps: SigningDeps): FastifyPluginAsync {
   return async (app) => {
     app.get(

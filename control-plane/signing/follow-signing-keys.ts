@@ -57,7 +57,7 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
   const run = async () => {
     const stopWaking = bus.onInterrupted(hint.wake);
     const unsubscribe = await bus.subscribe(feedChannel(globalFeed), (text) => {
-      // A hint to look into the database and never more, so nobody needs to have signed it.
+      // Only a hint to read the database, so it needs no signature.
       if (parseFeedMessage(text)?.kind === 'signing_key.put') hint.wake();
     });
     while (!isStopped) {
@@ -82,7 +82,7 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
   };
 }
 
-/** Of rows that somebody made up there may be any number. */
+/** Forged rows may be many. */
 const badRowsLogged = 10;
 
 type Keys = ReturnType<SigningDeps['signingKeys']['all']>;

@@ -8,10 +8,9 @@ import type { SignTask } from './sign-worker.ts';
 /**
  * Threads that sign, so that the event loop links the next batch meanwhile.
  *
- * Contract: `sign` answers the 64-byte signatures of the messages one after the other, or null where the
- * threads did not answer in time or died: whoever asked signs by itself then, with the same result, because
- * Ed25519 is deterministic. It never rejects. It keeps no keys. Callers bound how much is under way: each
- * holds a transaction.
+ * Contract: `sign` answers the 64-byte signatures of the messages one after the other, or null if the threads
+ * did not answer in time or died: the caller then signs by itself, with the same result, because Ed25519 is
+ * deterministic. Never rejects. Stores no keys. Callers bound the tasks in flight: each holds a transaction.
  */
 export interface SignPool {
   sign(seed: Uint8Array, messages: readonly string[]): Promise<Buffer | null>;

@@ -12,8 +12,8 @@ export interface StoredSigningKey extends VerificationKey {
 }
 
 /**
- * Whoever adds keys holds this until the end of the transaction: all replicas make and rotate them one after
- * the other.
+ * Held until the end of a transaction that adds keys, so that replicas create and rotate keys one after the
+ * other.
  */
 export async function lockSigningKeys(tx: Transaction): Promise<void> {
   await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.signingKeys})`;
@@ -63,7 +63,7 @@ export async function endSigningKey(tx: Transaction, key: VerificationKey): Prom
     WHERE kid = ${key.kid}`;
 }
 
-/** What of a key may leave the control plane. */
+/** The public part of a key. */
 export const publicHalf = (key: VerificationKey): VerificationKey => ({
   kid: key.kid,
   purpose: key.purpose,

@@ -24,7 +24,7 @@ export interface SigningKey {
   readonly signer: Signer;
 }
 
-/** A row of `signing_keys` that says of a key what is not so: it is published nowhere and signs nothing. */
+/** An invalid row of `signing_keys`: published nowhere, and signs nothing. */
 export interface BadSigningKey {
   /** As the row says, cut short. */
   readonly kid: string;
@@ -48,7 +48,8 @@ export interface SigningKeys {
   all(): readonly VerificationKey[];
   /**
    * Of these rows, just read, the keys that may be published (contract §11): whose sealed half opens with
-   * MASTER_KEY and fits public half and kid. Whoever can write to the table and has no MASTER_KEY makes none.
+   * MASTER_KEY and fits public half and kid. An attacker with write access to the table but without
+   * MASTER_KEY cannot make one.
    */
   sound(stored: readonly StoredSigningKey[]): readonly StoredSigningKey[];
   /** The other rows, as known last. */

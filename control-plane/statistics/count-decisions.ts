@@ -14,8 +14,8 @@ interface Count {
 }
 
 /**
- * Counts decisions by the minute and the hour of their time, for whoever owns the gate, or may read them
- * where there is none. One statement for a batch; rows are locked in the order of their key until the
+ * Counts decisions by the minute and the hour of their time, for the owner of the gate, or without a gate for
+ * those who may read them. One statement for a batch; rows are locked in the order of their key until the
  * transaction ends. Gate tests, and how an approval ended, are no decisions of their own.
  */
 export async function countDecisions(tx: Transaction, appended: readonly AppendedRecord[]): Promise<void> {

@@ -37,9 +37,9 @@ export interface ConnectOptions {
   readonly looksThroughTables?: boolean;
   /** See passThroughPooler. Default: no, until `waitForDatabase` finds out. */
   readonly isThroughPooler?: boolean;
-  /** Told of each connection that the server refuses because it has no more. Default: nobody. */
+  /** Called for each connection that the server refuses because it has no more. Default: none. */
   readonly onRefused?: () => void;
-  /** Given each statement that is sent, with its connection. Default: nobody. Tests watch locks with it. */
+  /** Called for each sent statement, with its connection. Default: none. Tests watch locks with it. */
   readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
 

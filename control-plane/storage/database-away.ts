@@ -63,7 +63,7 @@ export const isLockTimeout = (error: unknown): boolean =>
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '40P01';
 
-/** Which public error a failure of the database is; null where it is not the database's fault, but ours. */
+/** The public error for a failure of the database; null: an internal error of ours. */
 export function databaseFailure(error: unknown): ErrorCode | null {
   if (!(error instanceof Error)) return null;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';

@@ -21,8 +21,7 @@ export interface EmbeddedPostgres {
   /** For `connect`. Stays the same when the server is started again. */
   readonly url: string;
   /**
-   * Why and where the server is kept elsewhere, as a sentence for whoever starts it; null: it is in its usual
-   * place.
+   * Why and where the server is stored elsewhere, as a sentence for the operator; null: in its usual place.
    */
   readonly relocation: string | null;
   /** Ends all sessions and the server, and resolves when no process of it is left. */
@@ -45,8 +44,8 @@ const restartLastMs = 30_000;
 
 /**
  * Starts a real PostgreSQL server, making its cluster on the first start. It listens on a Unix socket only,
- * in a folder that nobody else may enter, and it ends when this process ends, kill -9 included. A server that
- * ends by itself is started again, at the same address.
+ * in a private folder, and it ends when this process ends, including kill -9. A server that ends by itself is
+ * started again, at the same address.
  *
  * Recovers from whatever an earlier run left behind: a half made cluster is made again, a server whose parent
  * died is ended first, and the crash recovery of PostgreSQL does the rest. Throws StartError with the

@@ -26,10 +26,9 @@ export const advisoryLockSeeds = {
  * The one order in which a transaction takes the locks that several use cases share, so that no two wait for
  * each other: advisory locks by their names above, rows by their tables. Within a table rows are locked in
  * the order of a key, each said where it is done; by its bytes (`COLLATE "C"`) where the program or the
- * column has that order, because the database may sort as a language does. Rows that nobody else knows yet
- * (an INSERT without ON CONFLICT) count for nothing; rows found with SKIP LOCKED are waited for by nobody
- * here, but others may wait for them. Tests watch every transaction of their databases for this order
- * (`test/support/lock-watch.ts`).
+ * column has that order, because the database may sort as a language does. Rows that no other transaction can
+ * see yet (an INSERT without ON CONFLICT) do not count; SKIP LOCKED never waits, but others may wait for its
+ * rows. Tests watch every transaction of their databases for this order (`test/support/lock-watch.ts`).
  */
 export const lockOrder = [
   'migrations',

@@ -95,8 +95,8 @@ async function makeLink(library: string, link: string): Promise<void> {
 }
 
 /**
- * Copies the binaries to `<parent>/postgres-<version>`, readable by everybody; a copy that an earlier start
- * made is used.
+ * Copies the binaries to `<parent>/postgres-<version>`, readable by all users; an earlier start's copy is
+ * reused.
  */
 export async function copyBinaries(binaries: PostgresBinaries, parent: string): Promise<PostgresBinaries> {
   const copy = join(parent, `postgres-${binaries.version}`);

@@ -15,8 +15,8 @@ export interface SystemUser {
 const postgresUserName = 'postgres';
 
 /**
- * PostgreSQL refuses to run as root. Null: we are not root, and it runs as whoever we are. As root: the
- * system's `postgres` user, which is made where it is missing. Throws where that cannot be done.
+ * PostgreSQL refuses to run as root. Null: we are not root, and it runs as our user. As root: the system's
+ * `postgres` user, which is made where it is missing. Throws where that cannot be done.
  */
 export async function postgresUser(): Promise<SystemUser | null> {
   if (process.getuid?.() !== 0) return null;

@@ -3,9 +3,9 @@ import type { Constraints } from '../../shared/model/constraints.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
 
 /**
- * Constraints as they lie in a row, in the public shape. They were read before they were written, so one that
- * cannot be read is our fault and must fail the request: answering 400 would blame the caller, and passing it
- * over would lift a limit.
+ * Constraints as they lie in a row, in the public shape. They were validated before they were written, so an
+ * unreadable one is an internal error that must fail the request: a 400 would blame the caller, and ignoring
+ * it would lift a limit.
  */
 export function readStoredConstraints(value: unknown, of: ConstrainedRow): Constraints {
   try {
@@ -17,8 +17,8 @@ export function readStoredConstraints(value: unknown, of: ConstrainedRow): Const
 }
 
 /**
- * The same for whoever reads the rows of many, where one must not keep the others from their answer. Null:
- * they cannot be read, and whoever asked sees to it that this lifts no limit.
+ * The same for readers of many rows, where a bad one must not affect the others. Null: unreadable; the caller
+ * ensures that this lifts no limit.
  */
 export function tryStoredConstraints(value: unknown, of: ConstrainedRow): Constraints | null {
   try {

@@ -10,11 +10,11 @@ type Results<Parts extends readonly unknown[]> = {
  * together, and is done in this order: a journey to PostgreSQL and back costs the processor more than most of
  * our statements.
  *
- * They are functions because a query of the driver is sent when somebody waits for it: beside a part that is
- * under way already it would come last.
+ * They are functions because the driver sends a query when it is awaited: beside a part in flight it would
+ * come last.
  *
- * Waits for all of them, whatever becomes of any, and then throws what the first one threw that failed. A
- * transaction that were rolled back while a part goes on would have its next statement done outside of it.
+ * Waits for all parts, even after a failure, and then throws the first error. If the transaction were rolled
+ * back during a part, its next statement would run outside of it.
  */
 export async function together<Parts extends readonly unknown[]>(
   parts: {
@@ -38,7 +38,7 @@ export async function readTogether<Queries extends readonly PromiseLike<unknown>
 ): Promise<Results<Queries>> {
   if ('savepoint' in sql) return (await together(queries.map((query) => () => query))) as Results<Queries>;
   const rows: unknown[] = [];
-  // A query of the driver is sent when somebody waits for it.
+  // The driver sends a query when it is awaited.
   for (const query of queries) rows.push(await query);
   return rows as Results<Queries>;
 }
@@ -52,9 +52,8 @@ export const beginReading = <T>(sql: Database, work: (tx: Transaction) => Promis
   sql.begin(eagerly, work) as Promise<T>;
 
 /**
- * The last statement of a transaction, whose answer nobody waits for: it travels with the COMMIT. Where it
- * fails there, the COMMIT rolls back, and the transaction fails as it does with any other. What fails before
- * it is sent is thrown here.
+ * The last statement of a transaction, sent with the COMMIT without awaiting its answer. If it fails, the
+ * COMMIT rolls back and the transaction fails as usual. Errors before it is sent are thrown here.
  */
 export async function sendWithCommit(last: () => Promise<unknown>): Promise<void> {
   const answered = last();

@@ -29,7 +29,7 @@ export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
     socket.setNoDelay(true);
     // Only when this function has returned does the driver listen for errors.
     setImmediate(() => {
-      // Given up meanwhile. To connect would bring it back to life, with nobody to know of it.
+      // Given up meanwhile. Connecting would revive it without an owner.
       if (socket.destroyed) return;
       if (path) socket.connect({ path });
       else socket.connect(to);
@@ -41,8 +41,8 @@ export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
 
 /**
  * The driver takes its listeners off when it is done with a socket, and now and then off one that is still
- * connecting. An error that nobody listens for ends the process; of these nobody wants to know, because the
- * query has been rejected or waits for the next connection.
+ * connecting. An error without a listener ends the process; these errors can be ignored, because the query
+ * has been rejected or waits for the next connection.
  */
 class DriverSocket extends Socket {
   /** Arguments are passed on as they came: where there are none, the listeners of every event go. */

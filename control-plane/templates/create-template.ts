@@ -5,7 +5,7 @@ import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { insertTemplate } from './template-store.ts';
 
-/** No sidecar has to know of it: a template binds nobody before a gate is made of it. */
+/** Not published to sidecars: a template binds no request until a gate is made of it. */
 export async function createTemplate(
   tx: Transaction,
   deps: Pick<SigningDeps, 'random' | 'clock'>,

@@ -17,7 +17,7 @@ import { findTemplate, listTemplates } from './template-of.ts';
 const create = { scope: 'templates:create', creates: true } as const;
 const read = { scope: 'templates:read' } as const;
 
-/** What gates may start from (contract §4): the built-in ones, and those of the caller's account and mode. */
+/** Templates of gates (contract §4): built-in ones, and those of the caller's account and mode. */
 export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {

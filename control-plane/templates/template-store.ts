@@ -13,7 +13,10 @@ const columns = (sql: Database) => sql`
   template_id AS "templateId", name, description, trust_level AS "trustLevel", constraints,
   created_at_ms AS "createdAtMs"`;
 
-/** They were read before they were written: a row that cannot be read is our fault, and named. */
+/**
+ * Rows were validated before they were written, so an unreadable one is an internal error that names the
+ * template.
+ */
 export function toTemplate(row: TemplateRow): Template {
   try {
     return { ...row, constraints: readStoredConstraints(row.constraints, 'template'), isBuiltIn: false };

@@ -1,5 +1,5 @@
 import type { DecisionDeps } from '../decisions/deps.ts';
 import type { DiscoveryDeps } from '../discovery/deps.ts';
 
-/** What the calls need that the tools offer. */
+/** Dependencies of the tools' calls. */
 export interface ToolDeps extends DecisionDeps, DiscoveryDeps {}

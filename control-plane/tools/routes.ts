@@ -16,8 +16,7 @@ const url = '/mcp';
  * Protocol, the one of 2025 with or without its handshake, and a bare `tools/call`, which sends no header but
  * its token. Each request is answered by itself, as JSON: there are no sessions and no streams.
  *
- * Opened by an access token of this service's own authorization server, and by nothing else; what it may do
- * is looked at for each tool.
+ * Needs an access token of this service's own authorization server; its scopes are checked for each tool.
  */
 export function toolRoutes(deps: ToolDeps): FastifyPluginAsync {
   // At the first use: the protocol library takes a while to load, and most processes never need it.
@@ -75,8 +74,7 @@ export function toolRoutes(deps: ToolDeps): FastifyPluginAsync {
 }
 
 /**
- * A page of another site in somebody's browser must not reach the tools, whatever it got hold of (the
- * protocol's "Security Warning").
+ * A page of another site must not reach the tools, whatever token it has (the protocol's "Security Warning").
  */
 function refuseForeignSite(
   { baseUrl }: Pick<ToolDeps, 'baseUrl'>,

@@ -19,8 +19,8 @@ import type { Tool } from './tool.ts';
 import { findTool, tools } from './tool-list.ts';
 
 /**
- * Whose request it is: made when its access token was verified, and handed through the protocol library to
- * the tool.
+ * The caller of a request: made when its access token was verified, and passed through the protocol library
+ * to the tool.
  */
 export interface ToolCaller {
   readonly caller: Caller;
@@ -70,9 +70,8 @@ function asObject(schema: object) {
  * The server of one exchange. Stateless: nothing is kept between two requests, so that any replica answers
  * any of them.
  *
- * What a tool refuses is a result with `isError`, in the words of the API's error body, so that the model
- * that called can do better; only a tool that does not exist is an error of the protocol. `report` hears of
- * what failed by our own fault.
+ * A tool's refusal is a result with `isError` and the API's error body, so that the calling model can correct
+ * itself; only an unknown tool is a protocol error. `report` gets internal errors.
  */
 export function toolServer(
   deps: ToolDeps,
@@ -120,7 +119,7 @@ const textOf = (answer: object) => ({ type: 'text' as const, text: JSON.stringif
 
 /** How a verified caller travels through the protocol library, which hands it on unread. */
 export const toAuthInfo = (toolCaller: ToolCaller): AuthInfo => ({
-  // The token itself is nobody's business behind this point.
+  // The token is not passed on.
   token: '',
   clientId: toolCaller.caller.actor.id,
   scopes: [...toolCaller.caller.scopes],

@@ -10,10 +10,7 @@ import type { Caller } from '../http/caller.ts';
 import { refuseNul } from '../http/validation.ts';
 import type { ToolDeps } from './deps.ts';
 
-/**
- * What a client is told about a tool beforehand, so that it can ask a person first (contract §13). Hints:
- * they protect nobody.
- */
+/** Hints about a tool, so that a client can ask a person first (contract §13). They are no protection. */
 interface ToolHints {
   readonly readOnlyHint: boolean;
   /** What it does cannot be undone. */
@@ -28,8 +25,8 @@ interface ToolWords {
   readonly description: string;
   readonly hints: ToolHints;
   /**
-   * Whether other accounts wrote some of the text in its answer: it then comes marked as untrusted data
-   * (contract §13).
+   * Whether its answer may contain text of other accounts, which is then marked as untrusted data (contract
+   * §13).
    */
   readonly holdsForeignText?: boolean;
   /** What the access token must hold. Null: nothing. */
