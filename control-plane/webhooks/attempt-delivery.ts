@@ -12,7 +12,7 @@ import { webhooksLimits } from './limits.ts';
 import { redactAnswer } from './redact-answer.ts';
 import { openWebhookSecret } from './webhook-secret.ts';
 
-/** One attempt and what it says about the endpoint. */
+/** One attempt, and its meaning for the endpoint. */
 export interface Attempt {
   readonly result: AttemptResult;
   readonly hasSucceeded: boolean;

@@ -10,7 +10,7 @@ export interface Room {
   readonly ahead: number;
 }
 
-/** What is known of an endpoint with attempts under way, or failing. */
+/** State of an endpoint with attempts in flight, or failing. */
 interface Load {
   inFlight: number;
   /** Attempts in a row that failed. */

@@ -17,11 +17,11 @@ type DeliverDeps = Pick<
  * trouble with the database is logged when it begins and when it ends, and what was in flight meanwhile is
  * delivered again when its lock expires.
  *
- * One loop records what has ended, locks what there is room for and sends it, without waiting for
- * answers. What keeps one endpoint from delaying another: each has its own queue and its own number of
- * attempts at once (`webhooksLimits.webhookConcurrencyMax`), halved with every attempt that fails in a row
- * and small where little is left for all, and the queues are served in turn. One that answers fast with 2xx
- * has more claimed than it has attempts: they follow each other without a journey to the database.
+ * One loop records what has ended, locks what there is room for and sends it, without waiting for answers.
+ * One endpoint cannot delay another: each has its own queue and its own number of attempts at once
+ * (`webhooksLimits.webhookConcurrencyMax`), halved with every attempt that fails in a row and small where
+ * little is left for all, and the queues are served in turn. One that answers fast with 2xx has more claimed
+ * than it has attempts: they follow each other without a journey to the database.
  */
 export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
@@ -155,7 +155,7 @@ class Deliverer {
   }
 }
 
-/** `lookAgainAfter`: there was no room for what is behind this endpoint; null: everybody was served. */
+/** `lookAgainAfter`: there was no room for endpoints after this one; null: all were served. */
 function chooseSlots(inFlight: AttemptsInFlight, { after, queues }: Look) {
   const slots = new Map<WebhookId, number>();
   let room = inFlight.room();

@@ -47,17 +47,17 @@ export async function readQueues(
 }
 
 /**
- * The endpoint `w` gets what is due to it. What is due to a suspended account waits: its keys open nothing
- * (contract §2), and this would tell it what they no longer can. Rejected: to emit nothing for it. Its owner
- * can neither end the suspension nor look up afterwards what was missed.
+ * Whether the endpoint `w` accepts deliveries now. Those of a suspended account wait: its keys are refused
+ * (contract §2), and webhooks would reveal what they cannot read. Rejected: emitting nothing for it, because
+ * its owner can neither end the suspension nor look up the missed events.
  */
 const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
   w.status = 'enabled' AND coalesce(w.paused_until_ms, 0) <= ${nowMs}
   AND (SELECT a.status FROM accounts a WHERE a.account_id = w.account_id) = 'active'`;
 
 /**
- * Removes what waits for endpoints that were deleted, some of it at a time: nobody can read it any more, and
- * each queue that is left would be looked at until it is old, before those of others.
+ * Removes some deliveries of deleted endpoints: they are unreadable, and their queues would be scanned before
+ * others until they are old.
  */
 export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]): Promise<void> {
   await sql`
@@ -125,7 +125,7 @@ export async function lockDeliveries(
     ORDER BY picked.next_attempt_at_ms, picked.delivery_id`;
 }
 
-/** What came of an attempt, and what follows from it. */
+/** The result of an attempt, and its consequences. */
 export interface AttemptResult {
   readonly delivery: LockedDelivery;
   readonly startedAtMs: UnixMillis;

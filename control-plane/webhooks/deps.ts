@@ -2,6 +2,6 @@ import type { SigningDeps } from '../signing/deps.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
 
 export interface WebhookDeps extends SigningDeps {
-  /** The only way to addresses that callers of the API have chosen. */
+  /** For all calls to addresses chosen by callers of the API. */
   readonly outbound: GuardedFetch;
 }

@@ -12,10 +12,10 @@ import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import type { WebhookDeps } from './deps.ts';
 
-/** Something that happened and that somebody may want to be notified of. */
+/** An event that endpoints may subscribe to. */
 export interface NewEvent {
   readonly event: WebhookEvent;
-  /** Whose endpoints get it; doubles are dropped. */
+  /** Owners whose endpoints get it; duplicates are dropped. */
   readonly to: readonly Owner[];
   /** As it is sent; its times rendered. */
   readonly data: Readonly<Record<string, unknown>>;
@@ -24,10 +24,10 @@ export interface NewEvent {
 
 /**
  * Puts events into the outbox, in the transaction that causes them: they are delivered if it commits, and
- * never were if it does not. Where nobody subscribes this is one look-up on an index and no write; for an
- * empty list it is nothing at all.
+ * never were if it does not. Without subscribers this is one index look-up and no write; for an empty list it
+ * is nothing at all.
  *
- * Call it as late as the rows that many transactions share allow: it takes no lock that anybody waits for.
+ * Call it late, but before rows that many transactions share: it takes no lock that others wait for.
  */
 export async function emitEvents(
   tx: Transaction,
@@ -41,7 +41,7 @@ export async function emitEvents(
   if (subscribers !== null) await emitTo(tx, deps, subscribers, events);
 }
 
-/** Endpoints that want some of the events somebody asked about. */
+/** Endpoints that subscribe to some of the events. */
 export interface Subscribers {
   readonly nowMs: UnixMillis;
   readonly of: (owner: Owner, event: WebhookEvent) => readonly Subscriber[];
@@ -53,7 +53,7 @@ interface Subscriber {
   readonly isSentTo: boolean;
 }
 
-/** Null: nobody subscribes. For whoever must look up more before it can say what happened; see `emitTo`. */
+/** Null: no subscribers. For callers that need further look-ups to build the event; see `emitTo`. */
 export async function findSubscribers(
   tx: Transaction,
   asked: { readonly owners: readonly Owner[]; readonly events: readonly WebhookEvent[] },

@@ -31,10 +31,7 @@ export interface GuardedAnswer {
   readonly isCut: boolean;
 }
 
-/**
- * The target is one that this service does not call, whoever asks. The message says why, and holds no more of
- * the URL than its host.
- */
+/** A target that this service never calls. The message says why, and contains only the host of the URL. */
 export class TargetRefused extends Error {
   override readonly name = 'TargetRefused';
 }
@@ -148,7 +145,7 @@ function send(agents: Agents, target: URL, { method, headers, body }: GuardedReq
 function answerTo(sent: ClientRequest, body: string | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     sent.once('response', resolve);
-    // Nobody has asked for another protocol.
+    // No other protocol was requested.
     sent.once('upgrade', (_answer, socket) => {
       socket.destroy();
       reject(new Error('the server answers 101'));

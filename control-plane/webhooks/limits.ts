@@ -10,7 +10,7 @@ export const webhooksLimits = {
    * thrice; each makes every delivery's header longer.
    */
   webhookPreviousSecretsMax: 4,
-  /** After this the delivery of a replica that died in the middle of an attempt is anybody's again. */
+  /** After this the delivery of a replica that died during an attempt is free for others. */
   webhookLockMs: 30 * secondMs,
   /** Of an answer that much is kept in the log of attempts. */
   webhookAnswerBytesMax: 1024,
@@ -66,7 +66,7 @@ export const webhooksLimits = {
   webhookRetryAfterMsMax: hourMs,
   /** An endpoint at which no attempt has succeeded for so long is disabled. */
   webhookFailingMsMax: 3 * dayMs,
-  /** An endpoint without a URL from which nobody has fetched for so long is disabled. */
+  /** An endpoint without a URL is disabled after this long without a fetch. */
   webhookUnreadMsMax: hourMs,
   /** Attempts of one delivery that are answered: two full schedules. */
   webhookAttemptsShownMax: 20,

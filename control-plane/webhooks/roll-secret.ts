@@ -17,9 +17,9 @@ import {
 
 /**
  * Replaces the secret of an endpoint. For `overlapMs` the old one signs every attempt too, so that the
- * receiver can change at any moment in between; rolled again meanwhile, by whoever lost the answer, each
- * signs on for as long as was promised for it. With 0 nothing but the new one signs any more, whatever was
- * promised: a secret may have become known. Throws `invalid_request` where one more would be too many.
+ * receiver can change at any moment in between; if it is rolled again meanwhile, after a lost answer, each
+ * signs until its own promised end. With 0 only the new one signs, whatever was promised, because a secret
+ * may have leaked. Throws `invalid_request` beyond the maximum of secrets.
  */
 export async function rollSecret(
   deps: WebhookDeps,

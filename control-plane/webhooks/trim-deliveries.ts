@@ -5,12 +5,11 @@ import { webhooksLimits } from './limits.ts';
 import { disableUnread } from './webhook-store.ts';
 
 /**
- * Removes what is older than `webhooksLimits.webhookDeliveryKeptMs`, some of it at a time, and disables
- * endpoints from which nobody fetches. Resolves to whether nothing old is left. Ids begin with the time of
- * their making, so what is old is the beginning of an index.
+ * Removes some rows older than `webhooksLimits.webhookDeliveryKeptMs`, and disables unread endpoints.
+ * Resolves to whether no old rows are left. Ids begin with their time of creation, so old rows are the start
+ * of an index.
  *
- * First go the deliveries, so that nobody sends an event that is about to go; then what belongs to none any
- * more.
+ * Deliveries go first, so that no event about to be removed is sent; then rows without a delivery.
  */
 export async function trimDeliveries(sql: Database, nowMs: UnixMillis): Promise<boolean> {
   await disableUnread(sql, { beforeMs: nowMs - webhooksLimits.webhookUnreadMsMax, nowMs });

@@ -3,9 +3,9 @@ import type { Webhook } from '../../shared/model/webhook.ts';
 import { renderWebhook } from '../../shared/wire/webhook.ts';
 
 /**
- * A webhook as the audit shows it. The path and the query of a URL are often all that protects its receiver,
- * and who reads the audit need not be who may manage webhooks: of the URL it holds the origin, and a hash by
- * which a change shows.
+ * A webhook as the audit shows it. Path and query of a URL are often the receiver's only protection, and
+ * readers of the audit may have no right to manage webhooks. So it has the URL's origin, and a hash that
+ * shows changes.
  */
 export const webhookOnRecord = (webhook: Webhook) => ({
   ...renderWebhook(webhook),

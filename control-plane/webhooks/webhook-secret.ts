@@ -9,7 +9,7 @@ import type { WebhookId } from '../../shared/model/ids.ts';
 import { textSeal } from '../http/answer-secrets.ts';
 import type { WebhookDeps } from './deps.ts';
 
-/** A secret at the only moment at which it is answered, and as it is stored. */
+/** A new secret, in plain text for the answer and in its stored form. */
 export interface NewSecret {
   readonly secret: string;
   readonly sealed: string;

@@ -132,9 +132,8 @@ export async function deleteWebhookRow(tx: Transaction, webhookId: WebhookId): P
 }
 
 /**
- * Somebody fetches from an endpoint without a URL; written at most once a minute. One that was disabled
- * because nobody did is enabled again: a machine that slept would else go on fetching and be notified of
- * nothing.
+ * Records a fetch from an endpoint without a URL, at most once a minute. Enables an endpoint that was
+ * disabled as unread: a machine that slept would otherwise go on fetching without getting events.
  */
 export async function touchFetched(sql: Database, webhookId: WebhookId, nowMs: UnixMillis): Promise<void> {
   await sql`
@@ -147,7 +146,7 @@ export async function touchFetched(sql: Database, webhookId: WebhookId, nowMs: U
 
 const fetchedWriteIntervalMs = 60_000;
 
-/** Endpoints without a URL from which nobody fetched since then. */
+/** Disables endpoints without a URL and without a fetch since then. */
 export async function disableUnread(
   sql: Database,
   { beforeMs, nowMs }: { readonly beforeMs: number; readonly nowMs: UnixMillis },
