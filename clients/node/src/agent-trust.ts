@@ -15,7 +15,7 @@ export interface AgentTrustOptions {
   readonly retriesMax?: number;
 }
 
-/** What came with an answer besides its body. */
+/** Status and headers of an answer. */
 export interface ResponseInfo {
   readonly status: number;
   readonly request_id: string | null;
@@ -60,8 +60,8 @@ const pauseMs = 250;
  *
  * A call is repeated, after `Retry-After` or a growing pause, if it never reached the service, after 429, and
  * after a lost connection or 503 if it reads, creates under an idempotency key, or asks for a decision under
- * one. Whoever creates gets such a key of its own for each call. Nothing else is repeated: the service may
- * have done it.
+ * one. Creating calls get a random idempotency key each. Nothing else is repeated: the service may have done
+ * it.
  */
 export class AgentTrust implements Resources {
   readonly passports: Resources['passports'];
@@ -107,7 +107,7 @@ export class AgentTrust implements Resources {
     this.service = this.#resource('service');
   }
 
-  /** Closes its connections. A call that is under way fails. */
+  /** Closes its connections. Calls in flight fail. */
   close(): void {
     this.#transport.close();
   }
@@ -147,7 +147,7 @@ export class AgentTrust implements Resources {
     const { message, release } = opened;
     const { statusCode: status = 0, headers } = message;
     if (status === 200) return bytesOf(message, release);
-    // A refusal is short; what is not is cut off, and then reads as no answer of this service.
+    // A refusal is short. A longer body is cut off and then counts as no answer of this service.
     const chunks: Buffer[] = [];
     for await (const chunk of message) if (chunks.push(chunk) > 16) break;
     release();
@@ -187,7 +187,7 @@ function isKeyedDecision(body: unknown): boolean {
   return requests.every((each) => typeof each?.idempotency_key === 'string');
 }
 
-/** Arguments are, in this order: the ids of the path, body and query where the operation has one, options. */
+/** Arguments in order: the ids of the path, body and query if the operation has one, options. */
 function askedOf([method, template, words]: readonly [string, string, string], args: unknown[]): Asked {
   const flags = new Set(words.split(' '));
   const path = template.replaceAll(/\{\w+\}/g, () => segment(String(args.shift())));

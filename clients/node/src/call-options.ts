@@ -1,4 +1,4 @@
-/** What every call takes as its last argument. */
+/** Options of every call, its last argument. */
 export interface CallOptions {
   /** Ends the call: the promise is rejected with the reason of the signal. */
   readonly signal?: AbortSignal;
@@ -6,7 +6,7 @@ export interface CallOptions {
   readonly deadlineMs?: number;
 }
 
-/** What a call takes that creates something. */
+/** Options of creating calls. */
 export interface CreateOptions extends CallOptions {
   /**
    * 1 to 128 visible ASCII characters, kept for 24 h (contract §12). Default: a random one for each call,
@@ -18,9 +18,9 @@ export interface CreateOptions extends CallOptions {
 
 /**
  * A list of the API. `await` it for the first page, or go through all items of all pages with `for await`.
- * Each use asks the service anew. A walk follows `next_cursor`: items that come and go meanwhile make no
- * other item come twice or be passed over. A service before version 0.3 has no cursors on most lists, and is
- * walked by `offset`, which shifts.
+ * Each use calls the service again. A walk follows `next_cursor`: concurrent changes neither repeat nor skip
+ * other items. A service before version 0.3 has no cursors on most lists, and is walked by `offset`, which
+ * shifts.
  */
 export interface List<Item, Page> extends AsyncIterable<Item>, PromiseLike<Page> {
   /** All pages, one after another. */

@@ -14,19 +14,19 @@ interface Details {
 
 /**
  * Base of every error of this package. It holds nothing that was sent: no API key, no passport, no body. Its
- * HTTP status is called `http_status` because Express and Fastify answer with `status` of any error that
- * reaches them, and what this service answered to you is not what you answer to your caller.
+ * HTTP status is called `http_status` because Express and Fastify answer with the `status` of any error that
+ * reaches them, and this service's answer to you is not your answer to your caller.
  */
 export class AgentTrustError extends Error {
   /** For programs to branch on. */
   readonly code: ErrorCode;
-  /** Null: there was no answer. */
+  /** Null: no answer. */
   readonly http_status: number | null;
   /** Names the request to the operator of the service; null: there was no answer. */
   readonly request_id: string | null;
   /** The field at fault; null: none is named. */
   readonly param: string | null;
-  /** After how many milliseconds the service wants to be asked again; null: it does not say. */
+  /** When to retry, in milliseconds; null: not stated. */
   readonly retry_after_ms: number | null;
 
   constructor(message: string, details: Details) {
@@ -71,7 +71,7 @@ const classes: Readonly<Record<number, typeof AgentTrustError>> = {
   429: RateLimitedError,
 };
 
-/** An answer that is not a success, as far as the client has read it. */
+/** An error answer, as far as it was read. */
 export interface RefusedAnswer {
   readonly status: number;
   readonly text: string;

@@ -14,7 +14,7 @@ declare global {
   }
 }
 
-/** A request of Express 4 and 5, as far as guards look at it. */
+/** The parts of a request of Express 4 and 5 that guards use. */
 export interface ExpressRequest extends IncomingMessage {
   // biome-ignore lint/suspicious/noExplicitAny: as the types of Express have it
   body?: any;
@@ -32,8 +32,8 @@ export type ExpressGuard = (
 ) => Promise<void>;
 
 /**
- * Makes `guard`, the middleware of a route for Express 4 and 5. The handler runs on a PERMIT alone, which it
- * finds as `request.agentTrust`. Put it behind what parses the body, so that approvals are bound to the body.
+ * Makes `guard`, the middleware of a route for Express 4 and 5. The handler runs on a PERMIT only, available
+ * as `request.agentTrust`. Put it after the body parser, so that approvals are bound to the body.
  */
 export function expressGuard(setup: GuardSetup): (options: GuardOptions<ExpressRequest>) => ExpressGuard {
   return (options) => async (request, response, next) => {

@@ -25,7 +25,7 @@ export type GuardedFastifyRequest = Pick<FastifyRequest, 'method' | 'url' | 'raw
 
 /**
  * Makes `guard`, the `preHandler` of a route for Fastify 5: the body is parsed and valid by then. The handler
- * runs on a PERMIT alone, which it finds as `request.agentTrust`.
+ * runs on a PERMIT only, available as `request.agentTrust`.
  */
 export function fastifyGuard(
   setup: GuardSetup,

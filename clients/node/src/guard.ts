@@ -4,7 +4,7 @@ import { digestOf, type IncomingBody } from './incoming-body.ts';
 import type { Decision, Sidecar, Unavailable } from './sidecar.ts';
 import { segment } from './transport.ts';
 
-/** What all guards of a program share. */
+/** Options of all guards of a program. */
 export interface GuardSetup {
   readonly sidecar: Pick<Sidecar, 'check'>;
   /** Origin of the control plane as agents reach it: a SUSPEND leads them to their approval there. */
@@ -14,7 +14,7 @@ export interface GuardSetup {
 /** Of a request, or in a moment. A function that throws or rejects makes the answer 400. */
 type Reads<Request, Value> = (request: Request) => Value | Promise<Value>;
 
-/** What one route demands. A function is called with the request of the framework. */
+/** The demands of one route. Functions get the framework's request. */
 export interface GuardOptions<Request> {
   /** `gate_…` */
   readonly gate: string;
@@ -22,7 +22,7 @@ export interface GuardOptions<Request> {
   readonly permission: string | Reads<Request, string>;
   /** In USD; undefined: the request has no amount, and the gate decides what that means (contract §4). */
   readonly amount?: number | Reads<Request, number | undefined>;
-  /** Host that the agent wants to reach, where the gate has `allowed_domains`. */
+  /** Host that the agent wants to reach, if the gate has `allowed_domains`. */
   readonly domain?: string | Reads<Request, string | undefined>;
   /**
    * The token of the agent; undefined: it showed none. Default: `Authorization: Passport <token>` or
@@ -30,31 +30,31 @@ export interface GuardOptions<Request> {
    */
   readonly passportFrom?: Reads<Request, string | undefined>;
   /**
-   * Makes one charge of any number of copies (contract §5). All of them reach your handler: name a key only
-   * where it serves a copy once, too. Default: none, each request is charged.
+   * Charges copies of a request once (contract §5). All copies reach your handler: set a key only if the
+   * handler deduplicates too. Default: none, each request is charged.
    */
   readonly idempotencyKey?: Reads<Request, string | undefined>;
   /**
-   * More about the request, which the gate searches for personal data, and which an approval is bound to.
-   * Method, path with query, Content-Type, and the SHA-256 of a parsed body are always a part of it.
+   * Further members of the request, which the gate scans for personal data and which an approval is bound to.
+   * Method, path with query, Content-Type, and the SHA-256 of a parsed body are always included.
    */
   readonly context?: Reads<Request, Readonly<Record<string, unknown>>>;
   /**
-   * All that your handler gets of the body, as bytes, text or a JSON value, where the framework has not
-   * parsed it. Default: what the framework has parsed. A request whose body is in neither is not approved.
+   * The whole body for your handler, as bytes, text or a JSON value, if the framework has not parsed it.
+   * Default: the parsed body. A request with a body in neither place is not approved.
    */
   readonly body?: Reads<Request, unknown>;
   /**
-   * Serves requests while the sidecar gives no decision: nothing is limited, charged or recorded then, and
-   * revoked passports pass. Default false: they get 503.
+   * Serves requests while the sidecar gives no decision, without limits, charges and records, even for
+   * revoked passports. Default false: 503.
    */
   readonly dangerouslyServeWithoutDecision?: boolean;
 }
 
-/** The decision with which a request reaches its handler. UNAVAILABLE only where that was asked for. */
+/** The decision for the handler. UNAVAILABLE only with that option. */
 export type PassedDecision = Permit | Unavailable;
 
-/** A request as every framework has it. */
+/** A request, independent of the framework. */
 export interface Incoming {
   readonly method: string;
   /** With its query. */
@@ -64,10 +64,10 @@ export interface Incoming {
   readonly body: IncomingBody;
 }
 
-/** What becomes of a request. */
+/** The outcome of a guard. */
 export type GuardVerdict = { readonly kind: 'pass'; readonly decision: PassedDecision } | Refusal;
 
-/** What the agent is answered in place of the handler's answer. */
+/** The answer to the agent instead of the handler's. */
 export interface Refusal {
   readonly kind: 'refuse';
   readonly status: number;
@@ -76,8 +76,8 @@ export interface Refusal {
 }
 
 /**
- * The service refused the question itself, for example because of the API key or an unknown gate: a fault of
- * this program and not of the agent. `cause` is the `AgentTrustError`. Frameworks answer 500.
+ * The service refused the check itself, for example because of the API key or an unknown gate: a fault of
+ * this program, not of the agent. `cause` is the `AgentTrustError`. Frameworks answer 500.
  */
 export class GuardError extends Error {
   override readonly name = 'GuardError';
@@ -86,7 +86,7 @@ export class GuardError extends Error {
 /** Approves a request that was suspended before: the approval's id, sent with the same request again. */
 const approvalHeader = 'x-agent-approval';
 
-/** Asks for the request. Never passes it on but on a PERMIT, or where that was asked for by name. */
+/** Checks the request. Passes it on only on a PERMIT, or with the option for UNAVAILABLE. */
 export async function decide<Request>(
   setup: GuardSetup,
   options: GuardOptions<Request>,
@@ -104,7 +104,7 @@ export async function decide<Request>(
     const asked = { ...(await questionOf(options, request)), approval_id: approvalId ?? null };
     const { context, ...fields } = asked;
     const { method, path } = incoming;
-    // Without the digest it would be the question of a request without a body, which may be approved.
+    // Without the digest it would equal a request without a body, which may be approved.
     const question = {
       ...context,
       method,
@@ -123,7 +123,7 @@ export async function decide<Request>(
 interface Question {
   readonly passport: string;
   readonly question: Readonly<Record<string, unknown>>;
-  /** Whether an approval of it would hold for what the handler gets. */
+  /** Whether an approval would cover the handler's input. */
   readonly isBound: boolean;
 }
 
@@ -142,7 +142,7 @@ async function ask(
   }
 }
 
-/** Such as what is nested too deep, in a body of which `context` takes a part. */
+/** For example a part of a body, taken by `context`, with too deep nesting. */
 function isSendable(question: object): boolean {
   try {
     JSON.stringify(question);
@@ -152,7 +152,7 @@ function isSendable(question: object): boolean {
   }
 }
 
-/** Some programs take the method from these: what is approved as a POST must not be run as a DELETE. */
+/** Some programs take the method from these: an approved POST must not run as a DELETE. */
 const methodHeaders = ['x-http-method-override', 'x-http-method', 'x-method-override'];
 
 function overridesOf({ header }: Incoming): Readonly<Record<string, string>> {
@@ -162,7 +162,7 @@ function overridesOf({ header }: Incoming): Readonly<Record<string, string>> {
 
 type AskedBody = Readonly<Record<string, string>> | 'unbound';
 
-/** The members of the question that stand for the body: none where there is no body. */
+/** The members that represent the body; none without a body. */
 async function bodyAskedFor<Request>(
   { body: read }: GuardOptions<Request>,
   request: Request,
@@ -175,7 +175,9 @@ async function bodyAskedFor<Request>(
   return digest === null ? 'unbound' : { body_sha256: digest, ...typeAskedFor(header) };
 }
 
-/** The same bytes are another thing under another type, boundary or encoding. JSON in UTF-8 is not named. */
+/**
+ * The type, boundary and encoding change the meaning of the bytes. JSON in UTF-8 is the default and omitted.
+ */
 function typeAskedFor(header: Incoming['header']): Readonly<Record<string, string>> {
   const [type, encoding] = [header('content-type') ?? '', header('content-encoding')];
   return {
@@ -184,7 +186,7 @@ function typeAskedFor(header: Incoming['header']): Readonly<Record<string, strin
   };
 }
 
-/** What the functions of a guard say of a request. Throws UnreadableOption. */
+/** Evaluates the functions of a guard for a request. Throws UnreadableOption. */
 async function questionOf<Request>(options: GuardOptions<Request>, request: Request) {
   const context = await readOption('context', options.context, request);
   const permission = await readOption('permission_key', options.permission, request);
@@ -192,7 +194,7 @@ async function questionOf<Request>(options: GuardOptions<Request>, request: Requ
   const domain = await readOption('domain', options.domain, request);
   const idempotencyKey = await readOption('idempotency_key', options.idempotencyKey, request);
   if (typeof (context ?? {}) !== 'object' || Array.isArray(context)) throw new UnreadableOption('context');
-  // NaN would be sent as null, which is no amount at all, and could pass below a limit.
+  // NaN would be sent as null, which means no amount and could bypass a limit.
   if (amount !== undefined && !Number.isFinite(amount)) {
     throw new UnreadableOption('amount', 'The amount is not a number.');
   }
@@ -241,14 +243,14 @@ function verdictOn(
   }
 }
 
-/** A trouble of the service, and nothing that the agent could mend (contract §15). */
+/** A failure of the service that the agent cannot fix (contract §15). */
 const isOurs = ({ reason }: Block): boolean => reason === 'quota_unavailable' || reason === 'state_stale';
 
 /** Not by its class: `agent-trust/embedded` throws errors of another copy of this package. */
 const isRefusal = (error: unknown): error is AgentTrustError =>
   error instanceof Error && 'http_status' in error;
 
-/** What the agent sent is its own fault; everything else that is refused is one of this program. */
+/** Faults in the agent's input are the agent's; all other refusals are faults of this program. */
 function refusalFor(error: AgentTrustError, { permission }: GuardOptions<never>): GuardVerdict {
   const { code, http_status: status, param, message } = error;
   const isRead = typeof permission === 'function';
@@ -291,7 +293,7 @@ const unbindable = refuse(415, {
   },
 });
 
-/** Different tokens that the request shows. */
+/** The distinct tokens of the request. */
 async function passportsOf<Request>(
   { passportFrom }: GuardOptions<Request>,
   request: Request,

@@ -10,7 +10,7 @@ declare module 'hono' {
   }
 }
 
-/** What the functions of a guard are called with. The body is read by then: they can be synchronous. */
+/** The argument of a guard's functions. The body is already read, so they can be synchronous. */
 export interface HonoRequest {
   readonly context: Context;
   /** The body as JSON; undefined: there is none, or it is not JSON. */
@@ -24,8 +24,8 @@ export interface HonoGuardSetup extends GuardSetup {
 }
 
 /**
- * Makes `guard`, the middleware of a route for Hono 4 on Node. The handler runs on a PERMIT alone, which it
- * finds as `c.get('agentTrust')`. The guard reads the body first; `c.req.json()` and the like go on working.
+ * Makes `guard`, the middleware of a route for Hono 4 on Node. The handler runs on a PERMIT only, available
+ * as `c.get('agentTrust')`. The guard reads the body first; `c.req.json()` and the like still work.
  */
 export function honoGuard(setup: HonoGuardSetup): (options: GuardOptions<HonoRequest>) => MiddlewareHandler {
   const { bodyBytesMax = 1024 * 1024 } = setup;
@@ -52,7 +52,7 @@ export function honoGuard(setup: HonoGuardSetup): (options: GuardOptions<HonoReq
 
 type ReadBody = { readonly kind: 'read'; readonly value: Uint8Array } | { readonly kind: 'none' | 'unread' };
 
-/** As bytes: in text, all bytes that are not UTF-8 are one and the same. */
+/** As bytes: decoded as text, different invalid bytes would look the same. */
 async function readBody({ req }: Context, bytesMax: number): Promise<ReadBody | 'too_large'> {
   const length = req.header('content-length');
   const isAnnounced = req.header('transfer-encoding') !== undefined || (length ?? '0') !== '0';
@@ -60,7 +60,7 @@ async function readBody({ req }: Context, bytesMax: number): Promise<ReadBody | 
   // A form is written again with another boundary each time.
   if ('formData' in req.bodyCache || 'parsedBody' in req.bodyCache) return { kind: 'unread' };
   const isCached = Object.keys(req.bodyCache).length > 0;
-  // Consumed by somebody else, or a GET, whose body Hono does not show and Node.js does.
+  // Already consumed, or a GET, whose body Hono hides and Node.js does not.
   if (!isCached && (req.raw.bodyUsed || req.raw.body === null)) {
     return { kind: isAnnounced ? 'unread' : 'none' };
   }

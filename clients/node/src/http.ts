@@ -6,7 +6,7 @@ import { answer, headerOf } from './node-answer.ts';
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
 export interface HttpGuardSetup extends GuardSetup {
-  /** Called with what was answered with 500: a `GuardError`, or what the handler threw. Default: console. */
+  /** Called with the error behind a 500: a `GuardError`, or the handler's. Default: console. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -14,9 +14,9 @@ export type GuardedRequest = IncomingMessage & { readonly agentTrust: PassedDeci
 export type HttpHandler = (request: GuardedRequest, response: ServerResponse) => unknown;
 
 /**
- * Makes `guard`, which wraps a handler of node:http. The handler runs on a PERMIT alone, which it finds as
- * `request.agentTrust`. The body has not been read then: read it before the guard is called, and give it back
- * in the option `body`, else a request with a body gets no approval.
+ * Makes `guard`, which wraps a handler of node:http. The handler runs on a PERMIT only, available as
+ * `request.agentTrust`. The guard does not read the body: read it before, and return it in the option `body`,
+ * or a request with a body gets no approval.
  */
 export function httpGuard(
   setup: HttpGuardSetup,

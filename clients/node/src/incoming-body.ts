@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** The body of a request, as far as a guard can say what its handler gets. */
+/** The body of a request, as far as a guard knows the handler's input. */
 export type IncomingBody =
   | { readonly kind: 'none' }
-  /** Bytes, text or a JSON value: all that a handler sees of the body. */
+  /** Bytes, text or a JSON value: the whole body as the handler sees it. */
   | { readonly kind: 'read'; readonly value: unknown }
   /** It is still in the stream, or was read into something that has no digest. */
   | { readonly kind: 'unread' };
 
 /**
- * Of a request of node:http and what its framework has parsed. The stream has to be at its end: of Express 4
- * and others `body` may hold something although nobody has read the request.
+ * Of a request of node:http and what its framework has parsed. The stream must be at its end, because in
+ * Express 4 and others `body` may be set for an unread request.
  */
 export function bodyOf(request: IncomingMessage, parsed: unknown): IncomingBody {
   const isNothing = parsed === undefined || parsed === null || isEmptyObject(parsed);
@@ -20,7 +20,7 @@ export function bodyOf(request: IncomingMessage, parsed: unknown): IncomingBody 
   const type = request.headers['content-type'] ?? '';
   // Files are put elsewhere, and only the fields into the body.
   const isWhole = isBytes(parsed) || typeof parsed === 'string' || !/^\s*multipart\//i.test(type);
-  // What Express 4 has where no parser took the body.
+  // Set by Express 4 without a parser.
   const isParsed = !isEmptyObject(parsed) || /[/+]json\s*(?:;|$)/i.test(type);
   return isWhole && isParsed ? { kind: 'read', value: parsed } : { kind: 'unread' };
 }

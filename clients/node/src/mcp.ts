@@ -13,7 +13,7 @@ export interface ToolGuardOptions
     Omit<GuardOptions<ToolCall>, 'permission' | 'passportFrom' | 'body'> {
   /** Default: `tools:<name>` in lower case. */
   readonly permission?: (call: ToolCall) => string | Promise<string>;
-  /** Called with what the agent is answered as an internal error. Default `console.error`. */
+  /** Called with errors that the agent sees as internal. Default `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -28,13 +28,12 @@ const passportMeta = 'agent-trust/passport';
 const approvalMeta = 'agent-trust/approval_id';
 
 /**
- * Guards every tool of an MCP server: a handler runs on a PERMIT alone. Tool and arguments are part of what
- * the gate decides on, so that an approval is bound to them. The passport comes from
- * `_meta["agent-trust/passport"]` of the call, or over HTTP from `X-Agent-Passport` or `Authorization:
- * Passport <token>`.
+ * Guards every tool of an MCP server: a handler runs on a PERMIT only. Tool and arguments are part of the
+ * request, so approvals are bound to them. The passport comes from `_meta["agent-trust/passport"]` of the
+ * call, or over HTTP from `X-Agent-Passport` or `Authorization: Passport <token>`.
  *
- * Call it before the first tool is registered: it throws where a tool is there already, which would stay
- * unguarded. `server` is an `McpServer` or a `Server`.
+ * Call it before the first tool is registered: it throws if a tool is already registered, because that would
+ * stay unguarded. `server` is an `McpServer` or a `Server`.
  */
 export function guardTools(
   server: ProtocolServer | { readonly server: ProtocolServer },

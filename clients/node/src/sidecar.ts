@@ -13,7 +13,7 @@ export type UnavailableReason =
 export interface Unavailable {
   readonly decision: 'UNAVAILABLE';
   readonly reason: UnavailableReason;
-  /** A record may exist all the same where the answer was lost; nobody can name it. */
+  /** If the answer was lost a record may exist, but its id is unknown. */
   readonly attestation_id: null;
   /** One sentence for people. */
   readonly detail: string;
@@ -39,32 +39,32 @@ export interface SidecarOptions {
 }
 
 export interface CheckInput {
-  /** The token that the agent showed. */
+  /** The agent's token. */
   readonly passport: string;
-  /** What the agent wants to do. */
+  /** The agent's request. */
   readonly request: DecisionRequest;
 }
 
 const deadlineMsDefault = 500;
-/** Enough for a connection that broke; where nothing listens, the answer comes after less than 100 ms. */
+/** Enough for a broken connection; for a refused one the answer takes less than 100 ms. */
 const retriesMax = 2;
 const pauseMs = 20;
 /**
- * Without its id. A longer frame would be answered under no id, and one of twice that would end the
- * connection for all others: what is so long is asked as a request.
+ * Without its id. A longer frame would be answered without an id, and one of twice that would close the
+ * connection for all, so such checks go as requests.
  */
 const frameBytesMax = 64 * 1024 - 32;
 
 /**
  * Asks a sidecar for decisions. One instance serves a whole program; it keeps its connections open.
  *
- * Whatever goes wrong on the way (no connection, a broken one, no answer in time, 5xx, an answer that is no
- * decision) is the decision `UNAVAILABLE`. Only what a repetition cannot cure is thrown: a wrong API key
+ * Every failure on the way (no connection, a broken one, no answer in time, 5xx, an answer that is no
+ * decision) is the decision `UNAVAILABLE`. Only errors that a retry cannot cure are thrown: a wrong API key
  * (`AuthenticationError`, `ForbiddenError`), an unknown gate (`NotFoundError`), a wrong request
  * (`InvalidRequestError`) and an idempotency key of another request (`ConflictError`).
  *
- * A question is sent again only where that cannot charge twice: if it was never sent, after 503, or if
- * `request.idempotency_key` is set. All of it happens within the deadline.
+ * A check is retried only if that cannot charge twice: if it was never sent, after 503, or with
+ * `request.idempotency_key`. All within the deadline.
  */
 export class Sidecar {
   readonly #transport: Transport;
@@ -93,8 +93,8 @@ export class Sidecar {
 
   /**
    * 1 to 256 checks at one gate, decided in this order as if each came alone. The results are in the same
-   * order; what is wrong with one check is an error in its place, and harms no other. Without an answer each
-   * is UNAVAILABLE. Throws where the call as a whole is refused.
+   * order; a faulty check gets an error in its place and does not affect the others. Without an answer each
+   * is UNAVAILABLE. Throws if the whole call is refused.
    */
   async checkBatch(
     gateId: string,
@@ -113,7 +113,7 @@ export class Sidecar {
     return results ?? checks.map(() => missing);
   }
 
-  /** Closes its connections. A call that is under way becomes UNAVAILABLE. */
+  /** Closes its connections. Calls in flight become UNAVAILABLE. */
   close(): void {
     this.#transport.close();
     this.#stream?.close();
@@ -168,7 +168,7 @@ type ServiceAnswer =
   | { readonly kind: 'text'; readonly text: string; readonly requestId: string | null }
   | { readonly kind: 'none'; readonly decision: Unavailable };
 
-/** The body of a success, or why there is none. Throws what a repetition cannot cure. */
+/** The body of a success, or why there is none. Throws errors that a retry cannot cure. */
 function answerOf(outcome: Outcome): ServiceAnswer {
   if (outcome.kind === 'failed') {
     return { kind: 'none', decision: unavailable(outcome.code, details[outcome.code]) };
@@ -181,13 +181,13 @@ function answerOf(outcome: Outcome): ServiceAnswer {
   return { kind: 'none', decision: failure };
 }
 
-/** As a decision where a repetition can cure it. */
+/** As a decision if a retry can cure it. */
 const failureFor = (error: AgentTrustError): Unavailable | AgentTrustError =>
   isUnavailable(error)
     ? unavailable(error.code as UnavailableReason, error.message, error.retry_after_ms, error.request_id)
     : error;
 
-/** 5xx, plan limits (of a control plane) and what is no answer of this service; the rest is the caller's. */
+/** 5xx, plan limits (of a control plane) and answers of other services; the rest are the caller's errors. */
 const isUnavailable = ({ code, http_status: status }: AgentTrustError): boolean =>
   code === 'bad_answer' || code === 'rate_limited' || (status ?? 0) >= 500;
 

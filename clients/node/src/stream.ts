@@ -3,18 +3,18 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Call, failureOf, type Outcome, readAnswer } from './transport.ts';
 
-/** Of one answer; more is none of a sidecar, and ends the connection. */
+/** Bound of one answer; a sidecar sends no more, so more ends the connection. */
 const answerBytesMax = 1024 * 1024;
-/** Sent and not taken by the network: what a sidecar keeps of frames without an answer (contract §16). */
+/** Unsent bytes: as many as a sidecar keeps of unanswered frames (contract §16). */
 const unsentBytesMax = 4 * 1024 * 1024;
-/** A connection that owes answers and brings nothing for so long is replaced. */
+/** A connection that owes answers and is silent for this long is replaced. */
 const silenceMsMax = 2_000;
 const openMsMax = 5_000;
 
 const noBytes = Buffer.alloc(0);
 const opcodes = { continuation: 0, text: 1, close: 8, ping: 9, pong: 10 } as const;
 
-/** Questions over one WebSocket, which is opened when it is needed and again after it broke. */
+/** Checks over one WebSocket, opened on demand and reopened after a break. */
 export class StreamClient {
   readonly #handshake: (headers: Readonly<Record<string, string>>) => ClientRequest;
   #opening: Promise<Stream | Outcome> | null = null;
@@ -79,7 +79,7 @@ export class StreamClient {
   }
 }
 
-/** Resolves with a stream, or with why there is none. */
+/** Resolves to a stream, or to the reason for none. */
 function open(
   handshake: (headers: Readonly<Record<string, string>>) => ClientRequest,
   onClose: () => void,
@@ -162,7 +162,7 @@ class Stream {
     if (performance.now() - this.#owesSince >= silenceMsMax) this.close();
   }
 
-  /** What has no answer yet gets none. Twice is once: by then another stream may have taken its place. */
+  /** Fails all unanswered checks. Idempotent, because another stream may have replaced it by then. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -224,7 +224,7 @@ class Stream {
     }
   }
 
-  /** The id comes first; without one the answer is about no question of ours. */
+  /** The id comes first; without it the answer belongs to no check of ours. */
   #answer(text: string): void {
     const [start = '', id = ''] = /^\{"id":"(\w+)",/.exec(text) ?? [];
     this.#waiting.get(id)?.(answerOf(`{${text.slice(start.length)}`));

@@ -56,7 +56,7 @@ interface Failure {
 
 export type Outcome = Answer | Failure;
 
-/** One service, reached over connections that are kept open. Holds the API key, and shows it to nobody. */
+/** One service, reached over connections that are kept open. Holds the API key and never exposes it. */
 export class Transport {
   readonly #origin: URL;
   readonly #authorization: string;
@@ -83,12 +83,12 @@ export class Transport {
     return this.#origin.origin;
   }
 
-  /** Closes every connection; what is under way fails. */
+  /** Closes every connection; calls in flight fail. */
   close(): void {
     this.#agent.destroy();
   }
 
-  /** Resolves with what came of it, after retries where they are safe. Rejects only for an abort. */
+  /** Resolves to the outcome, after safe retries. Rejects only for an abort. */
   async exchange(
     call: Call,
     ask: (call: Call) => Promise<Outcome> = (each) => this.#attempt(each),
@@ -181,7 +181,7 @@ export class Transport {
   }
 }
 
-/** An id as a part of a path. Throws TypeError for what is no id and could lead to another address. */
+/** An id as a part of a path. Throws TypeError for text that is no id and could change the path. */
 export function segment(id: string): string {
   if (/^[\w-]{1,128}$/.test(id)) return id;
   throw new TypeError('an id is 1 to 128 letters, digits, "_" and "-"');
@@ -241,7 +241,7 @@ function isConnectFailure(cause: unknown): boolean {
   return syscall === 'connect' || syscall === 'getaddrinfo';
 }
 
-/** The whole answer, or why it did not come whole. */
+/** The whole answer, or why it is incomplete. */
 export async function readAnswer(message: IncomingMessage): Promise<Outcome> {
   try {
     const text = await readAll(message);

@@ -1,4 +1,4 @@
-/** Verifiers that ask nobody: they run in Node.js and in browsers, over HTTPS or on localhost. */
+/** Offline verifiers for Node.js and browsers (over HTTPS or on localhost). */
 export { type AttestationsVerdict, type ExportBytes, verifyAttestations } from './verify/attestations.ts';
 export {
   type CatalogVerdict,

@@ -8,18 +8,18 @@ export type AttestationsVerdict =
       readonly records: number;
       readonly created_at: string;
       readonly since: string | null;
-      /** Records whose key somebody else may have had: in their place, but who wrote them is open. */
+      /** Records by a compromised key: in their place, but their author is uncertain. */
       readonly compromised: number;
     }
   | {
       readonly valid: false;
-      /** What does not hold, for people. */
+      /** The fault, for people. */
       readonly fault: string;
       /** From 1, in the file. */
       readonly line: number;
-      /** Of the chain that was being read; null: none. */
+      /** The current chain; null: none. */
       readonly chain_id: string | null;
-      /** Of the record at fault; null: it is none of a record. */
+      /** The faulty record; null: not a fault of a record. */
       readonly sequence: number | null;
     };
 
@@ -27,10 +27,10 @@ export type AttestationsVerdict =
 export type ExportBytes = string | Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>;
 
 /**
- * Verifies an export of attestations, jsonl or json, by docs/verify.md alone: every byte of every line,
- * every hash, link and signature. One pass, in the memory of one line. `jwks` is the parsed
+ * Verifies an export of attestations, jsonl or json, by docs/verify.md alone: every byte of every line, every
+ * hash, link and signature. One pass, in the memory of one line. `jwks` is the parsed
  * `/.well-known/jwks.json`, taken from the service itself. Throws TypeError for a `jwks` that is none, and
- * what reading the bytes throws. What it does NOT prove is in docs/verify.md, 7.
+ * what reading the bytes throws. docs/verify.md, 7, has what it does NOT prove.
  */
 export async function verifyAttestations(file: ExportBytes, jwks: unknown): Promise<AttestationsVerdict> {
   const reader = new ExportReader(await keysOf(jwks));

@@ -55,9 +55,8 @@ export async function verifyCatalog(
 }
 
 /**
- * Whether a result of `GET /v1/discover` says what its gate published and the service signed. `catalog` is
- * the version of the gate that the result names. The result's `gate_name` and `security_profile` are NOT
- * signed.
+ * Whether a result of `GET /v1/discover` equals the gate's published and signed catalog. `catalog` is the
+ * version of the gate that the result names. The result's `gate_name` and `security_profile` are NOT signed.
  */
 export async function verifyDiscoveryResult(
   result: unknown,
