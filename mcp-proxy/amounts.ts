@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { proxyLimits } from './limits.ts';
 import { foldCase } from './read-messages.ts';
 
-/** What a call of a tool costs: so many USD, or what is at this place of its arguments. */
+/** The price of a tool call: an amount in USD, or the place of the amount in its arguments. */
 type Price = { readonly usd: number } | { readonly path: readonly string[] };
 
 /** By `toolKey`. A tool that is not in it has no amount, and the gate decides what that means. */
@@ -60,8 +60,8 @@ function priceOf(value: unknown): Price | null {
 }
 
 /**
- * The amount of a call in USD; undefined where it has none. NaN where the arguments hold no number at that
- * place, or where a reader that does not mind upper case could find another one: the gate is not asked then.
+ * The amount of a call in USD; undefined where it has none. NaN if the arguments hold no number at that
+ * place, or if a case-insensitive reader could find another one: then the gate is not asked.
  */
 export function amountOf(amounts: Amounts, tool: string, args: JsonObject): number | undefined {
   const price = amounts.get(toolKey(tool));

@@ -8,10 +8,10 @@ import { proxyLimits } from './limits.ts';
 import { Upstream, UpstreamError } from './upstream.ts';
 
 /**
- * Asks the sidecar about no checks at all, and at the address of the gate about no passport. It refuses both,
- * and by how, it says whether it takes the key and knows the gate; nothing is decided or recorded. Throws
- * StartError for what will never be decided. Without an answer the proxy starts: it refuses calls until the
- * sidecar is there.
+ * Sends the sidecar an empty batch, and a request without a passport to the gate's address. The kinds of the
+ * two refusals show whether it accepts the key and knows the gate; nothing is decided or recorded. Throws
+ * StartError if no call could ever be decided. Without an answer the proxy starts, and refuses calls until
+ * the sidecar is there.
  */
 export async function checkGate(options: {
   readonly sidecar: Sidecar;
@@ -54,7 +54,7 @@ async function isUnknownGate({
     await answer.body?.cancel();
     return answer.headers.get('x-gate-reason') === 'gate_not_found';
   } catch {
-    // It has just answered: the first call will say what is wrong.
+    // It has just answered: the first call will show the fault.
     return false;
   }
 }

@@ -21,7 +21,7 @@ const approvalMeta = 'agent-trust/approval_id';
 const idempotencyMeta = 'agent-trust/idempotency_key';
 const decisionMeta = 'agent-trust/decision';
 
-/** What a client shows with a message besides its body: headers by their names in lower case. */
+/** The headers of a client's message, by lower-case name. */
 export type Shown = (name: string) => string | undefined;
 
 export interface CallGuardOptions extends GuardSetup {
@@ -33,10 +33,10 @@ export interface CallGuardOptions extends GuardSetup {
   readonly logger: Logger;
 }
 
-/** What becomes of a call: null where it may go to the server, else the result that the client gets. */
+/** The verdict on a call: null if it may go to the server, else the client's result. */
 export type CallGuard = (message: ToolCallMessage, shown: Shown) => Promise<JsonObject | null>;
 
-/** Null where no permission can be called so (contract §3): such a tool can be granted to nobody. */
+/** Null if the name is no possible permission (contract §3): such a tool can never be granted. */
 export function permissionOf(tool: string): PermissionKey | null {
   const permission = `tools:${toolKey(tool)}`;
   return isRequestablePermission(permission) ? permission : null;
@@ -65,8 +65,8 @@ export function withoutPassport(message: JsonObject): JsonObject {
 }
 
 /**
- * Decides calls of tools. A call that was suspended is remembered with its approval, so that a client that
- * knows nothing of approvals repeats the very same call once a person has approved it, and it runs.
+ * Decides calls of tools. Remembers suspended calls with their approvals, so that a client without support
+ * for approvals only repeats the same call after a person has approved it.
  */
 export function callGuard(options: CallGuardOptions): CallGuard {
   const { logger } = options;
@@ -167,7 +167,7 @@ const internalError = refuse(500, {
   },
 });
 
-/** Of the passport and all that the gate decides on. Whoever has another passport has another key. */
+/** Key over the passport and the whole request, so that passports do not share approvals. */
 function keyOf({ _meta, ...params }: Params, shown: Shown): string {
   try {
     return sha256Hex(canonicalJson([passportsIn(shown), params]));

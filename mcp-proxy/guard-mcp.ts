@@ -21,7 +21,7 @@ import { passportInFile } from './passport-file.ts';
 import { PermittedTools, type ShownTools } from './permitted-tools.ts';
 import { runStdioProxy } from './stdio-proxy.ts';
 
-/** What the composition root lends to the command. */
+/** Services of the composition root for the command. */
 export interface GuardMcpHost {
   readonly env: NodeJS.ProcessEnv;
   setExitCode(code: 0 | 1): void;
@@ -31,7 +31,7 @@ export interface GuardMcpHost {
     readonly sidecar: string | null;
     readonly controlPlane: string | null;
   }): Promise<Service>;
-  /** Runs what listens until a signal ends it; answers the exit code. */
+  /** Runs the listener until a signal ends it; returns the exit code. */
   runUntilSignal(start: (stopping: AbortSignal) => Promise<HttpProxy>, logger: Logger): Promise<number>;
   /** For the end of `--help`. */
   readonly help: () => string;
@@ -159,7 +159,7 @@ function passportOf(
   return () => token;
 }
 
-/** Ours alone: the server of somebody else must not find the keys of this service. */
+/** Not passed on: a foreign server must not get this service's keys. */
 const ownVariable = /^(?:AGENT_TRUST_.*|(?:ADMIN_API_KEY|SIDECAR_API_KEY|MASTER_KEY)(?:_FILE)?)$/;
 
 const environmentOfServer = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>

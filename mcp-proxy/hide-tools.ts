@@ -1,14 +1,14 @@
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { ShownTools } from './permitted-tools.ts';
 
-/** Takes out of a message of the server the tools that the client may not see. */
+/** Removes from a server's message the tools that the client may not see. */
 export type HideTools = (message: unknown) => Promise<unknown>;
 
 const hiddenMeta = 'agent-trust/hidden_tools';
 
 /**
  * `shownTools` is called only for a message that has tools: the answer to `tools/list`, on whatever stream it
- * comes. Any other message is answered as it is, and so is a list of which nothing is hidden.
+ * comes. Other messages, and lists without hidden tools, are unchanged.
  */
 export const toolHider =
   (shownTools: () => Promise<ShownTools>): HideTools =>

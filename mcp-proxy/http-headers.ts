@@ -15,8 +15,8 @@ const hopByHop: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Lead a client to another address, where no gate is. It shows its passport there: clients send their own
- * headers with whatever they fetch for the server.
+ * Headers that lead a client to another address, past the gate, and with its passport: clients send their own
+ * headers with every fetch for the server.
  */
 const leading: ReadonlySet<string> = new Set(['alt-svc', 'content-location', 'link', 'location', 'refresh']);
 
@@ -38,7 +38,7 @@ export function answeredHeaders(
   );
 }
 
-/** Headers of which a second one could be read in place of the first. */
+/** Headers that must not occur twice, because readers may use either. */
 const single: ReadonlySet<string> = new Set([
   'authorization',
   'content-encoding',
@@ -51,7 +51,7 @@ const single: ReadonlySet<string> = new Set([
   'x-agent-passport',
 ]);
 
-/** The name of such a header that the request has twice; null: there is none. */
+/** The name of such a repeated header; null: none. */
 export const repeatedHeader = ({ headersDistinct }: IncomingMessage): string | null =>
   [...single].find((name) => (headersDistinct[name]?.length ?? 0) > 1) ?? null;
 
@@ -80,8 +80,8 @@ export interface Site {
 }
 
 /**
- * Why the request may come from a page that has pointed its own name at this machine (DNS rebinding), which
- * the specification of the protocol demands to be refused; null where it cannot.
+ * Why the request may come from a page that points its own name at this machine (DNS rebinding), which the
+ * protocol requires to refuse; null if it cannot.
  */
 export function foreignSite({ headers: { host, origin } }: IncomingMessage, site: Site): string | null {
   const named = nameOf(`http://${host ?? ''}`);

@@ -41,7 +41,7 @@ export interface HttpProxyOptions {
 }
 
 export interface HttpProxy {
-  /** Where clients reach it: with the path of the server behind it. */
+  /** The address for clients, with the path of the server behind it. */
   readonly url: string;
   startDraining(): void;
   /** Resolves when messages in flight are answered, or after `drainMsMax`. Streams of GET end at once. */
@@ -243,7 +243,7 @@ class GuardingProxy {
     await this.#merge(exchange, await this.#send(exchange, bytes, { isRead: true }), hide, own);
   }
 
-  /** The calls that were refused, each with what the client is answered. */
+  /** The refused calls, each with the client's answer. */
   async #decide({ messages }: ClientMessages, shown: Shown): Promise<ReadonlyMap<JsonObject, JsonObject>> {
     const answered = new Map<JsonObject, JsonObject>();
     await Promise.all(

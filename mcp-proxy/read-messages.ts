@@ -30,8 +30,8 @@ export interface ToolCallMessage {
 }
 
 /**
- * Reads what a client sends, as every JSON reader reads it, or not at all. So the server runs what the gate
- * has decided on, whichever of two members with one name it takes, and whether or not it minds upper case.
+ * Reads a client's message only if all JSON readers read it alike. So the server runs the request that the
+ * gate decided on, whatever it does with duplicate members and upper case.
  */
 export function readMessages(bytes: Uint8Array): ClientMessages | UnreadableMessage {
   const read = readAlike(bytes);
@@ -92,7 +92,7 @@ function faultOf(message: JsonObject): string | null {
   return method === 'tools/call' ? faultOfCall(message) : null;
 }
 
-/** Without an id nobody could be answered, and a server might run the tool all the same. */
+/** Without an id there is no answer, but a server might still run the tool. */
 function faultOfCall({ id, params }: JsonObject): string | null {
   if (typeof id !== 'string' && typeof id !== 'number') return 'tools/call is a request: it has an id.';
   if (!isJsonObject(params)) return 'The params of tools/call are an object.';
@@ -128,7 +128,7 @@ export const errorMessage = (id: unknown, code: number, message: string): JsonOb
   error: { code, message },
 });
 
-/** What a client is answered to a text that is refused as a whole: an error for each id that is in it. */
+/** The answer to a text refused as a whole: an error for each id in it. */
 export function refusalText({ code, message, written }: Omit<UnreadableMessage, 'kind'>): string {
   const error = JSON.stringify({ code, message });
   const answers = (written.ids.length === 0 ? ['null'] : written.ids).map(

@@ -104,7 +104,7 @@ function killGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // Nobody of the group is left.
+    // The group has no process left.
   }
 }
 
@@ -169,7 +169,7 @@ async function fromClient(options: StdioProxyOptions, toServer: Writer, toClient
 const isBlank = (line: Buffer): boolean => line.toString('latin1').trim() === '';
 const render = (message: unknown): Buffer => Buffer.from(`${JSON.stringify(message)}\n`);
 
-/** What of a line goes to the server; the client is answered the rest. */
+/** The part of a line for the server; the client gets answers to the rest. */
 async function passed(options: StdioProxyOptions, line: Buffer, toClient: Writer): Promise<Buffer | null> {
   const read = readMessages(line);
   if (read.kind === 'unreadable') {
