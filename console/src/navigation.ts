@@ -3,7 +3,7 @@ import type { Scope } from '../../shared/model/scopes.ts';
 export interface Place {
   readonly to: string;
   readonly label: string;
-  /** Without it the page has nothing to show. Null: everybody may see it. */
+  /** The scope that the page needs. Null: visible to all. */
   readonly scope: Scope | null;
 }
 

@@ -1,9 +1,9 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 
-/** What a page reads of its address: every filter, tab and selection is there. */
+/** The state of a page in its address: every filter, tab and selection. */
 export type Search = Readonly<Record<string, string | undefined>>;
 
-/** What the address says after `?`, and how to change it without a step in the history. */
+/** The query of the address, and a setter without a step in the history. */
 export function useAddress(): {
   readonly search: Search;
   set(changes: Search): void;

@@ -35,7 +35,7 @@ let mode: Mode = 'live';
 const sessionEnded = new EventTarget();
 const tags = new WeakMap<object, string>();
 
-/** Which of the two worlds the calls are about. */
+/** The mode of the calls. */
 export const setMode = (next: Mode): void => {
   mode = next;
 };

@@ -19,7 +19,7 @@ const affected: Readonly<Record<string, readonly (readonly string[])[]>> = {
   record: [['attestations'], ['statistics'], ['usage'], ['gates', 'one']],
   delivery: [['webhooks']],
   sidecar: [['sidecars'], ['ready']],
-  // The service cannot say what was missed, or ends the stream.
+  // Events may be missing, or the service ends the stream.
   reset: [[]],
   closed: [['session']],
 };
@@ -41,10 +41,10 @@ const watch = (watcher: () => void): (() => void) => {
 /** The state of the connection, for the page to show. */
 export const useConnection = (): Connection => useSyncExternalStore(watch, () => connection);
 
-/** Until when nothing is polled more than once a minute, because the limit of the plan is used up. */
+/** End of the time with at most one poll a minute, because the plan limit is used up. */
 let frugalUntilMs = 0;
 
-/** How much longer the pauses are where a plan allows few requests: 30 and 120 a minute. */
+/** Factor of the pauses for plans with few requests: 30 and 120 a minute. */
 const patience: Readonly<Record<string, number>> = { free: 6, pro: 2 };
 let patienceOfPlan = 1;
 
@@ -169,7 +169,7 @@ function typeOf(block: string): string | null {
   }
 }
 
-/** Says what a failed or successful call says about the connection. */
+/** Updates the state of the connection after a call. */
 export function noteOutcome(error: unknown): void {
   if (error instanceof AgentTrustError && error.code === 'rate_limited') frugalUntilMs = Date.now() + 120_000;
   const isLost = error instanceof AgentTrustError && error.http_status === null;

@@ -14,14 +14,14 @@ export interface Passkey {
   readonly last_used_at: string | null;
 }
 
-/** Loaded when somebody uses a passkey. */
+/** Loaded on the first use of a passkey. */
 const library = () => import('@simplewebauthn/browser');
 
 const own = '/v1/users/me/passkeys';
 const post = <T>(path: string, body: object = {}) => ask<T>({ method: 'POST', path, body });
 const one = (id: string) => `${own}/${encodeURIComponent(id)}`;
 
-/** The browser asks its person, who may refuse. */
+/** The browser asks the person, who may refuse. */
 export class PasskeyNotUsed extends Error {}
 
 async function asked<T>(work: () => Promise<T>): Promise<T> {

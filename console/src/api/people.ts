@@ -68,7 +68,7 @@ export interface Acceptance {
   readonly token: string;
   readonly name: string;
   readonly password: string;
-  /** Only for the first owner, whose link names nobody. */
+  /** Only for the first owner, whose link carries no address. */
   readonly email?: string;
 }
 

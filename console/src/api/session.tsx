@@ -26,8 +26,8 @@ export const sessionKey = ['session'] as const;
 const modeKey = 'agent-trust.mode';
 
 /**
- * Tells every page who is logged in now; null: nobody. What another person has seen is forgotten. The query of
- * the session itself stays, because the pages watch it.
+ * Tells every page who is logged in; null: no one. Drops another person's cached data. The query of the
+ * session itself stays, because the pages watch it.
  */
 export function useSetSession(): (session: Session | null) => void {
   const client = useQueryClient();
@@ -37,7 +37,7 @@ export function useSetSession(): (session: Session | null) => void {
   };
 }
 
-/** Null where nobody is logged in. */
+/** Null without a login. */
 const readSession = (): Promise<Session | null> =>
   people.session().catch((error: unknown) => {
     if (error instanceof AgentTrustError && error.http_status === 401) return null;
@@ -45,8 +45,8 @@ const readSession = (): Promise<Session | null> =>
   });
 
 /**
- * Ends the session of whoever left the desk. The service cannot see that by itself: an open page asks for
- * news all the time, and each request counts as use.
+ * Ends the session of an idle person. The service cannot detect that: an open page polls all the time, and
+ * each request counts as use.
  */
 function useIdleEnd(session: Session | null | undefined, readAtMs: number, end: () => void): void {
   const idleMs = session ? Date.parse(session.idle_expires_at) - readAtMs : null;
@@ -58,7 +58,7 @@ function useIdleEnd(session: Session | null | undefined, readAtMs: number, end: 
     usedAtMs.current = Date.now();
   }, [session?.session_id]);
   useEffect(() => {
-    // A clock of this machine that is off by as much must not log anybody out at once.
+    // A wrong clock of this machine must not log the person out at once.
     if (idleMs === null || idleMs < 60_000) return;
     const note = () => {
       usedAtMs.current = Date.now();
@@ -75,7 +75,7 @@ function useIdleEnd(session: Session | null | undefined, readAtMs: number, end: 
   }, [idleMs]);
 }
 
-/** Shows `children` to whoever is logged in, and `otherwise` to everybody else. */
+/** Shows `children` to a logged-in person, else `otherwise`. */
 export function WithSession({
   children,
   otherwise,

@@ -20,7 +20,7 @@ interface Item {
   readonly text: ReactNode;
 }
 
-/** What somebody should look at now. */
+/** Items that need attention now. */
 export function Attention(): ReactNode {
   const { may } = useSession();
   const ready = useQuery({

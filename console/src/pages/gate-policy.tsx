@@ -132,7 +132,7 @@ function patchOf(before: GateConstraints, next: GateConstraints): Record<string,
 
 /** Either as a form or as JSON; what it means is beside both, as it is typed. */
 export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
-  // What was read when the editing began: a change of somebody else meanwhile is a conflict, not overwritten.
+  // The version read when editing began: another person's change meanwhile is a conflict and not overwritten.
   const [before, setBefore] = useState(gate);
   const [draft, setDraft] = useState(() => draftOf(gate, gate.constraints));
   const [json, setJson] = useState<string | null>(null);

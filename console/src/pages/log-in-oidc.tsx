@@ -65,7 +65,7 @@ export default function LogInOidcPage(): ReactNode {
   );
 }
 
-/** Goes to the provider once more: what it gave was used up, and it asks nobody who is logged in there. */
+/** Goes to the provider again: its code is used up, and it does not ask a person who is logged in there. */
 function ChooseAccount(): ReactNode {
   const [account, setAccount] = useState('');
   const begin = useAction({

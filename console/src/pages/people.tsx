@@ -109,7 +109,7 @@ export default function PeoplePage(): ReactNode {
 
 function RoleChoice({ value, onChange }: { readonly value: Role; onChange(role: Role): void }): ReactNode {
   const { session } = useSession();
-  // Nobody gives a role above their own.
+  // No role above the user's own.
   const given = roles.slice(roles.indexOf(session.user.role));
   return (
     <Select

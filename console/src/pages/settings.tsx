@@ -93,7 +93,7 @@ function Look(): ReactNode {
   );
 }
 
-/** What the headers of an answer say about the limits of the plan; null: there is no limit. */
+/** The plan limits in the headers of an answer; null: no limit. */
 async function readPlanUse(): Promise<{ limit: number; remaining: number; resetAt: string } | null> {
   const { headers } = await send({ method: 'GET', path: '/v1/session' });
   const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>

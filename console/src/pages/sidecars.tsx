@@ -6,7 +6,7 @@ import { count } from '../ui/format.ts';
 import { Card, Problem, Waiting } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
 
-/** Rows before somebody asks for all. */
+/** Rows shown at first. */
 const shownAtFirst = 6;
 /** A gate at L3 accepts state that is at most this old. */
 const lagMsMax = 5_000;
@@ -32,7 +32,7 @@ function healthOf({ is_connected, stopped_at, lag_ms, changes_behind }: Sidecar)
     : { label: 'current', tone: 'good' };
 }
 
-/** Sidecars that somebody should look at. */
+/** Sidecars that need attention. */
 export const ailing = (sidecars: readonly Sidecar[]): readonly Sidecar[] =>
   sidecars.filter((sidecar) => ['warn', 'bad'].includes(healthOf(sidecar).tone));
 

@@ -55,7 +55,7 @@ async function lineOf(file: File, line: number): Promise<string | null> {
   return text === '' ? null : text;
 }
 
-/** Verifies an export in the browser: the file is sent to nobody. */
+/** Verifies an export in the browser, without uploading the file. */
 export default function VerifyPage(): ReactNode {
   const [state, setState] = useState<State>({ kind: 'empty' });
   const [isOver, setOver] = useState(false);

@@ -4,9 +4,9 @@ import { useFieldFault } from './form.tsx';
 interface Labelled {
   readonly label: string;
   readonly hint?: string | undefined;
-  /** What this page finds wrong itself. */
+  /** A fault found by the page itself. */
   readonly fault?: string | null | undefined;
-  /** The field of the request, as the service names it: what it says of that stands here. */
+  /** The field's name in the service's errors, which are shown here. */
   readonly param?: string | undefined;
   /** Read aloud only, where the place says what it is. */
   readonly isLabelHidden?: boolean;

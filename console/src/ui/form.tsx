@@ -29,8 +29,8 @@ const isAbout = (error: unknown, param: string): boolean => {
 };
 
 /**
- * Around the fields and buttons of one change. What the service says of a field stands at that field, which
- * gets the focus; what it says of none is left to a `Problem`.
+ * Around the fields and buttons of one change. The service's error about a field is shown at that field,
+ * which gets the focus; other errors are left to a `Problem`.
  */
 export function FieldFaults({
   error,
@@ -91,7 +91,7 @@ export function Form({
   );
 }
 
-/** What the service says of the field of this name; null: nothing. */
+/** The service's error about this field; null: none. */
 export function useFieldFault(param: string | undefined): string | null {
   const faults = useContext(Faults);
   const show = faults?.show;

@@ -8,12 +8,12 @@ const shortId = (id: string): string => `${id.slice(0, id.indexOf('_') + 1)}…$
 
 /**
  * Names are those of the newest 200, read in one request for all rows of a page: requests count towards the
- * plan of the account. What is older shows its id.
+ * plan of the account. Older ones show their id.
  */
 const namesMost = 200;
 const keptMs = 300_000;
 
-/** The name of a gate with a link to it; its id where the name is not to be had. */
+/** The name of a gate with a link to it; its id if the name is unknown. */
 export function GateName({ id }: { readonly id: string | null }): ReactNode {
   const { may } = useSession();
   const query = useQuery({
@@ -33,7 +33,7 @@ export function GateName({ id }: { readonly id: string | null }): ReactNode {
   );
 }
 
-/** The name of an agent by its passport; the id where the name is not to be had. */
+/** The name of an agent by its passport; the id if the name is unknown. */
 export function PassportName({ id }: { readonly id: string | null }): ReactNode {
   const { may } = useSession();
   const query = useQuery({

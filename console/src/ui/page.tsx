@@ -59,7 +59,7 @@ export function Card({
   );
 }
 
-/** What a list shows that has nothing: why, and what to do next. */
+/** The text of an empty list: why, and what to do next. */
 export function Empty({
   title,
   children,
