@@ -100,10 +100,9 @@ export interface RunningControlPlane {
 }
 
 /**
- * Starts a whole control plane: database, schema, keys, first account, HTTP. Throws StartError where whoever
- * starts it must mend something. Whatever had been started before an error is stopped again first. Where the
- * database goes away in the middle of a start, it is all done once more, with `waitForDatabase` at its
- * beginning: at most `storageLimits.databaseStartTries` times.
+ * Starts a whole control plane: database, schema, keys, first account, HTTP. Throws StartError for faults
+ * that the operator can fix; started parts are stopped first. If the database goes away during the start, the
+ * start is repeated from `waitForDatabase` on, at most `storageLimits.databaseStartTries` times.
  */
 export async function startControlPlane(
   settings: SettingValues,

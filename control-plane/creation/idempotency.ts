@@ -28,7 +28,7 @@ declare module 'fastify' {
  * `Idempotency-Key` on creating POSTs (contract §12): a request creates once, however often it is sent. An
  * idempotency key of an API key has three states:
  *
- *   unknown   Nobody used it within 24 h. The first request that names it claims it.
+ *   unknown   Not used within 24 h. The first request that names it claims it.
  *   claimed   One transaction holds its lock, from its first statement to its end. In it the thing is created
  *             and the answer stored. Its commit leads to `answered`; whatever else ends it, a crash at any
  *             moment included, undoes both and leads back to `unknown`. Others that name the key wait for the

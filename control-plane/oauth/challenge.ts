@@ -17,7 +17,7 @@ function resourceMetadataUrl(deps: Pick<OAuthDeps, 'baseUrl'>): string {
 export const challenge = (deps: Pick<OAuthDeps, 'baseUrl'>): string =>
   `Bearer realm="agent-trust", resource_metadata="${resourceMetadataUrl(deps)}"`;
 
-/** The same to somebody who did show a token (RFC 6750 §3.1). */
+/** The same after an invalid token (RFC 6750 §3.1). */
 export const challengeForToken = (deps: Pick<OAuthDeps, 'baseUrl'>): string =>
   `${challenge(deps)}, error="invalid_token"`;
 

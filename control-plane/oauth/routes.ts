@@ -56,7 +56,7 @@ function libraryRoutes(
 }
 
 /**
- * A nonce comes back in an ID token (OpenID Connect Core §3.1.2.1), of which there are none here. The library
+ * A nonce is returned in an ID token (OpenID Connect Core §3.1.2.1), and this server issues none. The library
  * refuses a nonce without the scope `openid`; clients that always send one are served all the same.
  */
 function withoutNonce(url: string): string {

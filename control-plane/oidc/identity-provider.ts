@@ -181,7 +181,7 @@ function verifiedEmailOf({ email, email_verified: verified }: { readonly [claim:
   return verified === true || verified === 'true' ? email : null;
 }
 
-/** OpenID Connect Core §2: at most 255 ASCII characters. A blank one would be everybody's. */
+/** OpenID Connect Core §2: at most 255 ASCII characters. A blank one would match many people. */
 const subjectPattern = /^[!-~](?:[ -~]{0,253}[!-~])?$/;
 /** As the library takes `exp` and `nbf`. */
 const toleranceS = 30;

@@ -10,17 +10,17 @@ export const oidcLimits = {
   metadataKeptMs: 10 * minuteMs,
   /** No calls for this long after a failure, because strangers can open the login page repeatedly. */
   failureKeptMs: 5 * secondMs,
-  /** Logins of which the second half is checked at once, in all and of one network, and those that wait. */
+  /** Returning logins checked at once, of all networks and of one, and waiting ones. */
   checksAtOnceMax: 16,
   checksPerNetworkMax: 8,
   checksWaitingPerNetworkMax: 32,
   /** At 5 s each, of a provider that says nothing, the last one waits for the 30 s that the console does. */
   checksWaitingMax: 96,
-  /** Networks of which is known how many checks they had lately. */
+  /** Networks with a remembered count of recent checks. */
   networksMax: 10_000,
   networkKeptMs: 15 * minuteMs,
   /** Accounts of one person named in a message; few people are in more than three. */
   accountsNamedMax: 20,
-  /** Of `return_to`: it travels in a cookie, of which browsers keep 4 KB. */
+  /** Of `return_to`, which is stored in a cookie; browsers allow 4 KB. */
   returnToCharsMax: 1024,
 } as const;

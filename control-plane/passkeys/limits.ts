@@ -8,7 +8,7 @@ export const passkeysLimits = {
   ceremonyMs: 5 * minuteMs,
   /** WebAuthn §6.5.1 bounds a credential id by 1,023 bytes. */
   credentialIdCharsMax: 1_364,
-  /** Ways to reach an authenticator, of which WebAuthn has six, and the characters of each. */
+  /** Transports of an authenticator (WebAuthn has six), and the characters of each. */
   transportsMax: 8,
   transportCharsMax: 32,
 } as const;

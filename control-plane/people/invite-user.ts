@@ -51,7 +51,7 @@ export async function inviteUser(
   return { user, invitation: await makeInvitation(tx, deps, user) };
 }
 
-/** A new link for somebody who has not accepted yet; the old one ends. */
+/** A new link for a user who has not accepted yet; the old one ends. */
 export const renewInvitation = (deps: PeopleDeps, caller: Caller, userId: UserId): Promise<InvitedUser> =>
   administer(deps, caller, async (tx) => {
     const user = await lockUser(tx, caller.accountId, userId);

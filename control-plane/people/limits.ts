@@ -11,12 +11,12 @@ export const peopleLimits = {
   firstOwnerLinksMax: 8,
   /**
    * One address may belong to users of several accounts; a login that names none tries the password at so
-   * many of them, the oldest, and computes as many hashes for an address that nobody has.
+   * many of them, the oldest, and computes as many hashes for an unknown address.
    */
   loginCandidatesMax: 2,
   /**
-   * Tries of a wrong password: of one address as its owner mistypes it, of one network with everybody behind
-   * it, and of one account with all its people. A browser that has logged in before is counted by itself.
+   * Tries of a wrong password: of one address, as its owner mistypes it, of one network with all its people,
+   * and of one account with all its users. A browser that has logged in before is counted by itself.
    */
   attemptsPerEmailMax: 10,
   attemptsPerNetworkMax: 100,

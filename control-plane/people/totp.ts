@@ -9,7 +9,7 @@ export const totpSecretBytes = 20;
 /** Clocks of phones differ: the step before and the one after count too. */
 const steps = [0, -1, 1];
 
-/** The step of which this is the code, around now; null: of none. */
+/** The step of this code, around now; null: none. */
 export function findTotpStep(secret: Uint8Array, code: string, nowMs: UnixMillis): number | null {
   const now = Math.floor(nowMs / stepMs);
   const given = Buffer.from(code);

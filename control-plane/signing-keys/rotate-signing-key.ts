@@ -99,8 +99,8 @@ export async function rotateSigningKey(
 function recentRotation(keys: readonly StoredSigningKey[], nowMs: UnixMillis): Rotation | null {
   const next = keys.find(({ retiredAtMs }) => retiredAtMs === null);
   if (next === undefined || nowMs - next.createdAtMs >= limits.signingKeyLeadMs) return null;
-  // A key that was still coming when its purpose was compromised ends at the same moment, but never was
-  // anybody's predecessor.
+  // A key that was still coming when its purpose was compromised ends at the same moment, but never was a
+  // predecessor.
   const previous = keys.find(
     (key) => key.retiredAtMs === next.notBeforeMs && key.notBeforeMs <= next.notBeforeMs,
   );

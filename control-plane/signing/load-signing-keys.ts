@@ -25,11 +25,11 @@ type KeyDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'ed25519' | 'seale
 };
 
 /**
- * The service's signing keys, opened and ready. Makes one for each purpose that has none: on the first start
- * all of them, of which the private halves are stored only sealed. Replicas that start at once end with the
- * same keys. Throws MasterKeyError where MASTER_KEY is not the one with which the stored keys were sealed,
- * and where every row of a purpose is bad: what is there was damaged, and a new key would hide it. Beside a
- * sound one, a bad row is passed over, and named by `bad`. What changes later is seen by `reload`.
+ * The service's signing keys, opened and ready. Creates one for each purpose without a key, so all of them on
+ * the first start; private halves are stored sealed only. Replicas that start at once end with the same keys.
+ * Throws MasterKeyError if MASTER_KEY does not open the stored keys, and if every row of a purpose is bad:
+ * the table was damaged, and a new key would hide that. Beside a sound one, a bad row is ignored and named by
+ * `bad`. `reload` applies later changes.
  */
 export async function loadSigningKeys(deps: KeyDeps): Promise<SigningKeys> {
   const stored = await deps.sql.begin(async (tx) => {

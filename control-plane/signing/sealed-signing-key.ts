@@ -13,7 +13,7 @@ import type { SigningKey } from './signing-keys.ts';
 const seedBytes = 32;
 const sealContext = (kid: string): string => `signing_keys/${kid}`;
 
-/** A new key of which the private half exists from here on only sealed, and opened in memory. */
+/** A new key. From here on its private half exists only sealed, and opened in memory. */
 export function makeSigningKey(
   deps: Pick<SigningDeps, 'random' | 'ed25519' | 'sealer'>,
   wanted: {

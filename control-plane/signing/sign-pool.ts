@@ -99,7 +99,7 @@ function startThreads(threads: number, logger: Logger): Piscina<SignTask, Uint8A
     env: {},
     execArgv: runsFromSource ? ['--import', 'tsx'] : [],
   });
-  // A thread that dies while it has nothing to do. An 'error' that nobody listens for ends the process.
+  // For an idle thread that dies: an 'error' without a listener ends the process.
   piscina.on('error', (error: unknown) => logger.error({ err: error }, 'a signing thread failed'));
   return piscina;
 }

@@ -63,8 +63,8 @@ export interface SigningKeys {
 
 /**
  * The one key of a purpose that signs at this moment: the newest whose time has come, and never one that is
- * retired or compromised. A replica whose clock is behind may find none whose time has come; it takes the
- * next one then, which everybody knows already. `keys`: of that purpose, oldest first.
+ * retired or compromised. A replica whose clock is behind may find none whose time has come; it then takes
+ * the next one, which is published already. `keys`: of that purpose, oldest first.
  */
 export function currentKey<Key extends VerificationKey>(keys: readonly Key[], nowMs: UnixMillis): Key {
   const usable = keys.filter((key) => !hasEnded(key, nowMs));

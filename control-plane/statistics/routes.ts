@@ -26,7 +26,7 @@ export function statisticsRoutes({ sql, clock }: Pick<BaseDeps, 'sql' | 'clock'>
         const { from, to, step, gate_id: gate } = request.query;
         const given = { fromMs: readTimeParameter('from', from), toMs: readTimeParameter('to', to) };
         const span = spanOf(step, given, clock.now());
-        // A gate of somebody else has no counts here, and is nothing to find out.
+        // A gate of another account has no counts here, so its existence is not revealed.
         const gateId = gate === undefined ? null : pathId('gate', gate, 'gate_not_found');
         const buckets = await readDecisionStatistics(sql, callerOf(request), span, gateId);
         return {

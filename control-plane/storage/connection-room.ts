@@ -28,7 +28,7 @@ interface Room {
   readonly by: string;
 }
 
-/** What the server, the role and the database allow; null: behind a pooler nobody can tell. */
+/** The connection limits of server, role and database; null: unknown behind a pooler. */
 async function readRoom(sql: Database): Promise<Room | null> {
   if (passesThroughPooler(sql)) return null;
   const [row] = await sql<{ server: number; role: number | null; database: number | null }[]>`

@@ -7,7 +7,7 @@ import { hasCode } from '../../shared/runtime/system-error.ts';
 /**
  * The processes of PostgreSQL that work in a folder: all of them have made it their current directory, also
  * sessions whose server was killed. `postmaster.pid` names the server alone, and its number may meanwhile
- * belong to somebody else. Linux only.
+ * belong to another process. Linux only.
  */
 async function processesIn(folder: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));

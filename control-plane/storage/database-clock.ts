@@ -61,7 +61,7 @@ export function followDatabaseClock(
   };
 
   return repeat(async () => {
-    // A database that is away is reported by everybody who needs it for more than its clock.
+    // Other users of the database report that it is away.
     await read().catch(() => undefined);
     return storageLimits.clockReadIntervalMs;
   });

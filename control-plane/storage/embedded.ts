@@ -160,7 +160,7 @@ async function makeCluster(place: EmbeddedPlace, isDisposable: boolean): Promise
 
 async function clearLeftovers(cluster: string, socketDirectory: string): Promise<void> {
   await endProcessesIn(cluster, stopMsMax);
-  // Nobody uses the folder: these are of a server that was killed. PostgreSQL's own check may take a zombie
+  // The folder is not in use: these files are of a killed server. PostgreSQL's own check may take a zombie
   // for a living one.
   const leftovers = [
     join(cluster, 'postmaster.pid'),

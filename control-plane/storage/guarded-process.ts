@@ -5,7 +5,7 @@ export interface GuardedCommand {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Root may run the command as somebody else; null: as whoever we are. */
+  /** Root may run the command as another user; null: as our own user. */
   readonly user: { readonly uid: number; readonly gid: number } | null;
   readonly onLine?: (line: string) => void;
 }

@@ -15,7 +15,7 @@ export async function readOrMakeSecretFile(path: string, make: () => string): Pr
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     await writeSynced(temporary, make());
-    // Unlike a rename, a link does not replace what somebody else has made meanwhile.
+    // Unlike a rename, a link does not replace a file made concurrently.
     await link(temporary, path).catch((error: unknown) => {
       if (!hasCode(error, 'EEXIST')) throw error;
     });

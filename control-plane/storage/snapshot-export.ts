@@ -68,7 +68,7 @@ export function snapshotExporter(
         running.splice(running.indexOf(accountId), 1);
       })
       .then(
-        // Only now: whoever has read to the end finds room for his next export.
+        // Only now, so that a reader at the end has a slot for its next export.
         () => output.end(),
         (error: unknown) => {
           deps.logger.warn({ err: error, account_id: accountId }, 'an export ended early');

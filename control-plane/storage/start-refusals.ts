@@ -30,10 +30,7 @@ function stepFor(code: string, { user, database }: DatabaseAddress): string | nu
   return steps[code] ?? null;
 }
 
-/**
- * A failure that lasts until somebody does something about it, as a sentence for that person; null: another
- * one.
- */
+/** A failure that lasts until the operator acts, as a sentence with the remedy; null: another failure. */
 export function startRefusal(error: unknown, address: DatabaseAddress): StartError | null {
   if (!(error instanceof Error)) return null;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';

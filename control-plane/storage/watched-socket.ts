@@ -10,10 +10,10 @@ interface Place {
 }
 
 /**
- * Makes the sockets of a pool, each of which is destroyed when nothing has passed it in either direction for
- * `silenceMsMax`. The driver has no deadline for an answer, and a link that just falls silent brings no
- * error: the queries on it would hang, and with them requests and the end of the program. They are rejected
- * with CONNECTION_CLOSED instead, and the pool connects anew.
+ * Makes the sockets of a pool, and destroys each one that is silent in both directions for `silenceMsMax`.
+ * The driver has no deadline for an answer, and a link that just falls silent brings no error: the queries on
+ * it would hang, and with them requests and the end of the program. They are rejected with CONNECTION_CLOSED
+ * instead, and the pool connects anew.
  *
  * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this
  * does (`storageLimits.databaseIdleMsMax`).

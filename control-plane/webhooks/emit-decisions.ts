@@ -18,7 +18,7 @@ interface ReadableRecord {
 /**
  * `passport.verified` for each PERMIT and `passport.denied` for each BLOCK (contract §14), for a whole batch
  * at once. Gate tests cause none, and neither does a record that resolves or voids another: an approval has
- * events of its own. Where nobody subscribes it costs one look-up for the batch.
+ * events of its own. Without subscribers it costs one look-up per batch.
  */
 export async function emitDecisions(
   tx: Transaction,

@@ -233,7 +233,7 @@ export function judgingLookup(
 
 /**
  * DNS itself, without a thread: the operating system's look-up has four threads for the whole process, and
- * four names whose servers do not answer would hold up everybody else's deliveries.
+ * four names whose servers do not answer would block all deliveries.
  */
 function askDns(): (host: string) => Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: limits.webhookTimeoutMs / 4, tries: 2 });
