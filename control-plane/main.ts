@@ -211,15 +211,15 @@ async function makeDeps(
   const voids = ownVoids({ sql, clock: systemClock, random, signingKeys, appending, logger });
   started.add('voids of decisions', () => voids.stop());
   const shares = connectionShares(settings.DATABASE_CONNECTIONS);
-  const turns = decisionTurns(shares.decisions);
+  const slots = decisionSlots(shares.decisions);
   return {
     ...base,
     metrics,
     appending,
     draining: { isDraining: false },
     shares,
-    turns,
-    checks: new CheckQueue({ turns, clock }),
+    slots,
+    checks: new CheckQueue({ slots, clock }),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,

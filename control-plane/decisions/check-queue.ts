@@ -39,7 +39,7 @@ interface Line<Call, Answer> {
  * share gates and passports. If a batch hangs on a lock that another program holds, others start beside it,
  * as far as the account has slots.
  *
- * Accounts do not share batches, so none waits for another's locks; `turns` shares out the connections. They
+ * Accounts do not share batches, so none waits for another's locks; `slots` shares out the connections. They
  * share the places to wait: when all are taken, the account with the most calls gives up its newest for an
  * account with fewer.
  */

@@ -46,7 +46,7 @@ export class LeastServed {
 
   /** Throws `overloaded` where the work did not begin. */
   async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
-    // An owner that waits although there is room waits for its own turns, so nothing is overtaken here.
+    // An owner that waits although there is room waits for its own runs, so nothing is overtaken here.
     if (this.#isFree(owner)) this.#admit(owner);
     else if (!this.#makeRoom(owner)) throw new ApiError('overloaded');
     else {
@@ -63,12 +63,12 @@ export class LeastServed {
 
   /** The last turn of this owner does not count: it was no try of a stranger. */
   forgive(owner: string): void {
-    const turns = this.#turnsOf(owner);
-    if (turns > 1) this.#served.set(owner, turns - 1);
+    const runs = this.#runsOf(owner);
+    if (runs > 1) this.#served.set(owner, runs - 1);
     else this.#served.delete(owner);
   }
 
-  #turnsOf(owner: string): number {
+  #runsOf(owner: string): number {
     return this.#served.get(owner) ?? 0;
   }
 
@@ -81,7 +81,7 @@ export class LeastServed {
   #admit(owner: string): void {
     this.#runningInAll += 1;
     this.#running.set(owner, (this.#running.get(owner) ?? 0) + 1);
-    this.#served.set(owner, Math.min(this.#turnsOf(owner) + 1, this.#bounds.turnsCountedMax));
+    this.#served.set(owner, Math.min(this.#runsOf(owner) + 1, this.#bounds.runsCountedMax));
   }
 
   #end(owner: string): void {
@@ -104,11 +104,11 @@ export class LeastServed {
     }
   }
 
-  /** Of each waiter how many turns its owner will have had before it. */
+  /** Of each waiter how many runs its owner will have had before it. */
   #ranks(): readonly number[] {
     const next = new Map<string, number>();
     return this.#waiting.map(({ owner }) => {
-      const rank = next.get(owner) ?? this.#turnsOf(owner);
+      const rank = next.get(owner) ?? this.#runsOf(owner);
       next.set(owner, rank + 1);
       return rank;
     });
@@ -122,7 +122,7 @@ export class LeastServed {
     if (this.#waiting.length < waitingMax) return true;
     const order = this.#ranks();
     const most = Math.max(...order);
-    if (most <= this.#turnsOf(owner) + own) return false;
+    if (most <= this.#runsOf(owner) + own) return false;
     this.#waiting.splice(order.lastIndexOf(most), 1)[0]?.giveWay();
     return true;
   }

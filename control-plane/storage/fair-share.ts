@@ -13,7 +13,7 @@ interface Owned {
 /**
  * Bounds one kind of work that holds a database connection: so much of it runs at once, only a part of that
  * for one owner, and only so much of one owner waits. Whatever one owner asks for, the connections beyond
- * `atOnceMax` serve everybody else, and the turns beyond `perOwnerMax` serve the other owners.
+ * `atOnceMax` serve everybody else, and the places beyond `perOwnerMax` serve the other owners.
  *
  * The next turn goes to the owner with the fewest running, and among equals to the one that had none for
  * longest. So an owner that asks for little waits for the first turn that ends, however many others wait.

@@ -3,10 +3,10 @@ import { historyOf } from '../../control-plane/history/history.ts';
 import type { Receipt } from '../../shared/wire/receipt.ts';
 import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
 import { type Api, startApi } from '../support/api.ts';
-import { connectSidecar, recordOf, type TestSidecar } from '../support/test-sidecar.ts';
+import { connectSidecar, recordOf, type ConnectedSidecar } from '../support/test-sidecar.ts';
 
 let api: Api;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 beforeAll(async () => {
   api = await startApi();
   sidecar = await connectSidecar(api);
@@ -22,7 +22,7 @@ const accountId = async () =>
   (await api.deps.sql<{ account_id: string }[]>`SELECT account_id FROM accounts WHERE is_operator`)[0]
     ?.account_id ?? '';
 
-async function pull(of: TestSidecar = sidecar): Promise<{ receipt: Receipt; generation: string }> {
+async function pull(of: ConnectedSidecar = sidecar): Promise<{ receipt: Receipt; generation: string }> {
   const [account, global] = await Promise.all([headOf(await accountId()), headOf('global')]);
   const query = new URLSearchParams({
     sidecar_id: of.sidecarId,

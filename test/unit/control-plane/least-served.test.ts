@@ -17,7 +17,7 @@ const bounds = {
 
 /** Turns of which each ends when the test says so. */
 function shared(own: Partial<typeof bounds> = {}) {
-  const turns = new LeastServed(clock, { ...bounds, ...own });
+  const queue = new LeastServed(clock, { ...bounds, ...own });
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const ask = (owner: string): Promise<string> =>

@@ -152,7 +152,7 @@ describe('calls that all wait', () => {
   const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
   beforeEach(() => {
     vi.useFakeTimers({ toFake: [...fakedTimers] });
-    queue = new CheckQueue({ turns: () => new Promise(() => undefined), clock: fakedClock });
+    queue = new CheckQueue({ slots: () => new Promise(() => undefined), clock: fakedClock });
     refused = [];
   });
   afterEach(() => {
