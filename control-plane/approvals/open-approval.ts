@@ -18,6 +18,7 @@ import { windowKey } from '../../shared/quota/window.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { together } from '../storage/together.ts';
 import {
   countPending,
   deleteApproval,
@@ -88,8 +89,12 @@ export async function openApproval(
   const { approvalId } = approval;
   // A round fails only if another transaction has just ended, so two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
-    if (await insertApproval(tx, approval)) {
-      if ((await countPending(tx, approval, wanted.nowMs)) > approvalsLimits.approvalsPendingMax) {
+    const [isInserted, pending] = await together([
+      () => insertApproval(tx, approval),
+      () => countPending(tx, approval, wanted.nowMs),
+    ]);
+    if (isInserted) {
+      if (pending > approvalsLimits.approvalsPendingMax) {
         await deleteApproval(tx, approvalId);
         return null;
       }

@@ -36,13 +36,14 @@ export async function lookUpAll(
     tx,
     short.map((windows, place) => (claims[place] !== null || mayChange[place] === true ? [] : windows)),
   );
-  await holdWaiting(
-    tx,
-    lookUps.map(({ binding }) => binding),
-  );
+  const bound = lookUps.flatMap(({ binding }) => (binding === null ? [] : [binding]));
+  const pending = await findPendingIds(tx, bound);
+  // Held together, before they are found one by one.
+  await holdSettlements(tx, pending);
   const answers: SettlementAnswer[] = [];
   for (const [place, each] of lookUps.entries()) {
-    const found = await lookUpOne(tx, each, { earlier: claims[place] ?? null, nowMs });
+    const known = { earlier: claims[place] ?? null, isOnePending: pending.length > 0, nowMs };
+    const found = await lookUpOne(tx, each, known);
     answers.push(
       found ?? { kind: 'none', may_change: mayChange[place] === true || mayHaveChanged[place] === true },
     );
@@ -57,29 +58,25 @@ export async function lookUpAll(
 async function lookUpOne(
   tx: Transaction,
   lookUp: LookUp,
-  { earlier, nowMs }: { readonly earlier: ClaimedPermit | null; readonly nowMs: UnixMillis },
+  known: {
+    readonly earlier: ClaimedPermit | null;
+    /** Of any of the look-ups; most find none. */
+    readonly isOnePending: boolean;
+    readonly nowMs: UnixMillis;
+  },
 ): Promise<SettlementAnswer | null> {
+  const { earlier, isOnePending, nowMs } = known;
   const { approvalId: presentedId, binding } = lookUp;
   const presented = presentedId === null ? null : await readPresented(tx, presentedId, binding, nowMs);
   if (presented !== null && refusing.has(presented.standing)) return presented;
   if (earlier !== null) return answerEarlier(earlier, lookUp);
   if (presented !== null) return presented;
 
-  const waiting = binding === null ? null : await findWaiting(tx, { binding, reader: lookUp }, nowMs);
+  if (!isOnePending || binding === null) return null;
+  const waiting = await findWaiting(tx, { binding, reader: lookUp }, nowMs);
   if (waiting === null) return null;
   const { approvalId, expiresAtMs } = waiting;
   return { kind: 'suspended', approval_id: approvalId, expires_at_ms: expiresAtMs, is_new: false };
-}
-
-/**
- * The approvals that `findWaiting` will find for these look-ups, to be held together (`holdSettlements`).
- */
-export async function holdWaiting(
-  tx: Transaction,
-  bindings: readonly (ApprovalBinding | null)[],
-): Promise<void> {
-  const bound = bindings.filter((binding) => binding !== null);
-  await holdSettlements(tx, await findPendingIds(tx, bound));
 }
 
 /** The pending approval of the same request, read by this reader. */

@@ -1,16 +1,17 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
-import { findBoundApproval } from '../approvals/approval-store.ts';
+import { findBoundApproval, findPendingIds } from '../approvals/approval-store.ts';
 import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
 import type { Transaction } from '../base/database.ts';
 import { holdPolicy } from '../gates/gate-store.ts';
 import { lockHeld, transferFromHolder } from '../quota/hold.ts';
+import { together } from '../storage/together.ts';
 import { closeSettlements, dropSettlements, findClaims, insertSettlements } from './claim-settlements.ts';
 import type { DecisionDeps } from './deps.ts';
-import { findWaiting, holdWaiting } from './look-up.ts';
+import { findWaiting } from './look-up.ts';
 import { passed, refused } from './read-parties.ts';
-import { dropReadings, readSettlements } from './read-settlements.ts';
+import { dropReadings, holdSettlements, readSettlements } from './read-settlements.ts';
 import { answerEarlier, type NewSuspend } from './settled-request.ts';
 import { findVoids } from './withdraw-settlements.ts';
 
@@ -62,16 +63,20 @@ async function insertOrFindEarlier(
   nowMs: UnixMillis,
   answers: Answers,
 ): Promise<void> {
-  const claims = await findClaims(tx, suspends, nowMs);
+  const [claims, pending] = await together([
+    () => findClaims(tx, suspends, nowMs),
+    () =>
+      findPendingIds(
+        tx,
+        suspends.map(({ binding }) => binding),
+      ),
+  ]);
   for (const [place, each] of suspends.entries()) {
     const earlier = claims[place] ?? null;
     if (earlier !== null) answers.set(each, (await answerAsBefore(tx, each)) ?? answerEarlier(earlier, each));
   }
   const inserting = suspends.filter((each) => !answers.has(each));
-  await holdWaiting(
-    tx,
-    inserting.map(({ binding }) => binding),
-  );
+  await holdSettlements(tx, pending);
   const verdicts = await insertSettlements(
     tx,
     inserting.map((each) => ({
@@ -136,11 +141,13 @@ async function open(
 ): Promise<SettlementAnswer> {
   const { from, binding } = suspend;
   const { gateId, gateVersion: policyVersion } = binding;
-  if (!(await holdPolicy(tx, { gateId, policyVersion })))
-    return passed('the gate has changed since this was decided');
-  // A sidecar can only hand over money that was leased to it.
-  if (from !== null && !(await lockHeld(tx, from, from.held)))
-    return refused('held is not leased to this holder');
+  const [isSamePolicy, isHeld] = await together([
+    () => holdPolicy(tx, { gateId, policyVersion }),
+    // A sidecar can only hand over money that was leased to it.
+    () => from === null || lockHeld(tx, from, from.held),
+  ]);
+  if (!isSamePolicy) return passed('the gate has changed since this was decided');
+  if (!isHeld) return refused('held is not leased to this holder');
   const gate = { ...suspend.gate, policyVersion };
   const opened = await openApproval(tx, deps, { ...suspend, gate, nowMs });
   if (opened === null) return { kind: 'blocked', reason: 'approvals_pending_exceeded' };

@@ -2,6 +2,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { together } from '../storage/together.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import { type HolderName, holderHas, lockHolder, lockLeases, takeFromHolder } from './holder-store.ts';
 import { moveUnits } from './ledger.ts';
@@ -22,9 +23,11 @@ export async function transferFromHolder(
 ): Promise<readonly HeldUnits[]> {
   if (held.length === 0) return [];
   const wanted = held.map(heldUnits);
-  const isKnown = (await lockHolder(tx, from)) !== null;
-  if (isKnown) await lockLeases(tx, from, wanted.map(windowOf));
-  const taken = isKnown ? await takeFromHolder(tx, from.holder, wanted) : [];
+  const [known] = await together([
+    () => lockHolder(tx, from),
+    () => lockLeases(tx, from, wanted.map(windowOf)),
+  ]);
+  const taken = known === null ? [] : await takeFromHolder(tx, from.holder, wanted);
   return wanted.map((each, place) => ({ ...each, units: taken[place] ?? 0 }));
 }
 
@@ -39,10 +42,13 @@ export async function lockHeld(
   held: readonly LeaseReturn[],
 ): Promise<boolean> {
   if (held.length === 0) return true;
-  if ((await lockHolder(tx, from)) === null) return false;
   const units = held.map(heldUnits);
-  await lockLeases(tx, from, units.map(windowOf));
-  return holderHas(tx, from.holder, units);
+  const [known, , has] = await together([
+    () => lockHolder(tx, from),
+    () => lockLeases(tx, from, units.map(windowOf)),
+    () => holderHas(tx, from.holder, units),
+  ]);
+  return known !== null && has;
 }
 
 const windowOf = ({ counter, window: name, startsAtMs }: HeldUnits) => ({ counter, name, startsAtMs });

@@ -50,8 +50,8 @@ const journeysMax: Readonly<Record<string, number>> = {
   'POST /gates': 9,
   'lease call': 4,
   permit: 5,
-  'look-up': 6,
-  suspend: 10,
+  'look-up': 5,
+  suspend: 9,
   ingest: 12,
   check: 12,
 };
