@@ -13,6 +13,8 @@ import { settleLimits } from './limits.ts';
  */
 export class ServiceRate {
   #isMeasured = false;
+  /** Lowered by calls without an answer, which are measured by nothing else. */
+  #callMaxOfLate: number = limits.settlementsPerCallMax;
   #countMax = 0;
   #answeredAtMs = 0;
   /** Of the last few calls: means, and the time in which that of two calls at once counts once. */
@@ -27,6 +29,7 @@ export class ServiceRate {
 
   /** A call of so many was answered. */
   settled(count: number, call: { readonly sentAtMs: number; readonly nowMs: number }): void {
+    this.#callMaxOfLate = Math.min(limits.settlementsPerCallMax, this.#callMaxOfLate * growsAgain);
     const tookMs = call.nowMs - call.sentAtMs;
     const busyMs = call.nowMs - Math.max(call.sentAtMs, this.#answeredAtMs);
     this.#answeredAtMs = call.nowMs;
@@ -45,16 +48,21 @@ export class ServiceRate {
     this.#isMeasured = true;
   }
 
+  /** A call of so many was not answered in its time: with as many, the next one would not be either. */
+  unanswered(count: number): void {
+    this.#callMaxOfLate = Math.max(settleLimits.settlementsPerCallMin, count / 2);
+  }
+
   /**
    * How many a call may carry: what is settled in half of the time that a request may wait, so that one that
    * waits for the next call is answered as well. Where a call takes that long by itself, as many as make it
    * twice as long.
    */
   get callMax(): number {
-    if (!this.#isMeasured) return limits.settlementsPerCallMax;
+    if (!this.#isMeasured) return Math.floor(this.#callMaxOfLate);
     const inTime = this.#countIn(Math.max(limits.quotaWaitMsMax / 2, 2 * this.#baseMs));
     const count = Math.max(settleLimits.settlementsPerCallMin, Math.min(2 * this.#countMax, inTime));
-    return Math.min(limits.settlementsPerCallMax, Math.floor(count));
+    return Math.floor(Math.min(this.#callMaxOfLate, count));
   }
 
   openMax(patienceMs: number): number {
@@ -88,3 +96,5 @@ const safety = 0.7;
 /** Of the last calls the fourth before counts a third as much as the last. */
 const forgets = 1 / 4;
 const forgetsOfMany = 1 / 16;
+/** After a call without an answer, by each that is answered. */
+const growsAgain = 1.25;

@@ -235,6 +235,7 @@ export class Settlements {
       });
     } catch (error) {
       logger.debug({ err: error, count: batch.length }, 'a call with settlements was not answered');
+      if (clock.monotonic() - sentAtMs >= hopefulLeftMs) this.#rate.unanswered(batch.length);
       this.#failed(batch, error);
     } finally {
       this.#callsInFlight--;

@@ -353,6 +353,22 @@ describe('settlements', () => {
     expect(kinds()).not.toContain('patient shed');
   });
 
+  it('are fewer in the next call when calls are not answered in their time', async () => {
+    const { send, calls } = setUp();
+    const failAll = () => {
+      for (const { fail } of calls) fail();
+    };
+    for (let n = 0; n < 4 * limits.settlementsPerCallMax; n++) send('old', { untilMs: 60_000 });
+    await pass(0);
+    expect(calls[0]?.settlements).toHaveLength(limits.settlementsPerCallMax);
+    await pass(limits.quotaWaitMsMax);
+    failAll();
+    await pass(limits.quotaWaitMsMax / 2);
+    const next = calls.slice(2).map(({ settlements: { length } }) => length);
+    expect(next.length).toBeGreaterThan(0);
+    expect(Math.max(...next)).toBeLessThanOrEqual(limits.settlementsPerCallMax / 2);
+  });
+
   it('are more again when the control plane is fast again, though all that may be open travel at once', async () => {
     const { send, kinds, calls } = setUp();
     const answerAll = () => {
