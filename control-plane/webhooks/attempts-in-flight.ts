@@ -1,6 +1,6 @@
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
-import { makeClaimedAhead } from './claimed-ahead.ts';
+import { ClaimedAhead } from './claimed-ahead.ts';
 import type { LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhooksLimits } from './limits.ts';
@@ -31,7 +31,7 @@ export class AttemptsInFlight {
   readonly #onBack: () => void;
   readonly #loads = new Map<WebhookId, Load>();
   readonly #running = new Map<LockedDelivery, AbortController>();
-  readonly #ahead = makeClaimedAhead();
+  readonly #ahead = new ClaimedAhead();
   #back: Attempt[] = [];
   #isEnding = false;
 
