@@ -35,7 +35,7 @@ import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
 import { ownVoids } from './decisions/own-voids.ts';
 import type { Deps } from './deps.ts';
-import { discoveryShare } from './discovery/discovery-share.ts';
+import { discoveryShare } from './discovery/deps.ts';
 import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
 import { followHistory } from './history/history.ts';

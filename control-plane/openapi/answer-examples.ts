@@ -67,6 +67,21 @@ const user = {
   created_at: '2026-11-20T10:36:42.050Z',
   last_login_at: '2026-11-22T08:01:12.345Z',
 };
+const verification = {
+  valid: true,
+  passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+  agent_id: 'buyer-1',
+  trust_tier: 'L2',
+  status: 'active',
+  expires_at: '2026-12-20T10:36:41.000Z',
+  is_expired: false,
+  expired: false,
+  is_revoked: false,
+  revoked: false,
+  reason: null,
+  revoked_at: null,
+  revocation_reason: null,
+};
 const checks = ['passport', 'trust_level', 'issuer', 'permission', 'domain_allowlist', 'spend_limit'];
 const keyType = { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig' };
 const keyStatus = { nbf: 1795171001, retired_at: null, compromised: false };
@@ -232,30 +247,11 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
     },
   ],
   Verification: [
+    verification,
     {
-      valid: true,
-      passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
-      agent_id: 'buyer-1',
-      trust_tier: 'L2',
-      status: 'active',
-      expires_at: '2026-12-20T10:36:41.000Z',
-      is_expired: false,
-      expired: false,
-      is_revoked: false,
-      revoked: false,
-      reason: null,
-      revoked_at: null,
-      revocation_reason: null,
-    },
-    {
+      ...verification,
       valid: false,
-      passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
-      agent_id: 'buyer-1',
-      trust_tier: 'L2',
       status: 'revoked',
-      expires_at: '2026-12-20T10:36:41.000Z',
-      is_expired: false,
-      expired: false,
       is_revoked: true,
       revoked: true,
       reason: 'revoked',

@@ -34,9 +34,8 @@ import {
   type SealedEntry,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
-import { answerTrouble } from './answer-trouble.ts';
 import { type CallerThread, callerThread } from './caller-thread.ts';
-import { ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
+import { answerTrouble, ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
 import type { Answer, Call } from './http-caller.ts';
 import { replicaLimits } from './limits.ts';
 import { Reach } from './reach.ts';

@@ -1,10 +1,11 @@
 import type { Bus } from '../../shared/bus/bus.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
 import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
 import type { FeedProgress } from './feed-progress.ts';
-import { pushBudget } from './push-budget.ts';
+import { replicaLimits } from './limits.ts';
 
 interface FeedListenerDeps {
   /** Null: there is no push between these two programs, and nothing to listen to. */
@@ -81,4 +82,23 @@ export class FeedListener {
       (message.kind === 'heartbeat' ? feed.takeHeartbeat(message) : feed.takePush(message));
     if (!isInOrder) onDoubt();
   }
+}
+
+/**
+ * Says for each push whether it may still be looked at: `replicaLimits.pushesPerSecondMax` in a second. Each
+ * costs a signature check on the thread that decides, and whoever can write to the bus could fill that
+ * thread. What is passed over is what a pull brings anyway.
+ */
+export function pushBudget(clock: Pick<Clock, 'monotonic'>): () => boolean {
+  let secondBeganAtMs = Number.NEGATIVE_INFINITY;
+  let seen = 0;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (nowMs - secondBeganAtMs >= secondMs) {
+      secondBeganAtMs = nowMs;
+      seen = 0;
+    }
+    seen++;
+    return seen <= replicaLimits.pushesPerSecondMax;
+  };
 }

@@ -11,7 +11,7 @@ import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';
 import type { Deps } from '../../control-plane/deps.ts';
-import { discoveryShare } from '../../control-plane/discovery/discovery-share.ts';
+import { discoveryShare } from '../../control-plane/discovery/deps.ts';
 import { publishHintsOf } from '../../control-plane/events/note-hints.ts';
 import { hintPublisher } from '../../control-plane/events/publish-hints.ts';
 import {

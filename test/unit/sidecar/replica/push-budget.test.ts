@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type MonotonicMillis, secondMs } from '../../../../shared/model/time.ts';
+import { pushBudget } from '../../../../sidecar/replica/feed-listener.ts';
 import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
-import { pushBudget } from '../../../../sidecar/replica/push-budget.ts';
 
 it('so many pushes are looked at in a second, and as many in the next', () => {
   let nowMs = 5;
