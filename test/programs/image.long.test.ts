@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { testDebianPostgres } from '../support/debian-postgres.ts';
 import { freePort } from '../support/free-port.ts';
 import { call } from '../support/http-client.ts';
 import { sharedService } from '../support/shared-services.ts';
@@ -19,6 +20,8 @@ const confined = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-
 
 let folder: ReturnType<typeof temporaryFolder>;
 let store: readonly string[];
+/** Over TCP, which reaches into the container. */
+let database: Awaited<ReturnType<typeof testDebianPostgres>>;
 const names: string[] = [];
 const podman = async (...args: readonly string[]): Promise<string> =>
   (await run('podman', ['--runtime', 'runc', ...store, ...args])).stdout.trim();
@@ -26,8 +29,16 @@ const podman = async (...args: readonly string[]): Promise<string> =>
 beforeAll(async () => {
   folder = temporaryFolder();
   for (const name of ['store', 'run']) mkdirSync(join(folder.path, name));
-  store = ['--storage-driver', 'vfs', '--root', join(folder.path, 'store'), '--runroot', join(folder.path, 'run')];
+  store = [
+    '--storage-driver',
+    'vfs',
+    '--root',
+    join(folder.path, 'store'),
+    '--runroot',
+    join(folder.path, 'run'),
+  ];
   for (const program of ['buildah', 'podman'] as const) await sharedService(program);
+  database = await testDebianPostgres({ programs: dirname(await sharedService('initdb')) });
   const script = fileURLToPath(new URL('../../deploy/image/build', import.meta.url));
   await run(script, ['agent-trust:tried'], {
     env: {
@@ -40,6 +51,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const name of names) await podman('rm', '--force', '--volumes', name).catch(() => null);
   await podman('rmi', '--all', '--force').catch(() => null);
+  await database?.stop();
   folder?.remove();
 });
 
@@ -47,8 +59,26 @@ afterAll(async () => {
 const start = (name: string, env: Readonly<Record<string, string>>, ...command: readonly string[]) => {
   names.push(name);
   const settings = Object.entries(env).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
-  const here = ['--network', 'host', '--no-healthcheck', '--ulimit', 'nofile=4096:4096', '--ulimit', 'nproc=512:512'];
-  return podman('run', '--detach', '--name', name, ...confined, ...here, ...settings, 'agent-trust:tried', ...command);
+  const here = [
+    '--network',
+    'host',
+    '--no-healthcheck',
+    '--ulimit',
+    'nofile=4096:4096',
+    '--ulimit',
+    'nproc=512:512',
+  ];
+  return podman(
+    'run',
+    '--detach',
+    '--name',
+    name,
+    ...confined,
+    ...here,
+    ...settings,
+    'agent-trust:tried',
+    ...command,
+  );
 };
 
 it('is small, and lists what is in it', async () => {
@@ -57,7 +87,9 @@ it('is small, and lists what is in it', async () => {
   );
   const bill = JSON.parse(readFileSync(join(folder.path, 'sbom.json'), 'utf8'));
   for (const name of ['node', 'libc6', 'fastify', 'postgres'])
-    expect(bill.components).toContainEqual(expect.objectContaining({ name, version: expect.stringMatching(/^\d/) }));
+    expect(bill.components).toContainEqual(
+      expect.objectContaining({ name, version: expect.stringMatching(/^\d/) }),
+    );
 });
 
 it('decides as user 1000 on a read-only root without capabilities, and its health check says so', async () => {
@@ -66,14 +98,10 @@ it('decides as user 1000 on a read-only root without capabilities, and its healt
   const [origin, sidecar] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${sidecarPort}`];
   const key = `at_live_${randomBytes(24).toString('hex')}`;
   const isReady = async (url: string) => (await call(`${url}/readyz`).catch(() => null))?.status === 200;
-  const { url: database } = await import('../support/debian-postgres.ts').then(({ testDebianPostgres }) =>
-    sharedService('initdb').then((initdb) => testDebianPostgres({ programs: join(initdb, '..') })),
-  );
-
   await start(
     `control-plane-${id}`,
     {
-      ...{ DATABASE_URL: database, ADMIN_API_KEY: key, PORT: String(port), HOST: '127.0.0.1' },
+      ...{ DATABASE_URL: database.url, ADMIN_API_KEY: key, PORT: String(port), HOST: '127.0.0.1' },
       MASTER_KEY: randomBytes(32).toString('base64url'),
     },
     'control-plane',
@@ -104,7 +132,9 @@ it('decides as user 1000 on a read-only root without capabilities, and its healt
   );
   expect(status).toMatch(/^Uid:\t1000\t1000\t1000\t1000$/m);
   expect(status).toMatch(/^CapBnd:\t0+$/m);
-  const test = JSON.parse(await podman('image', 'inspect', 'agent-trust:tried', '--format', '{{json .HealthCheck.Test}}'));
+  const test = JSON.parse(
+    await podman('image', 'inspect', 'agent-trust:tried', '--format', '{{json .HealthCheck.Test}}'),
+  );
   expect(await podman('exec', name, ...test.slice(1), 'sidecar')).toBe('sidecar: ready');
   const write = "require('fs').writeFileSync('/app/x', '')";
   await expect(podman('exec', name, 'node', '--eval', write)).rejects.toThrow(/EROFS/);
