@@ -52,7 +52,6 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'logInWithPasskey',
   'logOut',
   'endSession',
-  'recoverHistory',
 ]);
 
 const takesAway = ({ operation, after }: AuditedChange): boolean =>

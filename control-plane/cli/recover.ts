@@ -16,7 +16,7 @@ export async function recoverCommand(options: {
   readonly output: TextSink;
 }): Promise<ExitCode> {
   const { access, isApplied, keepsOlderGates, output } = options;
-  const { body } = await callApi(access, 'POST', '/history/recover', {
+  const { body } = await callApi(access, 'POST', '/sync/history/recover', {
     apply: isApplied,
     keep_older_gates: keepsOlderGates,
   });

@@ -616,6 +616,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       appending: 'working',
       push_lost: 0,
       bad_signing_keys: 0,
+      history: { state: 'whole', missing: null },
       database_connections_max: 28,
       database_connections_refused: 0,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },

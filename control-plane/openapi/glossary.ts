@@ -451,6 +451,11 @@ export const glossary: Readonly<Record<string, string>> = {
   push_lost: 'How many pushed messages could not be sent.',
   bad_signing_keys:
     'How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log names them.',
+  'Readiness.history': 'Whether the database has all that sidecars were told.',
+  state: '`regressed`: the database lacks something; only reads, decisions and revocations are served.',
+  missing: 'What it lacks, as far as sidecars have shown; null: nothing.',
+  changes: 'How many revisions of feeds.',
+  generation: 'Name of the history of the database.',
   'Readiness.sidecars': 'The sidecars of this service; null if unknown.',
   connected: 'How many of them are connected.',
   clock_offset_ms_max: 'Largest clock offset of any of them, in milliseconds.',

@@ -12,22 +12,26 @@ export async function findKnownEnds(
   accountId: AccountId,
   state: KnownState,
 ): Promise<KnownEnd[]> {
-  const bytesOf = (digest: string) => Buffer.from(must(decodeBase64url(digest), 'a digest was read'));
-  const digests = [...state.passports.keys()].map(bytesOf);
+  // As text, because the driver writes no arrays of bytes.
+  const hexOf = (digest: string) =>
+    Buffer.from(must(decodeBase64url(digest), 'a digest was read')).toString('hex');
+  const digestOf = (column: 'passport_id' | 'issuer_id' | 'account_id') =>
+    tx`encode(substring(sha256(convert_to(${tx(column)}, 'UTF8')) FOR ${idDigestBytes}::int), 'hex')`;
+  const digests = [...state.passports.keys()].map(hexOf);
   const standings = [...state.passports.values()];
   const passports = await tx<KnownEnd[]>`
     SELECT 'passport' AS kind, passport_id AS id, account_id AS "accountId", mode, known.standing
-    FROM unnest(${digests}::bytea[], ${standings}::text[]) AS known (digest, standing)
-    JOIN passports ON substring(sha256(convert_to(passport_id, 'UTF8')) FOR ${idDigestBytes}::int) = known.digest
+    FROM unnest(${digests}::text[], ${standings}::text[]) AS known (digest, standing)
+    JOIN passports ON ${digestOf('passport_id')} = known.digest
     WHERE status = 'active' OR (status = 'suspended' AND known.standing = 'revoked')`;
   const issuers = await tx<KnownEnd[]>`
     SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing
     FROM issuers WHERE status <> 'suspended'
-      AND substring(sha256(convert_to(issuer_id, 'UTF8')) FOR ${idDigestBytes}::int) = ANY(${[...state.issuers].map(bytesOf)}::bytea[])`;
+      AND ${digestOf('issuer_id')} = ANY(${[...state.issuers].map(hexOf)}::text[])`;
   const accounts = await tx<KnownEnd[]>`
     SELECT 'account' AS kind, account_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing
     FROM accounts WHERE status <> 'suspended'
-      AND substring(sha256(convert_to(account_id, 'UTF8')) FOR ${idDigestBytes}::int) = ANY(${[...state.accounts].map(bytesOf)}::bytea[])`;
+      AND ${digestOf('account_id')} = ANY(${[...state.accounts].map(hexOf)}::text[])`;
   // What was made after the state is in no state: it is of the history that went on.
   const gates = await tx<KnownEnd[]>`
     SELECT CASE WHEN known.id IS NULL THEN 'gate' ELSE 'gate_policy' END AS kind, gate_id AS id,

@@ -41,7 +41,7 @@ export function recoveryRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     );
 
     app.post(
-      '/history/recover',
+      '/sync/history/recover',
       {
         config: { scope: 'admin:*', operatorOnly: true },
         schema: { body: RecoveryRequest, response: { 200: RecoveryAnswer } },

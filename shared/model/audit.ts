@@ -59,7 +59,6 @@ export const auditedOperations = [
   'addPasskey',
   'renamePasskey',
   'removePasskey',
-  'recoverHistory',
 ] as const;
 export type AuditedOperation = (typeof auditedOperations)[number];
 

@@ -8,7 +8,7 @@ export const KnownStateReport = Type.Object({
   entries: Type.Array(SealedEntry),
 });
 
-/** `POST /history/recover` (contract §17). */
+/** `POST /v1/sync/history/recover`, of the command alone (contract §17). */
 export const RecoveryRequest = closed({
   /** False: only say what would be done. */
   apply: Type.Boolean(),

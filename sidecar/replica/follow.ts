@@ -55,6 +55,26 @@ export interface FollowStatus {
   readonly lastProblem: string | null;
 }
 
+export interface Following {
+  /**
+   * Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is
+   * away.
+   */
+  readonly ready: Promise<void>;
+  readonly status: FollowStatus;
+  /**
+   * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
+   * Asked before each decision, and at the door.
+   */
+  readonly mustNotServe: string | null;
+  /** The control plane is there again: what waits for its next attempt is tried at once. */
+  endPause(): void;
+  /** Shows the control plane what it told. Never rejects. */
+  report(): Promise<void>;
+  /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
+  stop(): Promise<void>;
+}
+
 /**
  * Keeps the replica at the head of its two feeds (ARCHITECTURE.md, "The change feed").
  *
@@ -112,7 +132,7 @@ export class Following {
     });
     void this.#run();
     this.#reports = repeat(async () => {
-      if (deps.client.connection !== null) await this.#report();
+      if (deps.client.connection !== null) await this.report();
       return replicaLimits.historyReportIntervalMs;
     });
   }
@@ -206,7 +226,7 @@ export class Following {
     this.#hasShownAll = false;
     this.#floorsShown = 0;
     // Before records are shipped again: none may be appended where others were.
-    await this.#report();
+    await this.report();
     const sentAtMs = this.#deps.time.clock.monotonic();
     const answer = await this.#deps.client.connect();
     this.#noteTime({ ...answer, held_ms: 0 }, sentAtMs);
@@ -216,7 +236,7 @@ export class Following {
    * Shows the control plane what it told. Never rejects: a report that fails is repeated, and what a snapshot
    * lacks is found out here as well.
    */
-  async #report(): Promise<void> {
+  async report(): Promise<void> {
     const { client, known, logger } = this.#deps;
     try {
       await known.write();
@@ -295,7 +315,7 @@ export class Following {
     if (this.#stopping.signal.aborted) return 0;
     this.#noteTime(answer, sentAtMs);
     const mustLoad = answer.snapshot_needed || replica.isOtherGeneration(answer.generation);
-    if (mustLoad) await this.#report();
+    if (mustLoad) await this.report();
     if (mustLoad || !(await this.#feed.applyAll(answer.entries, this.#stopping.signal))) {
       this.#feed.loseTrack();
       return 0;

@@ -66,6 +66,8 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /sync/attestations',
     'POST /sync/leases',
     'POST /sync/settlements',
+    'POST /sync/history',
+    'POST /sync/history/state',
   ],
   'admin:*': [
     'POST /accounts',
@@ -73,6 +75,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /accounts/x',
     'PUT /accounts/x',
     'POST /signing-keys/rotate',
+    'POST /sync/history/recover',
   ],
 };
 
