@@ -111,7 +111,9 @@ export interface ShipperDeps {
   readonly connection: () => ShippingConnection | null;
   /** Called with what the control plane said about chains, to be kept. Default: it is not. */
   readonly onReceipts?: (receipts: readonly Receipt[]) => void;
-  /** Resolves once the control plane was shown what it told: before records are sent that it accepted before. */
+  /**
+   * Resolves once the control plane was shown what it told: before records are sent that it accepted before.
+   */
   readonly beforeGoingBack?: () => Promise<void>;
   readonly random: Random;
   readonly logger: Logger;
