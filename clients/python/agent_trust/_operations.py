@@ -1366,7 +1366,7 @@ class WebhookCreation(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
     # Text for people.
     description: NotRequired[str | None]
 
@@ -1375,7 +1375,7 @@ class WebhookUpdate(TypedDict):
     # Where events are sent, over https.
     url: NotRequired[str | None]
     # The events that it subscribes to.
-    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]] | None]
+    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]] | None]
     # Text for people.
     description: NotRequired[str | None]
     # Current status.
@@ -1395,7 +1395,7 @@ class WebhookUpdate(TypedDict):
 
 class WebhookTest(TypedDict):
     # The event to send. Default: the first that the webhook subscribes to.
-    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", None]]
+    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed", None]]
 
 
 class WebhookRecovery(TypedDict):
@@ -1418,7 +1418,7 @@ class Webhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
     # Text for people.
     description: str | None
     # Current status.
@@ -1440,7 +1440,7 @@ class NewWebhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
     # Text for people.
     description: str | None
     # Current status.
@@ -1501,7 +1501,7 @@ class Delivery(TypedDict):
     # Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook.
     event_id: str
     # What happened.
-    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved"]
+    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]
     # `pending`: an attempt is due or in flight; `failed`: given up until it is sent again.
     status: Literal["pending", "succeeded", "failed"]
     # The body that is sent.
@@ -1672,6 +1672,35 @@ class ApprovalResolvedEvent(TypedDict):
     data: Approval
 
 
+class HistoryRegressedEventDataMissing(TypedDict):
+    """What it lacks, as far as sidecars have shown; null: nothing."""
+
+    # How many revisions of feeds.
+    changes: int
+    # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
+    chains: int
+    # How many records there are in all.
+    records: int
+
+
+class HistoryRegressedEventData(TypedDict):
+    """Details of the event."""
+
+    # Name of the history of the database.
+    generation: str
+    # What it lacks, as far as sidecars have shown; null: nothing.
+    missing: HistoryRegressedEventDataMissing
+
+
+class HistoryRegressedEvent(TypedDict):
+    # What happened.
+    event: Literal["history.regressed"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: HistoryRegressedEventData
+
+
 class JwksKeysItem(TypedDict):
     # Key type (RFC 8037).
     kty: Literal["OKP"]
@@ -1729,6 +1758,24 @@ class KeyRotation(TypedDict):
     previous: KeyRotationPrevious
 
 
+class ReadinessHistoryMissing(TypedDict):
+    # How many revisions of feeds.
+    changes: int
+    # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
+    chains: int
+    # How many records there are in all.
+    records: int
+
+
+class ReadinessHistory(TypedDict):
+    """Whether the database has all that sidecars were told."""
+
+    # `regressed`: the database lacks something; only reads, decisions and revocations are served.
+    state: Literal["whole", "regressed"]
+    # What it lacks, as far as sidecars have shown; null: nothing.
+    missing: ReadinessHistoryMissing | None
+
+
 class ReadinessSidecars(TypedDict):
     # How many of them are connected.
     connected: int
@@ -1757,6 +1804,8 @@ class Readiness(TypedDict):
     # How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log
     # names them.
     bad_signing_keys: int
+    # Whether the database has all that sidecars were told.
+    history: ReadinessHistory
     # The sidecars of this service; null if unknown.
     sidecars: ReadinessSidecars | None
 

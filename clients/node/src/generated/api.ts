@@ -1494,7 +1494,7 @@ export interface WebhookCreation {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
   /** Text for people. */
   readonly description?: string | null;
 }
@@ -1503,7 +1503,7 @@ export interface WebhookUpdate {
   /** Where events are sent, over https. */
   readonly url?: string | null;
   /** The events that it subscribes to. */
-  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[] | null;
+  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[] | null;
   /** Text for people. */
   readonly description?: string | null;
   /** Current status. */
@@ -1525,7 +1525,7 @@ export interface WebhookUpdate {
 
 export interface WebhookTest {
   /** The event to send. Default: the first that the webhook subscribes to. */
-  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | null;
+  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed' | null;
 }
 
 export interface WebhookRecovery {
@@ -1550,7 +1550,7 @@ export interface Webhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
   /** Current status. */
@@ -1574,7 +1574,7 @@ export interface NewWebhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
   /** Current status. */
@@ -1620,7 +1620,7 @@ export interface Delivery {
   /** Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook. */
   readonly event_id: string;
   /** What happened. */
-  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved';
+  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed';
   /** `pending`: an attempt is due or in flight; `failed`: given up until it is sent again. */
   readonly status: 'pending' | 'succeeded' | 'failed';
   /** The body that is sent. */
@@ -1793,6 +1793,27 @@ export interface ApprovalResolvedEvent {
   readonly data: Approval;
 }
 
+export interface HistoryRegressedEvent {
+  /** What happened. */
+  readonly event: 'history.regressed';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    /** Name of the history of the database. */
+    readonly generation: string;
+    /** What it lacks, as far as sidecars have shown; null: nothing. */
+    readonly missing: {
+      /** How many revisions of feeds. */
+      readonly changes: number;
+      /** The chains in ascending order of `chain_id`, each with its records; at the end, how many. */
+      readonly chains: number;
+      /** How many records there are in all. */
+      readonly records: number;
+    };
+  };
+}
+
 export interface Jwks {
   /** All keys, whatever their purpose. */
   readonly keys: readonly {
@@ -1869,6 +1890,20 @@ export interface Readiness {
    * names them.
    */
   readonly bad_signing_keys: number;
+  /** Whether the database has all that sidecars were told. */
+  readonly history: {
+    /** `regressed`: the database lacks something; only reads, decisions and revocations are served. */
+    readonly state: 'whole' | 'regressed';
+    /** What it lacks, as far as sidecars have shown; null: nothing. */
+    readonly missing: {
+      /** How many revisions of feeds. */
+      readonly changes: number;
+      /** The chains in ascending order of `chain_id`, each with its records; at the end, how many. */
+      readonly chains: number;
+      /** How many records there are in all. */
+      readonly records: number;
+    } | null;
+  };
   /** The sidecars of this service; null if unknown. */
   readonly sidecars: {
     /** How many of them are connected. */
