@@ -25,6 +25,10 @@ export interface ShipperDeps {
   readonly connection: () => ShippingConnection | null;
   /** Called with what the control plane said about chains, to be kept. Default: it is not. */
   readonly onReceipts?: (receipts: readonly Receipt[]) => void;
+  /**
+   * Resolves once the control plane was shown what it told. Called before records that it accepted are sent again.
+   */
+  readonly beforeGoingBack?: () => Promise<void>;
   readonly random: Random;
   readonly logger: Logger;
   /** Default: `attestLimits.shipIntervalMs`. */
@@ -75,76 +79,6 @@ interface Shipment {
 export class Shipper {
   state: 'shipping' | 'retrying' | 'superseded' | 'stopped' = 'shipping';
   /** Why the last call failed; null if it succeeded. */
-  readonly lastError: string | null;
-  readonly shippedRecords: number;
-  /** Numbers given up, by reason. Anything but 0 needs attention. */
-  readonly voidedRecords: Readonly<Record<VoidRun['void'], number>>;
-  readonly damagedPlaces: number;
-  /** Epochs that ended in the middle of a record. */
-  readonly tornEnds: number;
-  /** When the oldest unshipped record was decided; null if there is none. */
-  oldestDecidedAtMs(): Promise<number | null>;
-  /**
-   * Ships the rest without waiting for more, and stops. Call it after the spool was closed. Resolves true
-   * once all is accepted; false after `timeoutMs`, or if another process has taken over. The next start ships
-   * the rest.
-   */
-  drain(timeoutMs: number): Promise<boolean>;
-  /**
-   * Counts unshipped records, after `drain`; null if the disk fails.
-   */
-  countLeft(): Promise<number | null>;
-  /** Retries at once: the control plane is back. */
-  endPause(): void;
-  /** Stops after the call in flight. */
-  stop(): Promise<void>;
-}
-
-export interface ShipperDeps {
-  readonly spool: Spool;
-  /**
-   * Throws if there is no answer that a ShipAnswer can express within `limits.internalCallMsMax`. `onOver`:
-   * called before that, once `body` may change; never while it may still be sent.
-   */
-  readonly client: { shipAttestations(body: Uint8Array, onOver: () => void): Promise<ShipAnswer> };
-  /** The newest connection of this process; null while there is none. */
-  readonly connection: () => ShippingConnection | null;
-  /** Called with what the control plane said about chains, to be kept. Default: it is not. */
-  readonly onReceipts?: (receipts: readonly Receipt[]) => void;
-  /**
-   * Resolves once the control plane was shown what it told: before records are sent that it accepted before.
-   */
-  readonly beforeGoingBack?: () => Promise<void>;
-  readonly random: Random;
-  readonly logger: Logger;
-  /** Default: `attestLimits.shipIntervalMs`. */
-  readonly shipIntervalMs?: number;
-}
-
-/** Starts at once. */
-export function startShipper(deps: ShipperDeps): Shipper {
-  return new SpoolShipper(deps);
-}
-
-/** What to do after a step: go on at once, or wait for new records. */
-type Step = 'more' | 'idle';
-
-/** A batch on its way. */
-interface Shipment {
-  readonly batch: BatchBuilder;
-  readonly reader: EpochReader;
-  /** Where the batch ends. */
-  readonly end: EpochReader['position'];
-  readonly connection: ShippingConnection;
-  /** Sent before the batch before it was accepted. */
-  readonly isAhead: boolean;
-  readonly answer: Promise<ShipAnswer>;
-  /** The bytes of the batch are no longer being sent. */
-  readonly call: { isOver: boolean };
-}
-
-class SpoolShipper implements Shipper {
-  state: Shipper['state'] = 'shipping';
   lastError: string | null = null;
   shippedRecords = 0;
   /** Numbers given up, by reason. Anything but 0 needs attention. */

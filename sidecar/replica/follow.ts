@@ -55,26 +55,6 @@ export interface FollowStatus {
   readonly lastProblem: string | null;
 }
 
-export interface Following {
-  /**
-   * Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is
-   * away.
-   */
-  readonly ready: Promise<void>;
-  readonly status: FollowStatus;
-  /**
-   * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
-   * Asked before each decision, and at the door.
-   */
-  readonly mustNotServe: string | null;
-  /** The control plane is there again: what waits for its next attempt is tried at once. */
-  endPause(): void;
-  /** Shows the control plane what it told. Never rejects. */
-  report(): Promise<void>;
-  /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
-  stop(): Promise<void>;
-}
-
 /**
  * Keeps the replica at the head of its two feeds (ARCHITECTURE.md, "The change feed").
  *

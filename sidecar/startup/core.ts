@@ -103,51 +103,6 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   // Both are set below: durations once there are answers, the deadline by close. Without a deadline, what is
   // left in the spool is left for the next start at once.
   let decisionTimes: () => DecisionTimes | null = () => null;
-  const client = controlPlaneClient({
-    ...options.controlPlane,
-    sidecarId,
-    clock: time.machine,
-    logger,
-    reach,
-    decisionTimes: () => decisionTimes(),
-    clockOffsetMs: () => time.offsetMs,
-  });
-  started.add('calls to the control plane', () => client.close());
-  started.add('goodbye', async () => {
-    // What could not be told shows as what it looks like: a sidecar that is missing.
-    if (!client.isAway && client.connection !== null) await client.sayGoodbye().catch(() => undefined);
-  });
-  const catchUp = new CatchUp({ clock: time.machine, asOfMs: () => replica.asOfMs, logger });
-  started.add('watch on this loop', async () => catchUp.stop());
-  const following = startFollowing({
-    replica,
-    client,
-    bus: options.bus,
-    file,
-    known,
-    time,
-    catchUp,
-    random,
-    freeMemory: options.freeMemory ?? (() => undefined),
-    logger,
-  });
-  reach.onBack(() => following.endPause());
-  started.add('following', () => following.stop());
-  const spool = await openSpool({
-    directory: join(folder, 'spool'),
-    fsyncMs: options.fsyncMs,
-    clock,
-    random,
-    logger,
-  });
-  const shipper = startShipper({
-    ...{ spool, client, random, logger },
-    connection: () => client.connection,
-    onReceipts: (receipts) => known.noteChains(receipts),
-    beforeGoingBack: () => following.report(),
-  });
-  reach.onBack(() => shipper.endPause());
-  // Set by close: what was given to nobody is left for the next start at once.
   let closedByMs = Number.NEGATIVE_INFINITY;
   const parts = { ...options, clock, ed25519 };
   const follower = await startFollower(parts, { decisionTimes: () => decisionTimes(), started });
@@ -252,15 +207,17 @@ async function startRecorder(
     client,
     reach,
     known,
+    following,
     leftMs,
     started,
-  }: Pick<Follower, 'client' | 'reach' | 'known'> & { readonly leftMs: () => number; readonly started: Teardown },
+  }: Pick<Follower, 'client' | 'reach' | 'known' | 'following'> & { readonly leftMs: () => number; readonly started: Teardown },
 ): Promise<Pick<Core, 'spool' | 'shipper'>> {
   const spool = await openSpool({ directory: join(folder, 'spool'), fsyncMs, clock, random, logger });
   const shipper = new Shipper({
     ...{ spool, client, random, logger },
     connection: () => client.connection,
     onReceipts: (receipts) => known.noteChains(receipts),
+    beforeGoingBack: () => following.report(),
   });
   reach.onBack(() => shipper.endPause());
   started.add('spool', async () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
-import { connectSidecar, type TestSidecar } from '../support/test-sidecar.ts';
+import { connectSidecar, type ConnectedSidecar } from '../support/test-sidecar.ts';
 
 let api: Api;
-let sidecar: TestSidecar;
+let sidecar: ConnectedSidecar;
 beforeAll(async () => {
   api = await startApi();
   sidecar = await connectSidecar(api);
