@@ -210,7 +210,10 @@ async function startRecorder(
     following,
     leftMs,
     started,
-  }: Pick<Follower, 'client' | 'reach' | 'known' | 'following'> & { readonly leftMs: () => number; readonly started: Teardown },
+  }: Pick<Follower, 'client' | 'reach' | 'known' | 'following'> & {
+    readonly leftMs: () => number;
+    readonly started: Teardown;
+  },
 ): Promise<Pick<Core, 'spool' | 'shipper'>> {
   const spool = await openSpool({ directory: join(folder, 'spool'), fsyncMs, clock, random, logger });
   const shipper = new Shipper({

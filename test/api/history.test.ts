@@ -3,7 +3,7 @@ import { historyOf } from '../../control-plane/history/history.ts';
 import type { Receipt } from '../../shared/wire/receipt.ts';
 import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
 import { type Api, startApi } from '../support/api.ts';
-import { connectSidecar, recordOf, type ConnectedSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/test-sidecar.ts';
 
 let api: Api;
 let sidecar: ConnectedSidecar;

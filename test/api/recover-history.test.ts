@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
-import { connectSidecar, type ConnectedSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar } from '../support/test-sidecar.ts';
 
 let api: Api;
 let sidecar: ConnectedSidecar;
