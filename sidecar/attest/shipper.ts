@@ -26,7 +26,8 @@ export interface ShipperDeps {
   /** Called with what the control plane said about chains, to be kept. Default: it is not. */
   readonly onReceipts?: (receipts: readonly Receipt[]) => void;
   /**
-   * Resolves once the control plane was shown what it told. Called before records that it accepted are sent again.
+   * Resolves once the control plane was shown what it told. Called before records that it accepted are sent
+   * again.
    */
   readonly beforeGoingBack?: () => Promise<void>;
   readonly random: Random;
