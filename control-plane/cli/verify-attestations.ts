@@ -101,7 +101,7 @@ async function verifyStream(source: Readable, keys: Keyset, errors: TextSink): P
   return verifier.finish();
 }
 
-/** The first line tells which export it is. */
+/** The first line identifies the kind of export. */
 const verifierFor = (line: string | null, keys: Keyset): ExportVerifier =>
   line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys);
 

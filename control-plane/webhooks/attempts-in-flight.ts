@@ -20,8 +20,7 @@ interface Load {
 type AttemptDeps = Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound' | 'logger'>;
 
 /**
- * The attempts of this replica: those that have not come back, those that have and are not yet written down,
- * and what is claimed ahead of them.
+ * The attempts of this replica: in flight, ended and not yet recorded, and deliveries claimed ahead.
  *
  *     claimed ──> ahead ──its turn──> running ──answered──> back ──> written down
  *         └───────────────────────────┘
@@ -68,30 +67,30 @@ export class AttemptsInFlight {
     return this.#running.size;
   }
 
-  /** What has come back since; it is the caller's from here on. */
+  /** Takes the ended attempts. */
   takeBack(): readonly Attempt[] {
     const taken = this.#back;
     this.#back = [];
     return taken;
   }
 
-  /** What waits and is not to begin here; it is the caller's from here on. */
+  /** Takes waiting deliveries that should not begin here. */
   takeIdle(): readonly LockedDelivery[] {
     for (const webhookId of this.#ahead.endpoints()) while (this.#beginNext(webhookId));
     return this.#ahead.remove((webhookId) => this.#isIdle(webhookId), this.#deps.clock.now());
   }
 
-  /** From now on nothing that waits begins. */
+  /** No waiting delivery begins from now on. */
   beginNoMore(): void {
     this.#isEnding = true;
   }
 
-  /** What could not be written down. */
+  /** Returns attempts that could not be recorded. */
   putBack(attempts: readonly Attempt[]): void {
     this.#back = [...attempts, ...this.#back];
   }
 
-  /** Ends what has not come back, and what waits; none of it ever does. */
+  /** Aborts attempts in flight and drops waiting deliveries. */
   abandon(): readonly LockedDelivery[] {
     for (const controller of this.#running.values()) controller.abort();
     return [...this.#running.keys(), ...this.#ahead.remove(() => true, this.#deps.clock.now())];

@@ -121,7 +121,7 @@ class RedisBus implements Bus {
     this.#listeners.clear();
     this.#interruption.clear();
     this.#subscriber.redis.disconnect();
-    // Lets publications on their way arrive first.
+    // Lets publications in flight arrive first.
     await orConnectionLost(this.#publisher.redis.quit());
     this.#publisher.redis.disconnect();
   }

@@ -2,13 +2,13 @@ import { must } from '../errors/assert.ts';
 import { checksJson } from './checks-json.ts';
 import type { ChainPart, OutcomePart, RecordRow, RequestPart, SharedParts, SpooledRecord } from './sync.ts';
 
-/** The JSON text of a RecordRow. Its parts stand at these places of the SharedParts before it. */
+/** The JSON text of a RecordRow. `chain` and `outcome` are its indices in the SharedParts before it. */
 export const renderRecordRow = (head: string, chain: number, outcome: number): string =>
   `[${head},${chain},${outcome}]`;
 
 /**
- * All of a RecordRow but the places of its parts. Here and in the parts all texts but the pointers consist of
- * characters that JSON does not escape: ids, hashes, keys and words of closed lists.
+ * A RecordRow without its last two members, the indices. Here and in the parts all texts but the pointers
+ * consist of characters that JSON does not escape: ids, hashes, keys and words of closed lists.
  */
 export const renderRowHead = (
   id: string,

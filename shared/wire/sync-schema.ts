@@ -195,7 +195,7 @@ const Snapshot = Type.Object({
 });
 export type Snapshot = Wire<typeof Snapshot>;
 
-/** A snapshot as it travels and as it lies on disk: signed as text, so that nothing needs canonicalising. */
+/** A snapshot in transit and on disk: signed as text, so nothing needs canonicalising. */
 export const SignedSnapshot = Type.Object({
   /** JSON of a Snapshot. */
   snapshot: Type.String(),
@@ -322,7 +322,7 @@ export const HistoryReport = Type.Object({
 });
 export type HistoryReport = Wire<typeof HistoryReport>;
 
-/** What feeds and connections consist of, for the test that keeps `syncVersion` in step. */
+/** The schemas of feeds and connections, for the test that keeps `syncVersion` in step. */
 export const syncShapes = {
   Entry: ChangeEntry,
   Beat: Heartbeat,

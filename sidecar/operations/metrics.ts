@@ -210,7 +210,7 @@ function replicaMetrics(figures: Figures, { replica }: Measured): void {
   );
 }
 
-/** Its connection to the control plane, and what it runs on. */
+/** Connection to the control plane, and platform. */
 function serviceMetrics(figures: Figures, { answers, following, http, ed25519 }: Measured): void {
   answers.durations.register(figures.registry, {
     name: 'agent_trust_sidecar_decision_duration_seconds',

@@ -2,17 +2,17 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import { ControlPlaneError } from './control-plane-error.ts';
 import { replicaLimits } from './limits.ts';
 
-/** See the diagram of `Contact`. `problem`: what the last call failed of. */
+/** See the diagram of `Contact`. `problem`: why the last call failed. */
 type ContactState =
   | { readonly kind: 'none yet' }
   | { readonly kind: 'in touch' }
   | { readonly kind: 'away'; readonly problem: string }
-  /** `why`: a sentence for the callers of this sidecar, with what to do. */
+  /** `why`: for the callers of this sidecar, with the remedy. */
   | { readonly kind: 'turned away'; readonly problem: string; readonly why: string }
   | { readonly kind: 'superseded'; readonly problem: string };
 
 /**
- * How the calls to the control plane go, and the log of it.
+ * The state of contact with the control plane, and its log.
  *
  *     none yet ──┬──> in touch <──────────┐
  *                │       │ a call fails   │ a round succeeds
@@ -28,7 +28,7 @@ export class Contact {
   readonly #logger: Logger;
   readonly #folder: string;
   #state: ContactState = { kind: 'none yet' };
-  /** Causes that were logged since the control plane last answered. */
+  /** Causes logged since the control plane last answered. */
   readonly #told = new Set<string>();
 
   constructor({ logger, folder }: { readonly logger: Logger; readonly folder: string }) {
@@ -78,7 +78,7 @@ export class Contact {
     }
   }
 
-  /** Each cause once until the control plane answers again, wherever it showed; many of them are few. */
+  /** Each cause once until the control plane answers again, at most `causesToldMax`. */
   #isNews(problem: string): boolean {
     const cause = problem.replace(/^\w+: /, '');
     if (this.#told.has(cause) || this.#told.size >= replicaLimits.causesToldMax) return false;
@@ -103,7 +103,7 @@ function afterFailure(
 const withoutAnswer = (before: ContactState, problem: string) =>
   before.kind === 'turned away' ? { ...before, problem } : ({ kind: 'away', problem } as const);
 
-/** Null: the error is no such refusal. */
+/** Null: another error. */
 function reasonTurnedAway(error: ControlPlaneError): string | null {
   if (error.refusesKey) {
     return "The control plane does not accept this sidecar's API key. It decides nothing until it does: set SIDECAR_API_KEY to a key with the scope sidecars:connect.";

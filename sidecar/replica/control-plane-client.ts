@@ -40,7 +40,7 @@ import type { Answer, Call } from './http-caller.ts';
 import { replicaLimits } from './limits.ts';
 import { Reach } from './reach.ts';
 
-/** As what the control plane knows this process. */
+/** This process as the control plane knows it. */
 interface ControlPlaneConnection {
   readonly sidecarId: SidecarId;
   readonly accountId: AccountId;
@@ -67,24 +67,23 @@ export interface ControlPlaneClientOptions {
   /** With scope `sidecars:connect`. */
   readonly apiKey: string;
   readonly sidecarId: SidecarId;
-  /** Of this machine: the control plane reports by how much it is off. */
+  /** Of this machine; the control plane reports its offset. */
   readonly clock: Clock;
-  /** How long its decisions took lately, for its pulls. Default: it does not say. */
+  /** Recent decision times, sent with pulls. Default: not sent. */
   readonly decisionTimes?: () => DecisionTimes | null;
-  /** By how much the clock of this machine is off, for its pulls; null: not known. Default: not said. */
+  /** Offset of this machine's clock, sent with pulls; null: unknown. Default: not sent. */
   readonly clockOffsetMs?: () => number | null;
-  /** Learns from every call. Default: nothing else learns from them. */
+  /** Learns from every call. Default: one of its own. */
   readonly reach?: Reach;
   readonly logger: Logger;
 }
 
-/** Answers that are read whole, but are never larger. */
+/** Bound of answers other than snapshots and changes. */
 const smallAnswerBytesMax = 1024 * 1024;
 
 /**
- * The control plane, as a sidecar calls it. Every call has a deadline and reads a bounded answer; none is
- * repeated here. Each throws ControlPlaneError for an answer that is an error, and whatever the network says
- * for none.
+ * The calls of a sidecar to the control plane. Each has a deadline and reads a bounded answer; none is
+ * retried here. Each throws ControlPlaneError for an error answer, and the network's error for no answer.
  *
  *     unconnected ──connect──> connected ──goodbye, or the control plane knows it no more──> unconnected
  */
@@ -112,10 +111,7 @@ export class ControlPlaneClient {
     return this.#reach.isAway;
   }
 
-  /**
-   * Null until `connect` has succeeded, and again where the control plane does not know the connection any
-   * more.
-   */
+  /** Null until `connect` has succeeded, and again once the control plane has forgotten the connection. */
   get connection(): ControlPlaneConnection | null {
     return this.#connection;
   }
@@ -200,7 +196,7 @@ export class ControlPlaneClient {
     );
   }
 
-  /** Says that this process stops, and is not missing from now on. Ends its connection. */
+  /** Announces that this process stops, so that it does not count as missing. Ends the connection. */
   sayGoodbye(): Promise<void> {
     return this.#asConnected(async (sender, speaker) => {
       const body = JSON.stringify(sender);
@@ -210,8 +206,8 @@ export class ControlPlaneClient {
   }
 
   /**
-   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that says nothing about the batch.
-   * `onOver`: as in `CallerThread.attempt`.
+   * `body`: UTF-8 JSON of an AttestationBatch. Throws for every answer that is not about the batch. `onOver`:
+   * as in `CallerThread.attempt`.
    */
   async shipAttestations(body: Uint8Array, onOver: () => void = () => undefined): Promise<ShipAnswer> {
     const speaker = this.#connection;
@@ -223,8 +219,8 @@ export class ControlPlaneClient {
   }
 
   /**
-   * As the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not one
-   * to the call.
+   * Needs the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not
+   * about the call.
    */
   lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'> {
     return this.#asConnected(async (sender) => {
@@ -242,8 +238,8 @@ export class ControlPlaneClient {
   }
 
   /**
-   * One attempt, as the newest connection, of settlements for which that holder has taken. Throws where
-   * nothing is known of their outcome.
+   * One attempt at settlements of units that this holder took. Needs the newest connection. Throws if their
+   * outcome is unknown.
    */
   settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]> {
     return this.#asConnected(async (sender) => {
@@ -264,13 +260,13 @@ export class ControlPlaneClient {
     const sentAtMs = this.#options.clock.monotonic();
     try {
       const answer = await this.#caller.attempt({ ...usual, ...request }, signal, onOver);
-      // The program may be there while its database is not: the same to a caller.
+      // A control plane without its database counts as away.
       if (answer.status < 500 || readError(answer.text)?.code === 'overloaded') this.#reach.noteAnswer();
       else this.#reach.noteAway({ sentAtMs, canConnect: true });
       return answer;
     } catch (error) {
       const canConnect = !hasCode(error, 'ECONNREFUSED');
-      // One that was ended by its own caller says nothing about the control plane.
+      // A call ended by its own caller says nothing about the control plane.
       if (signal?.aborted !== true) this.#reach.noteAway({ sentAtMs, canConnect });
       throw error;
     }
@@ -285,7 +281,8 @@ export class ControlPlaneClient {
   }
 
   /**
-   * For calls of a connection: forgets it where the control plane has, unless there is a newer one already.
+   * For calls of a connection. Drops a connection that the control plane has forgotten, unless there is a
+   * newer one.
    */
   async #asConnected<T>(speak: (sender: Sender, as: ControlPlaneConnection) => Promise<T>): Promise<T> {
     const speaker = this.#connection;
@@ -309,7 +306,7 @@ export class ControlPlaneClient {
   }
 }
 
-/** A call, as far as it is not like most. */
+/** A call; absent members have defaults. */
 interface Request extends Pick<Call, 'path'>, Partial<Omit<Call, 'path'>> {
   /** Ends the call before its deadline does. */
   readonly signal?: AbortSignal;
@@ -325,7 +322,7 @@ const usual: Omit<Call, 'path'> = {
 };
 
 function errorOf(path: string, answer: Answer): ControlPlaneError {
-  // Without the query, which holds a connection id.
+  // Without the query, which contains a connection id.
   const what = path.split('?')[0] ?? path;
   const error = readError(answer.text);
   return new ControlPlaneError(what, answer.status, error, error === null ? answerTrouble(answer) : null);

@@ -8,11 +8,11 @@ import type { FeedProgress } from './feed-progress.ts';
 import { replicaLimits } from './limits.ts';
 
 interface FeedListenerDeps {
-  /** Null: there is no push between these two programs, and nothing to listen to. */
+  /** Null: no push between these two programs. */
   readonly bus: Bus | null;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly feed: Pick<FeedProgress, 'takePush' | 'takeHeartbeat'>;
-  /** Something may have been missed. */
+  /** Messages may have been missed. */
   readonly onDoubt: () => void;
 }
 
@@ -38,7 +38,7 @@ export class FeedListener {
     this.#mayLookAtPush = pushBudget(deps.clock);
   }
 
-  /** Rejects where the bus cannot be listened to; then it is deaf, and may be asked again. */
+  /** Rejects if the subscription fails; it is then deaf and may be called again. */
   async listenTo(accountId: AccountId): Promise<void> {
     const { bus, onDoubt } = this.#deps;
     if (bus === null || this.#isSettledOn(accountId)) return;
@@ -64,7 +64,7 @@ export class FeedListener {
     return this.#isStopped() || (hearing.kind === 'listening' && hearing.accountId === accountId);
   }
 
-  /** Asked anew after each wait. */
+  /** Checked again after each await. */
   #isStopped(): boolean {
     return this.#hearing.kind === 'stopped';
   }

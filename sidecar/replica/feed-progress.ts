@@ -28,22 +28,22 @@ interface FeedProgressDeps {
 
 type Progress =
   | { readonly kind: 'needs snapshot' }
-  /** `pushed`: what came meanwhile; the snapshot may be older. */
+  /** `pushed`: entries that came meanwhile; the snapshot may be older. */
   | { readonly kind: 'loading'; readonly pushed: ChangeEntry[] }
   | { readonly kind: 'in order' };
 
-/** Whether the state here is that of the control plane. `proven`: it has been once in this process. */
+/** Whether the state is the control plane's. `proven`: it was once in this process. */
 type Evidence = 'unproven' | 'contradicted' | 'proven';
 
 /**
- * Puts what comes of the two feeds into the replica.
+ * Applies the messages of the two feeds to the replica.
  *
  *     needs snapshot ──> loading ──installed, or refused──> in order ──a change does not fit──┐
  *        ^   ^              │                                                                 │
  *        │   └──call fails──┘                                                                 │
  *        └────────────────────────────────────────────────────────────────────────────────────┘
  *
- * A snapshot for the disk alone is loaded from `in order`, and goes back there where its call fails.
+ * A snapshot for the disk alone is loaded from `in order`, and returns there if its call fails.
  *
  *     unproven ──a snapshot is refused──> contradicted
  *        └───────────────┬─────────────────────┘
@@ -81,19 +81,19 @@ export class FeedProgress {
     return this.#evidence;
   }
 
-  /** What came does not fit what is here. */
+  /** A message does not fit the state. */
   loseTrack(): void {
     this.#progress = { kind: 'needs snapshot' };
   }
 
-  /** The state is as current as the control plane. */
+  /** The state is as current as the control plane's. */
   prove(): void {
     this.#evidence = 'proven';
   }
 
   /**
-   * Installs what `fetch` resolves to; false where that is null, because it came too late. Throws where the
-   * snapshot is refused.
+   * Installs the snapshot that `fetch` resolves to; false if that is null, because it came too late. Throws
+   * if the snapshot is refused.
    */
   async load(
     fetch: () => Promise<SignedSnapshot | null>,
@@ -110,7 +110,7 @@ export class FeedProgress {
       if (signed === null) return false;
       const isHeld = replica.holdsFloor;
       if ((await this.#install(signed, { ...known, since })) === 'refused') {
-        // Perhaps by a sync key of which the changes before it tell: the next round asks for those first.
+        // Perhaps it is signed by a sync key that earlier changes announce: the next round pulls those first.
         next = { kind: 'in order' };
         if (this.#evidence === 'unproven') this.#evidence = 'contradicted';
         throw new Error(replica.lastRefusal ?? 'the snapshot was refused');
@@ -160,7 +160,7 @@ export class FeedProgress {
     return lineage?.accountId === accountId ? lineage : null;
   }
 
-  /** Installs what is on disk, of unknown age. False: there is nothing, or it is refused. */
+  /** Installs the state on disk, of unknown age. False: none, or refused. */
   async resume(accountId: AccountId | null): Promise<boolean> {
     const { file, replica, keeper, known, freeMemory } = this.#deps;
     this.#isDiskRead = true;
@@ -173,17 +173,17 @@ export class FeedProgress {
     if (replica.install(signed, { asOfMs: null, accountId }) === 'refused') return false;
     const damagedAt = entries.findIndex((entry) => !['applied', 'repeat'].includes(replica.apply(entry)));
     keeper.resume(entries.length);
-    // Entries on disk that do not apply are a damage that only a snapshot repairs.
+    // Entries on disk that do not apply are damage that only a snapshot repairs.
     this.#progress = { kind: damagedAt === -1 ? 'in order' : 'needs snapshot' };
     return true;
   }
 
   /**
-   * In turns of their own, so that requests come in between. False: something came that cannot be applied,
+   * In several turns of the event loop, so that requests come in between. False: an entry cannot be applied,
    * and only a snapshot helps.
    */
   async applyAll(entries: readonly SealedEntry[], stopped: AbortSignal): Promise<boolean> {
-    // What a message asks for by setImmediate still runs in the turn of that message: this waits for its end.
+    // A setImmediate of a message's handler runs in the same turn as the message: wait for the next one.
     if (entries.length > 0) await nextTurn();
     for (const [index, entry] of entries.entries()) {
       if (index % replicaLimits.changesPerTurnMax === 0) await nextTurn();
@@ -194,7 +194,7 @@ export class FeedProgress {
     return true;
   }
 
-  /** False: it is not the next of its feed. */
+  /** False: not the next entry of its feed. */
   takePush(entry: ChangeEntry): boolean {
     const progress = this.#progress;
     if (progress.kind === 'loading' && progress.pushed.length < limits.changesPerPullMax)
@@ -202,11 +202,11 @@ export class FeedProgress {
     return this.#apply(entry) === 'applied';
   }
 
-  /** False: it tells of changes that are not here. */
+  /** False: changes are missing here. */
   takeHeartbeat(beat: Heartbeat): boolean {
     const { replica, time } = this.#deps;
     if (!replica.isAuthentic(beat)) return false;
-    // One that says nothing about the age may still announce a newer head.
+    // A heartbeat without proof of age may still announce a newer head.
     const readAtMs = time.readAt(beat) ?? (Number.NEGATIVE_INFINITY as MonotonicMillis);
     return replica.confirm(beat.feed_id, beat.head, readAtMs);
   }
@@ -216,7 +216,7 @@ export class FeedProgress {
     const outcome = replica.apply(entry);
     if (outcome === 'applied') {
       if (!replica.holdsFloor) this.#lastEntries.set(entry.feed_id, entry);
-      // It was applied, so it is one.
+      // It was applied, so its shape is valid.
       keeper.add(entry as ChangeEntry);
       this.#acknowledger.soon();
       const nowMs = entry.feed_id === globalFeed ? time.agreedNowMs : null;

@@ -25,17 +25,17 @@ import { SnapshotKeeper } from './snapshot-keeper.ts';
 export interface FollowDeps {
   readonly replica: Replica;
   readonly client: ControlPlaneClient;
-  /** Null: there is no push between these two programs, and the sidecar follows by long polls. */
+  /** Null: no push between these two programs; the sidecar follows by long polls. */
   readonly bus: Bus | null;
   readonly file: SnapshotFile;
   /** What was told, to be shown to the control plane and held against it. */
   readonly known: KnownHistory;
-  /** Written here. The replica and its readers go by its clock. */
+  /** Written here. The replica and its readers use its clock. */
   readonly time: ControlPlaneTime;
-  /** Holds decisions back until what happened while this loop was stopped is known. */
+  /** Holds decisions back after a stop of this loop, until the news are applied. */
   readonly catchUp: Pick<CatchUp, 'onBehind' | 'isBehind' | 'look'>;
   readonly random: Random;
-  /** Called when a large snapshot was loaded and nothing refers to its text any more. */
+  /** Called when the text of a large snapshot has become garbage. */
   readonly freeMemory: () => void;
   readonly logger: Logger;
 }
@@ -44,11 +44,11 @@ export interface FollowDeps {
 export interface FollowStatus {
   readonly revisionAccount: number;
   readonly revisionGlobal: number;
-  /** Infinity: nothing is known of its age yet. */
+  /** Infinity: age unknown. */
   readonly stateAgeMs: number;
   /** The last call to the control plane succeeded. */
   readonly connected: boolean;
-  /** Another process took over this sidecar id: this one follows no more and must not serve. */
+  /** Another process took over this sidecar id: this one must neither follow nor serve. */
   readonly superseded: boolean;
   /** This machine's clock minus the control plane's; null before the first answer. */
   readonly clockOffsetMs: number | null;
@@ -64,15 +64,12 @@ export interface FollowStatus {
  *        │                      └── a pull says so, or brings what cannot be applied
  *        └── a call failed: pause (doubling); at the start with the state from disk meanwhile
  *
- * Listening comes before the snapshot, so that nothing falls in between. A push is applied when it arrives;
- * whatever is odd about it (a hole, a repeat, a bad signature, a reconnect) only leads to a pull, which is
- * the truth. While the control plane is away the replica stays as it is and its age grows.
+ * Listening comes before the snapshot, so that no change falls in between. A push is applied when it arrives.
+ * Any irregularity (a hole, a repeat, a bad signature, a reconnect) only causes a pull, which is the truth.
+ * While the control plane is away the replica keeps its state, and its age grows.
  */
 export class Following {
-  /**
-   * Resolves when there is a state to decide on: fresh from the control plane, or from disk where that is
-   * away.
-   */
+  /** Resolves when there is a state to decide on: from the control plane, or from disk if that is away. */
   readonly ready: Promise<void>;
   readonly #deps: FollowDeps;
   readonly #keeper: SnapshotKeeper;
@@ -82,9 +79,9 @@ export class Following {
   readonly #retry: RetryPause;
   /** Signals that the next pull is urgent. */
   readonly #pullHint = makeWakeup();
-  /** Ends the minimum pause between two pulls, which a hint does not. */
+  /** The minimum pause between two pulls, which a hint does not end. */
   readonly #paused = makeWakeup();
-  /** Something ends the pause after a failure. */
+  /** Ends the pause after a failure. */
   readonly #retrying = makeWakeup();
   readonly #stopping = new AbortController();
   readonly #reports: Repetition;
@@ -95,7 +92,7 @@ export class Following {
   /** Ends the pull of this round. */
   #round = new AbortController();
   #becomeReady: () => void = () => undefined;
-  /** It serves once, and not after the control plane has turned this sidecar away. */
+  /** The state on disk is used once, and never after the control plane has refused this sidecar. */
   #disk: 'unread' | 'spent' = 'unread';
 
   constructor(deps: FollowDeps) {
@@ -131,9 +128,9 @@ export class Following {
   }
 
   /**
-   * Why this sidecar must not decide, though it may have a state: a sentence for its callers; null: it may.
-   * Asked before each decision, and at the door. A state that is merely old is still used, where the trust
-   * level allows; one that its control plane rejects is not.
+   * Why this sidecar must not decide, although it may have a state: a sentence for its callers; null: it may.
+   * Read before each decision and at intake. A state that is merely old is still used, where the trust level
+   * allows; one that its control plane rejects is not.
    */
   get mustNotServe(): string | null {
     if (this.#contact.refusal !== null) return this.#contact.refusal;
@@ -142,12 +139,12 @@ export class Following {
     return null;
   }
 
-  /** The control plane is there again: what waits for its next attempt is tried at once. */
+  /** The control plane is back: ends the pause before the next attempt. */
   endPause(): void {
     this.#retrying.interrupt();
   }
 
-  /** Resolves when everything known is on disk. Closes neither the bus nor the client. */
+  /** Resolves when the state is on disk. Closes neither the bus nor the client. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#round.abort();
@@ -160,7 +157,7 @@ export class Following {
     await this.#keeper.close();
   }
 
-  /** Never rejects. A call that is under way when it is stopped is ended, or ends with its deadline. */
+  /** Never rejects. A stop ends the call in flight, at the latest at its deadline. */
   async #run(): Promise<void> {
     while (!this.#stopping.signal.aborted && this.#contact.kind !== 'superseded') {
       this.#keeper.tick();
@@ -169,11 +166,11 @@ export class Following {
         const pauseMs = await this.#step();
         if (!this.#feed.needsSnapshot) this.#noteSuccess();
         this.#deps.catchUp.look();
-        // First the pause that nothing shortens, or a flood of bad pushes would become one of pulls.
+        // First the fixed pause, or a flood of bad pushes would become a flood of pulls.
         await this.#paused.sleep(limits.pullGapMsMin);
         await this.#pullHint.sleep(pauseMs - limits.pullGapMsMin);
       } catch (error) {
-        // Given up for a fresh call: it says nothing about the control plane.
+        // Aborted in favour of a fresh call: no news about the control plane.
         if (this.#round.signal.aborted) continue;
         await this.#noteFailure(error);
         await this.#retrying.sleep(this.#retry.nextMs());
@@ -181,7 +178,7 @@ export class Following {
     }
   }
 
-  /** Asks at once. An answer under way may be older than the stop of this loop, or its connection dead. */
+  /** Pulls at once. An answer in flight may be older than the stop of this loop, or its connection dead. */
   #hurry(): void {
     this.#round.abort();
     this.#retry.reset();
@@ -190,7 +187,7 @@ export class Following {
     this.#retrying.interrupt();
   }
 
-  /** One round; answers how long there is nothing to do, in milliseconds. */
+  /** One round; returns the pause before the next, in milliseconds. */
   async #step(): Promise<number> {
     const { client, replica } = this.#deps;
     if (client.connection === null) await this.#connect();
@@ -276,7 +273,7 @@ export class Following {
     this.#becomeReady();
   }
 
-  /** For the file on disk alone: where it fails, following goes on. */
+  /** For the file on disk alone; following goes on if it fails. */
   async #renewSnapshot(accountId: AccountId): Promise<void> {
     try {
       await this.#loadSnapshot(accountId);
@@ -302,7 +299,7 @@ export class Following {
     }
     // The highest that was told stays, where the control plane has gone back.
     if (answer.receipt !== undefined && !replica.holdsFloor) this.#deps.known.noteFeeds(answer.receipt);
-    // As early as it may have been: the answer was not written before the request had been held for so long.
+    // The earliest possible moment: the answer was written after the request had been held for `held_ms`.
     const headsReadAtMs = sentAtMs + answer.held_ms - answer.heads_age_ms;
     const asOfMs = Math.min(headsReadAtMs, time.clock.monotonic()) as MonotonicMillis;
     const isAccountCurrent = replica.confirm(accountId, answer.account_head, asOfMs);
@@ -328,7 +325,7 @@ export class Following {
     if (replica.accountId === null && this.#disk === 'unread') await this.#startFromDisk();
   }
 
-  /** A cold start: what was known last, verified anew, of unknown age. */
+  /** A cold start: the last known state, verified again, of unknown age. */
   async #startFromDisk(): Promise<void> {
     const { replica, client, logger } = this.#deps;
     this.#disk = 'spent';

@@ -4,38 +4,37 @@ import { minuteMs, secondMs } from '../../shared/model/time.ts';
 /** Bounds of this room alone, each with its reason. */
 export const replicaLimits = {
   /**
-   * An event loop in which nothing ran for so long was stopped, and applies the feed before it decides again.
+   * An event loop that ran nothing for this long was stopped, and applies the feed before it decides again.
    */
   loopStopMsMax: secondMs,
-  /** So often a loop shows that it runs: several times within `loopStopMsMax`. */
+  /** A loop ticks this often: several times within `loopStopMsMax`. */
   loopTickMs: 100,
-  /** Half a dozen journeys to it; a stop waits no longer for a word that only saves a false alarm. */
+  /** A few round trips; a stop waits no longer for a message that only avoids a false alarm. */
   goodbyeMsMax: secondMs,
-  /** Causes that are logged in one time without the control plane: one is found behind the other. */
+  /** Causes logged in one outage of the control plane: fixing one may reveal the next. */
   causesToldMax: 8,
-  /** Bad rows named at once, in the log and in `/readyz`: the others show once these are repaired. */
+  /** Bad rows named at once, in the log and in `/readyz`; the others show once these are fixed. */
   badRowsShownMax: 20,
-  /** A control plane that has not answered for so long after a stop counts as away. */
+  /** A control plane that has not answered for this long after a stop counts as away. */
   catchUpMsMax: 1_500,
   /** Requests that wait for that: as many as wait for leases. More are shed. */
   catchUpWaitersMax: 5_000,
   /** Loading a snapshot of `limits.snapshotBytesMax` over a slow line. */
   snapshotMsMax: minuteMs,
-  /** What was applied since is written behind the snapshot on disk this often. */
+  /** Applied changes are appended to the snapshot on disk this often. */
   snapshotFileIntervalMs: 2 * secondMs,
   /**
-   * Changes behind the snapshot on disk; past it a fresh snapshot replaces them: about 40 MB, replayed in a
-   * few seconds.
+   * Changes behind the snapshot on disk before a fresh snapshot replaces them: about 40 MB, replayed in a few
+   * seconds.
    */
   snapshotFileChangesMax: 100_000,
   /**
-   * Changes that are applied before requests get a turn. One that comes alone takes 0.3 ms, half of it for
-   * its signature.
+   * Changes applied in one turn of the event loop. A single one takes 0.3 ms, half of it for its signature.
    */
   changesPerTurnMax: 8,
   /**
-   * So much of a batch is handed to the system at once: until it has taken all, it may let nothing else run
-   * on that core, and a whole batch was seen to take 1.6 ms.
+   * Bytes of a batch handed to the system at once: the call may occupy the core until it returns, and a whole
+   * batch was seen to take 1.6 ms.
    */
   bodyPieceBytes: 64 * 1024,
   /**
@@ -44,29 +43,29 @@ export const replicaLimits = {
    */
   controlPlaneConnectionsMax: 6,
   /**
-   * Settlements on their way at once, on connections of their own: those that hang hold up no pull. Each
-   * waits for one transaction: at 5 ms that is 5,000 a second, more than one replica commits.
+   * Settlement calls in flight, on their own connections, so that hanging ones hold up no pull. Each waits
+   * for one transaction: at 5 ms that is 5,000 a second, more than one replica commits.
    */
   settlementConnectionsMax: 25,
-  /** The thread that calls reports the end of a call's time within this, unless it hangs. */
+  /** The calling thread reports the timeout of a call within this, unless it hangs. */
   callerGraceMs: secondMs,
-  /** With a push the pull is the check behind it, and the proof that nothing was missed. */
+  /** With push, the pull is the check that nothing was missed. */
   pullIntervalMs: secondMs,
   /**
-   * Pushes that a sidecar looks at in a second: with 50 us for a signature a twentieth of its thread.
-   * Heartbeats and 80 changes a second stay far below.
+   * Pushes that a sidecar verifies in a second: at 50 us per signature a twentieth of its thread. Heartbeats
+   * and 80 changes a second stay far below.
    */
   pushesPerSecondMax: 1_000,
   /**
-   * Loading a snapshot leaves several times its size behind: past this it is worth a full collection, which
-   * takes some 50 ms.
+   * Loading a snapshot leaves several times its size as garbage; above this a full collection, some 50 ms, is
+   * worth it.
    */
   snapshotCharsFreedMin: 1024 * 1024,
-  /** Where the snapshot on disk cannot be written, it is tried again with a fresh one this often. */
+  /** Pause before a failed write of the snapshot on disk is retried with a fresh one. */
   snapshotFileRetryMs: minuteMs,
   /**
-   * Slots of the table of standings that are looked through with each change for expired passports: all of a
-   * million in one go would stop decisions.
+   * Slots of the table of standings scanned for expired passports with each change: a million at once would
+   * stop decisions.
    */
   standingSlotsPerSweep: 1_000,
   /** States that the control plane went back behind without a recovery in between. */
@@ -81,11 +80,11 @@ export const replicaLimits = {
   receiptsFileBytesMax: 16 * 1024 * 1024,
   /** Receipts between two writes: ten batches that each end in another chain. */
   receiptsUnwrittenMax: 1_000,
-  /** Replicas of the control plane whose heartbeats a sidecar tells apart. */
+  /** Control-plane replicas whose heartbeats a sidecar tracks. */
   heartbeatReplicasMax: 64,
   /**
-   * One attempt of a lease call or a settlement: the next one is answered the same, so there is no use in
-   * patience.
+   * One attempt of a lease call or a settlement: a retry gets the same answer, so waiting longer gains
+   * nothing.
    */
   quotaCallMsMax: secondMs,
 } as const;

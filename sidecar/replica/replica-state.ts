@@ -24,7 +24,7 @@ import type {
 import { DigestTable } from './digest-table.ts';
 import { StatusTable } from './status-table.ts';
 
-/** An API key of the sidecar's account, as a caller presents it. */
+/** An API key of the sidecar's account. */
 export interface KnownCaller {
   readonly keyId: ApiKeyId;
   readonly mode: Mode;
@@ -33,32 +33,32 @@ export interface KnownCaller {
   readonly expiresAtMs: UnixMillis | null;
 }
 
-/** What a sidecar knows, ready for decisions. Written by `applyChange` alone. */
+/** A sidecar's knowledge, ready for decisions. Written by `applyChange` alone. */
 export interface ReplicaState {
   readonly accountId: AccountId;
   readonly accountDigest: DigestWords;
   /** Of both modes, by id. */
   readonly gates: Map<string, CompiledGate>;
-  /** Of those gates that have some, by the id of the gate. */
+  /** By gate id; only gates with routes. */
   readonly routes: Map<string, CompiledRoutes>;
-  /** By the hash of the key. */
+  /** By key hash. */
   readonly callers: Map<string, KnownCaller>;
   readonly callerHashes: Map<ApiKeyId, string>;
   readonly standings: StatusTable;
-  /** Each entry is a suspended one; its value says no more. */
+  /** A set: the values have no meaning. */
   readonly suspendedIssuers: DigestTable;
   readonly suspendedAccounts: DigestTable;
   /** By kid; all purposes. */
   readonly signingKeys: Map<string, VerificationKey>;
-  /** The same keys, ready to verify. Replaced when one of them changes. */
+  /** The same keys, ready to verify. Replaced with every change. */
   keys: Keyset;
-  /** By what they are and their id: what cannot be used, and so is not in the members above. */
+  /** By kind and id: unusable rows, absent from the members above. */
   readonly badRows: Map<string, BadRow>;
 }
 
 /**
- * A gate or key that cannot be used is set aside, with the rows that could not be read: without it less is
- * permitted. Throws where anything else in the snapshot cannot be understood: half a state is none.
+ * Sets aside unusable gates and keys, together with unreadable rows: without them less is permitted. Throws
+ * for any other fault of the snapshot: half a state is none.
  */
 export function stateOf(
   snapshot: Snapshot,
@@ -123,7 +123,7 @@ function isUsable(use: () => unknown, otherwise: (reason: string) => void): bool
 const countOf = (groups: Snapshot['passport_standings']): number =>
   groups.reduce((sum, { passports }) => sum + digestCount(passports), 0);
 
-/** Does the whole change or throws and does nothing: a bad one leaves the last good state. */
+/** Atomic: a bad change throws and leaves the state as it was. */
 export function applyChange(state: ReplicaState, change: Change, ed25519: Ed25519): void {
   switch (change.kind) {
     case 'gate.put':
@@ -186,7 +186,7 @@ function putCaller(state: ReplicaState, apiKey: ApiKeyBody): void {
   state.callers.set(apiKey.key_hash, {
     keyId: apiKey.key_id,
     mode: apiKey.mode,
-    // A scope that only a later version knows guards nothing here.
+    // A scope of a later version guards nothing here.
     scopes: apiKey.scopes.filter((scope) => parseScope(scope) !== null),
     expiresAtMs: apiKey.expires_at_ms,
   });
@@ -213,7 +213,7 @@ function suspend(suspended: DigestTable, digest: IdDigest, standing: 'active' | 
 }
 
 function putSigningKey(state: ReplicaState, key: VerificationKey, ed25519: Ed25519): void {
-  // The import comes first: it throws for an unusable key.
+  // Import first: it throws for an unusable key.
   state.keys = keyset(ed25519, [...new Map(state.signingKeys).set(key.kid, key).values()]);
   state.signingKeys.set(key.kid, key);
   state.badRows.delete(rowName('signing_key', key.kid));

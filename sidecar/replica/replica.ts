@@ -45,9 +45,9 @@ import { hasGoneBack, type Lineage } from './lineage.ts';
 import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
 
 /**
- * What became of an entry. `repeat`: it is in force already. `gap`: it does not follow what is in force:
- * something is missing between, or it is of another history, as after a restore. `refused`: it is not the
- * service's, or cannot be understood; the last good state stays and nothing after it will be applied.
+ * The outcome of an entry. `repeat`: already in force. `gap`: it does not follow the entry in force, because
+ * some are missing or it is from another history, as after a restore. `refused`: not signed by the service,
+ * or not understood; the last good state stays, and no later entry is applied.
  */
 export type ApplyOutcome = 'applied' | 'repeat' | 'gap' | 'refused';
 
@@ -55,26 +55,25 @@ export interface ReplicaDeps {
   readonly ed25519: Ed25519;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Sync keys that were trusted before. Empty: those of the first snapshot are trusted. */
+  /** Sync keys trusted before. Empty: trust those of the first snapshot. */
   readonly pinnedKeys: readonly VerificationKey[];
 }
 
 /**
- * The sidecar's copy of what it needs to decide: gates and callers of its account, and who is revoked or
- * suspended anywhere.
+ * The sidecar's copy of everything it decides on: gates and callers of its account, and all revocations and
+ * suspensions.
  *
  *     nothing loaded ──install──> loaded at (account R, global G) ──apply R+1 or G+1──> loaded at the next revision
  *
- * It changes by signed snapshots and signed entries only, one revision at a time, and is never half changed.
- * Questions are answered from memory, at once. It also knows its age: the time since it was last known that
- * the service had nothing newer.
+ * It changes by signed snapshots and entries only, one revision at a time, and never partially. Reads are
+ * synchronous, from memory. Its age is the time since it was last known that the service had nothing newer.
  */
 export class Replica {
   readonly #deps: ReplicaDeps;
   #state: ReplicaState | null = null;
   #account: FeedPosition = { revision: 0, mark: '' };
   #global: FeedPosition = { revision: 0, mark: '' };
-  /** Up to when each feed is known to be complete here; minus infinity while nothing is known. */
+  /** Moment up to which each feed is known to be complete; minus infinity if unknown. */
   #accountAsOfMs = Number.NEGATIVE_INFINITY;
   #globalAsOfMs = Number.NEGATIVE_INFINITY;
   #generation: string | null = null;
@@ -93,27 +92,24 @@ export class Replica {
     this.#trust = pinnedKeys.length === 0 ? null : syncKeysOf(keyset(deps.ed25519, pinnedKeys));
   }
 
-  /** Null until the first snapshot is installed: nothing can be decided before. */
+  /** Null until the first snapshot is installed; no decisions before. */
   get accountId(): AccountId | null {
     return this.#state?.accountId ?? null;
   }
 
-  /** Another number after each change of what is known here, but for its age. */
+  /** Changes with every change of the state, not with its age. */
   get version(): number {
     return this.#version;
   }
 
-  /**
-   * Written by whoever calls the control plane, after each answer: a suspended account's sidecar can pull
-   * nothing any more.
-   */
+  /** Set after each answer of the control plane: the sidecar of a suspended account cannot pull any more. */
   set isRefusedAsSuspended(isRefused: boolean) {
     if (isRefused !== this.#isRefusedAsSuspended) this.#version++;
     this.#isRefusedAsSuspended = isRefused;
   }
 
   /**
-   * By what the feed says, or by what the control plane answers to the sidecar's own key, which ends with its
+   * By the feed, or by the control plane's refusal of the sidecar's own key, which is suspended with its
    * account.
    */
   get isAccountSuspended(): boolean {
@@ -123,7 +119,7 @@ export class Replica {
     return this.#isRefusedAsSuspended || state.suspendedAccounts.get(state.accountDigest, 0) !== 0;
   }
 
-  /** All keys of the service; another object after each change of them. */
+  /** All keys of the service; a new object after each change. */
   get keys(): Keyset {
     return this.#state?.keys ?? noKeys;
   }
@@ -133,7 +129,7 @@ export class Replica {
     return gate === null || this.#floor === null ? gate : this.#floor.gate(gate);
   }
 
-  /** Of this gate, in their order; empty: it has none. */
+  /** Routes of this gate, in order; empty: none. */
   routes(gateId: string): CompiledRoutes {
     return this.#state?.routes.get(gateId) ?? noRoutes;
   }
@@ -145,7 +141,7 @@ export class Replica {
     return caller === null || isExpired(caller, nowMs) ? null : caller;
   }
 
-  /** `nowMs`: where its caller has just read the clock. */
+  /** `nowMs`: passed if the caller has just read the clock. */
   standing(
     passport: VerifiedPassport,
     nowMs: MonotonicMillis = this.#deps.clock.monotonic(),
@@ -157,24 +153,21 @@ export class Replica {
       status: state.standings.get(digests, digestAt.passport),
       isIssuerSuspended: state.suspendedIssuers.get(digests, digestAt.issuer) !== 0,
       isAccountSuspended: state.suspendedAccounts.get(digests, digestAt.account) !== 0,
-      // Also where the key is not known here, or not any more: it was when the passport was verified.
+      // An unknown key counts as compromised: it was known when the passport was verified.
       isKeyCompromised: state.keys.find('passport', passport.keyId)?.key.compromised !== false,
       stateAgeMs: nowMs - this.asOfMs,
     };
     return this.#floor === null ? told : this.#floor.standing(told, passport);
   }
 
-  /**
-   * Time since the older of the two feeds was last known to be complete here. Infinity: it never was in this
-   * process.
-   */
+  /** Time since both feeds were last known to be complete. Infinity: never in this process. */
   get stateAgeMs(): number {
     return this.#deps.clock.monotonic() - this.asOfMs;
   }
 
   /**
-   * The monotonic moment up to which both feeds are known to be complete here; minus infinity where they
-   * never were in this process.
+   * The monotonic moment up to which both feeds are known to be complete; minus infinity if never in this
+   * process.
    */
   get asOfMs(): number {
     return Math.min(this.#accountAsOfMs, this.#globalAsOfMs);
@@ -229,14 +222,14 @@ export class Replica {
     this.#version++;
   }
 
-  /** What is in force here. */
+  /** The position in force. */
   get position(): Position {
     return { account: this.#account, global: this.#global };
   }
 
   /**
-   * Snapshots, entries and heartbeats that were refused since the start, and why the last one was, until
-   * something good arrives.
+   * Refused snapshots, entries and heartbeats since the start, and why the last one was refused, until a good
+   * one arrives.
    */
   get refusedCount(): number {
     return this.#refusedCount;
@@ -246,16 +239,13 @@ export class Replica {
     return this.#lastRefusal;
   }
 
-  /** The sync keys that are trusted now, to be pinned on disk. */
+  /** The trusted sync keys, to be pinned on disk. */
   get syncKeys(): readonly VerificationKey[] {
     const keys = this.#state === null ? this.#deps.pinnedKeys : [...this.#state.signingKeys.values()];
     return keys.filter((key) => key.purpose === 'sync');
   }
 
-  /**
-   * Gates and keys that the control plane has and this sidecar cannot use. They are as if they were not
-   * there.
-   */
+  /** Gates and keys of the control plane that this sidecar cannot use. They count as absent. */
   get badRows(): readonly BadRow[] {
     return this.#state === null ? [] : [...this.#state.badRows.values()];
   }
@@ -266,15 +256,15 @@ export class Replica {
   }
 
   /**
-   * Takes the place of the whole state, at once or not at all; revisions may go back by it. Where no key is
-   * trusted yet, its own sync keys are.
+   * Replaces the whole state atomically; revisions may go back. If no key is trusted yet, the snapshot's own
+   * sync keys become trusted.
    */
   install(
     signed: SignedSnapshot,
     expected: {
-      /** When it is known to have been current; null where that is not known, as for one from disk. */
+      /** When it was known to be current; null if unknown, as for one from disk. */
       readonly asOfMs: MonotonicMillis | null;
-      /** Null: of whatever account it is. */
+      /** Null: any account. */
       readonly accountId: AccountId | null;
       /** What it must go on from. Absent: it may be anything. */
       readonly since?: Lineage | null;
@@ -304,7 +294,7 @@ export class Replica {
     );
     demand(accountId === null || snapshot.account_id === accountId, 'it is of another account');
     const state = stateOf(snapshot, this.#deps.ed25519, badRows);
-    // A snapshot that is trusted by its own keys must at least agree with itself.
+    // A snapshot trusted by its own keys must at least be signed by them.
     const trust = syncKeysOf(state.keys);
     demand(
       this.#trust !== null || snapshotVerifies(trust, signed),
@@ -323,7 +313,7 @@ export class Replica {
     return true;
   }
 
-  /** Each row once, until it is another or bad for another reason: snapshots come again and again. */
+  /** Logs each row once per row and reason, because snapshots repeat. */
   #tellBadRows(badRows: readonly BadRow[]): void {
     const told = new Set(badRows.map((row) => JSON.stringify(row)));
     const news = badRows.filter((row) => !this.#toldRows.has(JSON.stringify(row)));
@@ -366,18 +356,15 @@ export class Replica {
     return 'applied';
   }
 
-  /**
-   * Looks at some of the standings and forgets those of passports that had expired long before this time, by
-   * whatever clock.
-   */
+  /** Scans some standings and drops those of passports that expired long before this time, on any clock. */
   forgetExpired(nowMs: UnixMillis): void {
     this.#state?.standings.sweep(nowMs, replicaLimits.standingSlotsPerSweep);
   }
 
-  /** Whether the service signed this heartbeat, for one of our feeds. */
+  /** Whether the service signed this heartbeat for one of our feeds. */
   isAuthentic(beat: Heartbeat): boolean {
     if (beat.feed_id !== globalFeed && beat.feed_id !== this.accountId) return false;
-    // Before the first snapshot nothing is known by which to judge one, and nothing is wrong with it.
+    // Before the first snapshot no key is known: neither valid nor refused.
     if (this.#trust === null) return false;
     if (heartbeatVerifies(this.#trust, beat)) return true;
     this.#refuse('heartbeat', 'its signature is not by a trusted sync key');
@@ -385,8 +372,8 @@ export class Replica {
   }
 
   /**
-   * Somebody trustworthy read this head at that moment. Answers whether the feed was complete here: then its
-   * age counts from there. Evidence that is older than what is known already changes nothing.
+   * A trustworthy source read this head at that moment. Returns whether the feed was complete here: then its
+   * age counts from there. Older evidence changes nothing.
    */
   confirm(feedId: FeedId, head: number, asOfMs: MonotonicMillis): boolean {
     const isGlobal = feedId === globalFeed;
@@ -399,7 +386,7 @@ export class Replica {
   }
 
   /**
-   * Counts each, but logs the first of a series only: whoever can write to the bus could fill the log
+   * Counts each, but logs only the first of a series: anyone with write access to the bus could fill the log
    * otherwise.
    */
   #refuse(what: string, why: unknown): 'refused' {
@@ -422,7 +409,7 @@ const globalKinds: ReadonlySet<ChangeKind> = new Set([
 const noRoutes: CompiledRoutes = Object.freeze([]);
 const noKeys: Keyset = { find: () => null };
 
-/** Before anything is loaded every passport blocks. */
+/** Every passport blocks before the first snapshot. */
 const unknownStanding: PassportStanding = Object.freeze({
   status: 'suspended',
   isIssuerSuspended: true,
@@ -431,7 +418,7 @@ const unknownStanding: PassportStanding = Object.freeze({
   stateAgeMs: Number.POSITIVE_INFINITY,
 });
 
-/** What retired sync keys signed stays valid; what a compromised one signed does not. */
+/** Signatures of retired sync keys stay valid; those of a compromised one do not. */
 const syncKeysOf = (keys: Keyset): SyncKeys => ({
   find: (purpose, kid) => {
     const entry = keys.find(purpose, kid);

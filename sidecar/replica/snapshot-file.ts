@@ -20,25 +20,25 @@ export interface SnapshotFile {
   readonly directory: string;
   readTrustedKeys(): Promise<readonly VerificationKey[]>;
   writeTrustedKeys(keys: readonly VerificationKey[]): Promise<void>;
-  /** Null: there is none, or it is not even a signed snapshot. A torn last entry is cut off. */
+  /** Null: none, or not a signed snapshot. A torn last entry is cut off. */
   load(): Promise<{ readonly signed: SignedSnapshot; readonly entries: readonly SealedEntry[] } | null>;
   replace(signed: SignedSnapshot): Promise<void>;
-  /** Behind the snapshot that was loaded or written last. */
+  /** Appends to the snapshot loaded or written last. */
   append(entries: readonly SealedEntry[]): Promise<void>;
 }
 
-/** The trusted keys cannot be read: trusting whatever comes next instead would defeat them. */
+/** The trusted keys cannot be read. Trusting the next snapshot's keys instead would defeat pinning. */
 export class TrustedKeysError extends Error {
   override readonly name = 'TrustedKeysError';
 }
 
-/** It holds hashes of API keys. */
+/** Owner only: it contains hashes of API keys. */
 const fileMode = 0o600;
 
 export function snapshotFile(directory: string): SnapshotFile {
   const keysPath = join(directory, 'sync-keys.json');
   const snapshotPath = join(directory, 'snapshot.json');
-  /** The signature is random enough for a name, and base64url is fit for one. */
+  /** A signature is unique, and base64url is valid in a file name. */
   const changesName = ({ signatures }: SignedSnapshot) =>
     `changes-${signatures[0]?.signature.slice(0, 22)}.jsonl`;
   let changesPath: string | null = null;
@@ -84,8 +84,7 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 /**
- * Every whole line up to the first that is none; the file ends there from now on, so that what is appended
- * can be read.
+ * All whole lines before the first broken one. Truncates the file there, so that appended lines can be read.
  */
 async function readEntries(path: string): Promise<SealedEntry[]> {
   const text = await readIfThere(path);
@@ -102,7 +101,7 @@ async function readEntries(path: string): Promise<SealedEntry[]> {
   return entries;
 }
 
-/** At every moment, also after a loss of power, the file holds the old text or the new one. */
+/** Atomic and durable: after a power loss the file has the old text or the new one. */
 async function writeWhole(directory: string, path: string, text: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const temporary = `${path}.new`;

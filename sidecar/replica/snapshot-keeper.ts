@@ -7,15 +7,14 @@ import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /**
- * What is on disk, as the next start will find it: `unbelievable` is signed by a key that it will not trust,
- * `behind` lacks changes.
+ * The state on disk for the next start. `unbelievable`: signed by a key that the start will not trust.
+ * `behind`: changes are missing.
  */
 type Disk = 'in step' | 'unbelievable' | 'behind';
 
 /**
- * Keeps the disk near the replica without holding it up: what is applied is noted at once and written every
- * `replicaLimits.snapshotFileIntervalMs`. A disk that fails costs the next cold start its news and nothing
- * else.
+ * Keeps the disk close to the replica without delaying it: applied entries are queued and written every
+ * `replicaLimits.snapshotFileIntervalMs`. A failing disk only makes the next cold start older.
  *
  *     in step ──a sync key is declared compromised──> unbelievable
  *        │                                              │
@@ -30,7 +29,7 @@ export class SnapshotKeeper {
   #changesOnDisk = 0;
   #trustedKeys = '';
   #disk: Disk = 'in step';
-  /** A large snapshot was loaded, and its text is still here or was until now. */
+  /** A large snapshot was loaded whose text is, or has just become, garbage. */
   #hasGarbage = false;
   #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
   #writtenAtMs: MonotonicMillis;
@@ -41,13 +40,13 @@ export class SnapshotKeeper {
     this.#writtenAtMs = deps.clock.monotonic();
   }
 
-  /** A fresh snapshot would help the disk, which is out of step or has too many changes. */
+  /** The disk needs a fresh snapshot: it is out of step or has too many changes. */
   get wantsSnapshot(): boolean {
     const isWanted = this.#disk !== 'in step' || this.#changesOnDisk > replicaLimits.snapshotFileChangesMax;
     return isWanted && this.#deps.clock.monotonic() > this.#snapshotWantedAfterMs;
   }
 
-  /** The replica is at this snapshot now, which came from the control plane. */
+  /** The replica has installed this snapshot from the control plane. */
   begin(signed: SignedSnapshot): void {
     this.#unwritten = [];
     this.#snapshot = signed;
@@ -57,12 +56,12 @@ export class SnapshotKeeper {
     this.#startWriting();
   }
 
-  /** The replica is at what is on disk: a snapshot with so many changes behind it. */
+  /** The replica has loaded the disk: a snapshot with this many changes. */
   resume(changes: number): void {
     this.#changesOnDisk = changes;
   }
 
-  /** The fresh snapshot could not be had: it is wanted again after `replicaLimits.snapshotFileRetryMs`. */
+  /** Loading the fresh snapshot failed: retry after `replicaLimits.snapshotFileRetryMs`. */
   postpone(): void {
     this.#snapshotWantedAfterMs = this.#deps.clock.monotonic() + replicaLimits.snapshotFileRetryMs;
   }
@@ -76,7 +75,7 @@ export class SnapshotKeeper {
     }
   }
 
-  /** To be called now and then; writes what is due. */
+  /** Called regularly; writes what is due. */
   tick(): void {
     const isDue = this.#deps.clock.monotonic() - this.#writtenAtMs >= replicaLimits.snapshotFileIntervalMs;
     if (isDue && this.#unwritten.length > 0) this.#startWriting();
@@ -119,12 +118,12 @@ export class SnapshotKeeper {
 
   async #writeWhatWaits(): Promise<void> {
     const { file, replica, clock } = this.#deps;
-    // Taken together: a snapshot may come while this is writing, and entries after it belong to its file.
+    // Read together: a snapshot may arrive during the write, and later entries belong to its file.
     const snapshot = this.#snapshot;
     const entries = this.#unwritten;
     this.#snapshot = null;
     this.#unwritten = [];
-    // Trust first: a snapshot by a key that is not pinned would be refused.
+    // Keys first: a snapshot signed by an unpinned key would be refused.
     await this.#writeTrustedKeys(replica, file);
     if (snapshot !== null) await file.replace(snapshot);
     if (entries.length > 0) await file.append(entries);
@@ -141,7 +140,7 @@ export class SnapshotKeeper {
   }
 }
 
-/** What is left behind where it was loaded is worth a collection. */
+/** Its garbage is worth a collection. */
 export const isLarge = ({ snapshot }: SignedSnapshot): boolean =>
   snapshot.length >= replicaLimits.snapshotCharsFreedMin;
 

@@ -43,7 +43,7 @@ interface VerifierCounts {
 }
 
 export interface VerifierDeps {
-  /** The keys of this moment: the replica's change under way. */
+  /** The current keys: the replica's set changes. */
   readonly keys: () => Keyset;
   readonly cache: VerifiedCache;
   readonly pool: VerifyPool;
@@ -56,7 +56,7 @@ export interface VerifierDeps {
   readonly deadlineMs?: number;
 }
 
-/** A token whose signature is not checked yet, and the checks that wait for it. */
+/** A token whose signature is unchecked, and the requests that wait for it. */
 interface Miss {
   readonly opened: OpenedToken;
   /** `tokenKey` of it. */
@@ -69,15 +69,14 @@ const overloaded: TokenOutcome = { kind: 'overloaded' };
 const unavailable: TokenOutcome = { kind: 'unavailable' };
 
 /**
- * Turns tokens into verified passports: from memory where the same token verified before, else with the
- * threads of the pool.
+ * Turns tokens into verified passports: from memory if the same token verified before, else with the threads
+ * of the pool.
  *
- * The unknown tokens of one turn of the event loop go to the pool as one task, because handing over costs 33
- * to 40 us of processor time and checking a signature about 51 us. While every thread is busy, tokens of
- * several turns gather in one batch, so that batches grow with the load. The one exception: a token that is
- * alone in its turn, with nothing under way, is checked on the spot where the engine is fast enough
- * (`inlineWhenAlone`). That is at most one signature in a turn; it delays the others by 51 us, and the
- * hand-over it replaces would have taken most of that from the same thread.
+ * The unknown tokens of one turn of the event loop go to the pool as one task, because a hand-over costs 33
+ * to 40 us of processor time and a signature about 51 us. While every thread is busy, tokens of several turns
+ * gather in one batch, so batches grow with the load. Exception: with a fast engine (`inlineWhenAlone`), a
+ * token that is alone in its turn, with nothing in flight, is checked inline. That is at most one signature
+ * per turn and delays the turn by 51 us, most of which the hand-over would have cost anyway.
  *
  *     verify ──known──> report
  *        └──refused by shape──> report
@@ -112,9 +111,7 @@ export class PassportVerifier {
     return this.#counts;
   }
 
-  /**
-   * The passport of a token that verified here before; null: call `verify`. The whole cost of a warm request.
-   */
+  /** The passport of a token that verified here before; null: call `verify`. A warm request needs no more. */
   known(token: string): VerifiedPassport | null {
     const passport = this.#deps.cache.find(token);
     if (passport !== null) this.#counts.hits++;
