@@ -226,7 +226,7 @@ async function storeBatch(
   if (nextSeq - 1 > lastSeq)
     await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
   if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
-  const { current: generation } = await historyOf(deps.sql).generations();
+  const { current: generation } = await historyOf(deps.sql).generations(tx);
   const answer: ShipAnswer = {
     kind: 'taken',
     nextSeq: Math.max(nextSeq, lastSeq + 1),

@@ -62,7 +62,10 @@ export function ingestRoutes(
         }
         switch (answer.kind) {
           case 'taken':
-            return { next_seq: answer.nextSeq, receipts: answer.receipts ?? [] };
+            return {
+              next_seq: answer.nextSeq,
+              ...(answer.receipts?.length && { receipts: answer.receipts }),
+            };
           case 'gap':
             return refuse(reply, 409, 'sequence_gap', 'Records before this batch are missing.', {
               expected_seq: answer.expectedSeq,

@@ -41,8 +41,9 @@ export class History {
     return this.#missing !== null;
   }
 
-  async generations(): Promise<Generations> {
-    this.#generations ??= await readGenerations(this.#sql);
+  /** `sql`: a transaction asks on its own connection, because another may not be free. */
+  async generations(sql: Database | Transaction = this.#sql): Promise<Generations> {
+    this.#generations ??= await readGenerations(sql);
     return this.#generations;
   }
 

@@ -39,6 +39,7 @@ describe('without a key', () => {
       database_connections_max: 8,
       database_connections_refused: 0,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
+      history: { state: 'whole', missing: null },
     });
   });
 

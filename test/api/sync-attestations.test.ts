@@ -114,16 +114,16 @@ describe('POST /v1/sync/attestations', () => {
     it('stores a repeated batch once', async () => {
       const own = await connectSidecar(api);
       const records = [permit(), block()];
-      for (let i = 0; i < 3; i++) expect((await own.send(1, records)).body).toEqual({ next_seq: 3 });
+      for (let i = 0; i < 3; i++) expect((await own.send(1, records)).body).toMatchObject({ next_seq: 3 });
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
 
     it('stores the new part of an overlapping batch', async () => {
       const own = await connectSidecar(api);
       const records = [permit(), permit(), block(), permit()];
-      expect((await own.send(1, records.slice(0, 2))).body).toEqual({ next_seq: 3 });
-      expect((await own.send(2, records.slice(1))).body).toEqual({ next_seq: 5 });
-      expect((await own.send(1, records.slice(0, 1))).body).toEqual({ next_seq: 5 });
+      expect((await own.send(1, records.slice(0, 2))).body).toMatchObject({ next_seq: 3 });
+      expect((await own.send(2, records.slice(1))).body).toMatchObject({ next_seq: 5 });
+      expect((await own.send(1, records.slice(0, 1))).body).toMatchObject({ next_seq: 5 });
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
 
@@ -131,7 +131,7 @@ describe('POST /v1/sync/attestations', () => {
       const own = await connectSidecar(api);
       const record = permit();
       await own.send(1, [record]);
-      expect((await own.send(1, [{ nonsense: true }, permit()])).body).toEqual({ next_seq: 3 });
+      expect((await own.send(1, [{ nonsense: true }, permit()])).body).toMatchObject({ next_seq: 3 });
     });
 
     it('refuses a hole and names the expected number', async () => {
@@ -190,8 +190,8 @@ describe('POST /v1/sync/attestations', () => {
       const own = await connectSidecar(api);
       const records = [permit(), permit()];
       const batch = [records[0] ?? {}, { void: 'damaged', count: 7 }, records[1] ?? {}];
-      expect((await own.send(1, batch)).body).toEqual({ next_seq: 10 });
-      expect((await own.send(1, batch)).body).toEqual({ next_seq: 10 });
+      expect((await own.send(1, batch)).body).toMatchObject({ next_seq: 10 });
+      expect((await own.send(1, batch)).body).toMatchObject({ next_seq: 10 });
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
   });
@@ -205,10 +205,10 @@ describe('POST /v1/sync/attestations', () => {
       const reply = await older.send(2, records.slice(1, 2));
       expect(reply.status).toBe(409);
       expect(reply.body.error).toMatchObject({ code: 'connection_superseded', status: 409 });
-      expect((await newer.send(2, records.slice(1, 2), { epoch: older.epoch })).body).toEqual({
+      expect((await newer.send(2, records.slice(1, 2), { epoch: older.epoch })).body).toMatchObject({
         next_seq: 3,
       });
-      expect((await newer.send(1, records.slice(2))).body).toEqual({ next_seq: 2 });
+      expect((await newer.send(1, records.slice(2))).body).toMatchObject({ next_seq: 2 });
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
 
@@ -229,7 +229,7 @@ describe('POST /v1/sync/attestations', () => {
       const reply = await own.send(1, records);
       expect(reply.body.error).toMatchObject({ code: 'connection_unknown', status: 409 });
       const again = await connectSidecar(api, { sidecarId: own.sidecarId });
-      expect((await again.send(1, records, { epoch: own.epoch })).body).toEqual({ next_seq: 2 });
+      expect((await again.send(1, records, { epoch: own.epoch })).body).toMatchObject({ next_seq: 2 });
       expect(await storedOf(records)).toEqual(idsOf(records));
     });
   });
@@ -242,7 +242,7 @@ describe('POST /v1/sync/attestations', () => {
       expectRefused(await own.send(1, [good[0] ?? {}, bad, good[1] ?? {}]), [{ seq: 2, message }]);
       expect(await storedOf(good)).toEqual([]);
       const retried = await own.send(1, [good[0] ?? {}, { void: 'refused', count: 1 }, good[1] ?? {}]);
-      expect(retried.body).toEqual({ next_seq: 4 });
+      expect(retried.body).toMatchObject({ next_seq: 4 });
       expect(await storedOf(good)).toEqual(idsOf(good));
     }
 

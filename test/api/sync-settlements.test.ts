@@ -860,7 +860,7 @@ describe('a second copy at ingest', () => {
     const record = permitRecord();
     expect(await answerTo(permit(by, record))).toEqual({ kind: 'committed' });
     const next = permitRecord();
-    expect((await own.send(1, [record, next])).body).toEqual({ next_seq: 3 });
+    expect((await own.send(1, [record, next])).body).toMatchObject({ next_seq: 3 });
     expect(await isStored(next.id)).toBe(true);
     const changed = { ...record, amount_micro_usd: 1 };
     expect((await own.send(3, [changed])).body.error).toMatchObject({

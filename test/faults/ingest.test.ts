@@ -92,7 +92,7 @@ describe('ingest', () => {
         const isPersisted = failAt === 0;
         await expectTakenOnce(first === null && !isPersisted ? [] : records);
         const again = await ingestBatch({ ...api.deps, voidSettlements }, accountId, batch);
-        expect(again.answer, `failing at ${failAt}`).toEqual({ kind: 'taken', nextSeq: firstSeq });
+        expect(again.answer, `failing at ${failAt}`).toMatchObject({ kind: 'taken', nextSeq: firstSeq });
         await expectTakenOnce(records);
         if (first !== null) {
           expect(faulty.statements).toBeLessThan(failAt);
@@ -175,7 +175,7 @@ describe('batches that are linked ahead', () => {
         ...other.batches.slice(i, i + 1).map((each) => take(each)),
       ]),
     );
-    expect(answers.map(({ answer }) => answer)).toEqual([5, 5, 9, 9, 13, 13, 17, 17].map(taken));
+    expect(answers.map(({ answer }) => answer)).toMatchObject([5, 5, 9, 9, 13, 13, 17, 17].map(taken));
     expect(signed).toEqual(Array.from({ length: 8 }, () => 4));
     await expectTakenOnce(one.records);
     await expectTakenOnce(other.records);
@@ -187,7 +187,7 @@ describe('batches that are linked ahead', () => {
     const [first, second, third] = batches;
     if (first === undefined || second === undefined || third === undefined) throw new Error('three batches');
     const answers = await Promise.all([first, second, first, third, second].map((each) => take(each)));
-    expect(answers.map(({ answer }) => answer)).toEqual([5, 9, 9, 13, 13].map(taken));
+    expect(answers.map(({ answer }) => answer)).toMatchObject([5, 9, 9, 13, 13].map(taken));
     await expectTakenOnce(records);
   });
 
@@ -197,8 +197,8 @@ describe('batches that are linked ahead', () => {
     const [first, second] = batches;
     if (first === undefined || second === undefined) throw new Error('two batches');
     const [early, late] = await Promise.all([take(second), take(first)]);
-    expect([early.answer, late.answer]).toEqual([{ kind: 'gap', expectedSeq: 1 }, taken(5)]);
-    expect((await take(second)).answer).toEqual(taken(9));
+    expect([early.answer, late.answer]).toMatchObject([{ kind: 'gap', expectedSeq: 1 }, taken(5)]);
+    expect((await take(second)).answer).toMatchObject(taken(9));
     await expectTakenOnce(records);
   });
 
@@ -218,16 +218,16 @@ describe('batches that are linked ahead', () => {
       },
     }));
     expect(losing.status).toBe('rejected');
-    expect((await Promise.all(keeping)).map(({ answer }) => answer)).toEqual([taken(5)]);
+    expect((await Promise.all(keeping)).map(({ answer }) => answer)).toMatchObject([taken(5)]);
     expect(signed).toEqual([4, 4, 4]);
     await expectTakenOnce(other.records);
     // What follows makes no draft for a while, and has the same result.
     for (let i = 0; i <= attestationsLimits.draftPauseBatches; i++) {
       const next = await batchesOf(1);
-      for (const batch of next.batches) expect((await take(batch)).answer).toEqual(taken(5));
+      for (const batch of next.batches) expect((await take(batch)).answer).toMatchObject(taken(5));
       await expectTakenOnce(next.records);
     }
-    expect((await take(lost)).answer).toEqual(taken(5));
+    expect((await take(lost)).answer).toMatchObject(taken(5));
     await expectTakenOnce(one.records);
   });
 
@@ -266,7 +266,7 @@ describe('batches that are linked ahead', () => {
           const { records, batches } = await batchesOf(12, 3);
           for (let i = 0; i < batches.length; i += 3) {
             const answers = await Promise.all(batches.slice(i, i + 3).map((each) => take(each)));
-            expect(answers.map(({ answer }) => answer)).toEqual(
+            expect(answers.map(({ answer }) => answer)).toMatchObject(
               [4, 7, 10].map((next) => taken(i * 3 + next)),
             );
           }
@@ -301,7 +301,7 @@ describe('two control planes', () => {
             });
             const voidSettlements = voidShipped(deps);
             const { answer } = await ingestBatch({ ...deps, voidSettlements }, accountId, batch);
-            expect(answer).toEqual({ kind: 'taken', nextSeq: from + 21 });
+            expect(answer).toMatchObject({ kind: 'taken', nextSeq: from + 21 });
           }
           return records;
         }),
