@@ -155,11 +155,11 @@ describe('with a service that runs', () => {
     const checks = [
       ...files
         .join('\n')
-        .matchAll(/\["(?:CMD", ")?node", "dist\/deploy\/agent-trust\.js"((?:, "[^"]+")+)\]/g),
+        .matchAll(/\["(?:CMD", ")?node", "\/app\/dist\/deploy\/agent-trust\.js"((?:, "[^"]+")+)\]/g),
     ]
       .map((match) => JSON.parse(`[${(match[1] ?? '').slice(2)}]`) as string[])
       .filter(([command]) => command === 'healthcheck');
-    expect(checks).toEqual([['healthcheck'], ['healthcheck', 'sidecar'], ['healthcheck', 'control-plane']]);
+    expect(checks).toEqual([['healthcheck'], ['healthcheck', 'control-plane'], ['healthcheck', 'sidecar']]);
     for (const args of checks) expect((await ended(args, settings)).code).toBe(0);
   });
 
