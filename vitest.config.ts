@@ -24,7 +24,7 @@ const long = {
   },
 };
 
-/** One more than cores, because files wait; not more than PostgreSQL has connections for, 100 in all. */
+/** One more than cores, because files wait; not more than PostgreSQL has connections for, 300 in all. */
 const workersMax = Math.min(availableParallelism() + 1, 8);
 
 export default defineConfig({

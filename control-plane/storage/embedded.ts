@@ -181,6 +181,14 @@ async function chooseSocketDirectory({ cluster, run }: EmbeddedPlace): Promise<s
   return directory;
 }
 
+/** Of a run of tests, whose files and programs share one server: none waits for the disk or a connection. */
+const disposable = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  file_copy_method: 'clone',
+  max_connections: '300',
+};
+
 function serverArguments(cluster: string, socketDirectory: string, isDisposable: boolean): string[] {
   const parameters = {
     listen_addresses: '',
@@ -190,7 +198,7 @@ function serverArguments(cluster: string, socketDirectory: string, isDisposable:
     // No statement and no row in a log.
     log_error_verbosity: 'terse',
     log_min_error_statement: 'panic',
-    ...(isDisposable ? { fsync: 'off', full_page_writes: 'off', file_copy_method: 'clone' } : {}),
+    ...(isDisposable ? disposable : {}),
   };
   return [
     '-D',

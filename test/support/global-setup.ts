@@ -98,7 +98,10 @@ const answer = (socket: Socket, reply: SharedServiceAnswer): void => void socket
  */
 async function startTemplate(folder: string): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const server = isDebianAsked
-    ? await testDebianPostgres({ programs: dirname(await findDebianProgram('initdb')) })
+    ? await testDebianPostgres({
+        programs: dirname(await findDebianProgram('initdb')),
+        configuration: { max_connections: '300' },
+      })
     : await startEmbeddedPostgres({ dataDir: folder, logger: silentLogger, isDisposable: true });
   const sql = connect({ url: server.url, connectionsMax: 1 });
   try {
