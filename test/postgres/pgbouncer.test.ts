@@ -129,7 +129,8 @@ describe('a batch of rows that fails behind a PgBouncer in transaction mode', ()
       await held`BEGIN`;
       await held`INSERT INTO copied VALUES (${rowsOfBatch}, '')`;
       await work(async () => {
-        const waiting = () => held<{ pid: number }[]>`
+        // On a connection without a transaction: within one, the first look at the activity is kept.
+        const waiting = () => direct<{ pid: number }[]>`
           SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'COPY copied%'`;
         await until(async () => (await waiting()).length === 1, { what: 'the COPY waits' });
         return (await waiting())[0]?.pid ?? 0;
@@ -181,7 +182,7 @@ describe('a batch of rows that fails behind a PgBouncer in transaction mode', ()
       async () => {
         let code = '';
         await whileWaiting(async (untilItWaits) => {
-          const before = (tx: Transaction) => tx`SELECT set_config('statement_timeout', '300', true)`;
+          const before = (tx: Transaction) => tx`SELECT set_config('statement_timeout', '2000', true)`;
           const stored = codeOf(store(1, { before }));
           await untilItWaits();
           code = await stored;
