@@ -109,7 +109,7 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
     await sql.begin((tx) =>
       appendRecords(
         tx,
-        { sql, random, signingKeys, appending: { isStopped: false, projections: recordProjections } },
+        { random, signingKeys, appending: { isStopped: false, projections: recordProjections } },
         made,
       ),
     );

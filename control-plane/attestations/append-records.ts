@@ -10,8 +10,7 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
-import { historyOf } from '../history/history.ts';
-import { distinct } from '../storage/distinct.ts';
+import { chainGoesOnElsewhere } from '../history/history.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps, Projection } from './deps.ts';
@@ -70,7 +69,7 @@ interface RecordDraft {
  */
 export async function appendRecords(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'sql' | 'random' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   draft: RecordDraft | null = null,
   locked: LockedChains | null = null,
@@ -147,7 +146,7 @@ async function onChains<Result>(
 
 async function putInPlace(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'sql' | 'signingKeys' | 'appending'>,
+  deps: Pick<AppendingDeps, 'signingKeys' | 'appending'>,
   records: readonly NewRecord[],
   { draft, locked }: Ahead,
 ): Promise<RecordsInPlace> {
@@ -156,10 +155,7 @@ async function putInPlace(
   const names = namesOf(records, readers, key.kid);
   const { heads, numbers: known, projections } = locked ?? (await lockChains(tx, deps, records));
   draft?.onLocked();
-  // Under the locks, so that a report which comes later finds what this appends.
-  await historyOf(deps.sql).refuseChainsAhead(tx, () =>
-    distinct(records.map(({ record }) => record.chainId)),
-  );
+  for (const [chainId, { isAhead }] of heads) if (isAhead) throw chainGoesOnElsewhere(chainId);
   const isTrue = draft !== null && isLinkedTo(draft.links, heads, key);
   if (draft !== null && !isTrue) draft.onStale();
   const links = isTrue

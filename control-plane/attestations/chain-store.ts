@@ -10,6 +10,11 @@ import type { ChainTip } from './link-records.ts';
 interface StoredHead extends ChainTip {
   /** The number that records use for the chain. */
   readonly number: number;
+  /**
+   * Nothing may be appended to the chain: it goes on elsewhere (contract §17). Read with the lock, so that it
+   * holds at every replica from the commit of the report on.
+   */
+  readonly isAhead: boolean;
 }
 
 /** The current heads of these chains, not locked. */
@@ -57,7 +62,10 @@ export async function lockChainHeads(
     ORDER BY chain_id
     ON CONFLICT (chain_id) DO NOTHING`;
   const lock = tx<({ chain_id: ChainId } & StoredHead)[]>`
-    SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs" FROM chains WHERE chain_id = ANY(${chainIds}::text[])
+    SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs",
+      EXISTS (SELECT FROM known_places WHERE known_places.chain_id = chains.chain_id
+        AND in_generation = (SELECT max(number) FROM generations)) AS "isAhead"
+    FROM chains WHERE chain_id = ANY(${chainIds}::text[])
     ORDER BY chain_id FOR UPDATE`;
   // Sent together; the last statement sees the chains that the one before it created.
   const [, , rows] = await together([() => joinByKeys(tx), () => begin, () => lock]);

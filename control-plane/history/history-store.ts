@@ -174,15 +174,6 @@ export async function noteLosses(tx: Transaction, number: number, { heads, place
   }
 }
 
-/** Which of these chains must not go on: more of them was told, or something else. */
-export async function findChainsAhead(tx: Transaction, chainIds: readonly string[]): Promise<string[]> {
-  const rows = await tx<{ chain_id: string }[]>`
-    SELECT chain_id FROM known_places
-    WHERE in_generation = (SELECT max(number) FROM generations) AND chain_id = ANY(${[...chainIds]}::text[])
-    ORDER BY chain_id`;
-  return rows.map(({ chain_id }) => chain_id);
-}
-
 /** Something that was taken away, by what a sidecar knows. */
 export interface KnownEnd {
   readonly kind: 'passport' | 'issuer' | 'account' | 'gate' | 'api_key' | 'gate_policy';

@@ -9,13 +9,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import {
-  findChainsAhead,
-  type Generations,
-  type Missing,
-  readGenerations,
-  readMissing,
-} from './history-store.ts';
+import { type Generations, type Missing, readGenerations, readMissing } from './history-store.ts';
 import { historyLimits } from './limits.ts';
 
 /**
@@ -51,16 +45,6 @@ export class History {
     // From one statement to the next a recovery may end: what is missing is of the newest generation.
     this.#generations = await readGenerations(this.#sql);
     this.#missing = await readMissing(this.#sql);
-  }
-
-  /** Throws where one of these chains has a later place somewhere: it would be given out twice. */
-  async refuseChainsAhead(tx: Transaction, chainIds: () => readonly string[]): Promise<void> {
-    if (!this.isRegressed) return;
-    const [first] = await findChainsAhead(tx, chainIds());
-    if (first === undefined) return;
-    throw new ApiError('service_unavailable', {
-      message: `Records of chain ${first} are missing in the database. Nothing is appended to it until the operator has run agent-trust recover.`,
-    });
   }
 
   /** For a change that gives somebody more: it would stand on what may not be true any more. */
@@ -126,3 +110,9 @@ export function followHistory({
     return historyLimits.lookIntervalMs;
   });
 }
+
+/** Appending to this chain would give a place out twice. */
+export const chainGoesOnElsewhere = (chainId: string): ApiError =>
+  new ApiError('service_unavailable', {
+    message: `Records of chain ${chainId} are missing in the database. Nothing is appended to it until the operator has run agent-trust recover.`,
+  });

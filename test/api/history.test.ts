@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { historyOf } from '../../control-plane/history/history.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
 import type { Receipt } from '../../shared/wire/receipt.ts';
 import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { secondControlPlane } from '../support/second-control-plane.ts';
 import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/test-sidecar.ts';
 
 let api: Api;
@@ -197,6 +199,28 @@ describe('a receipt of records', () => {
     const url = `/v1/gates/${gate.gate_id}/check`;
     const body = (jwt: string) => ({ passport: jwt, request: { permission_key: 'orders:read' } });
     expect((await api.call({ url, body: body(passport.jwt) })).status).toBe(503);
+  });
+
+  it('stops appending at a replica that has not looked yet', async () => {
+    const { passport, gate, receipts } = await shipped();
+    const other = await api.issuePassport();
+    await lose(passport.passport_id, 2);
+    expect(await report(receipts)).toMatchObject({ state: 'regressed' });
+    const sql = connect({ url: api.databaseUrl, connectionsMax: 4 });
+    const replica = await secondControlPlane({ ...api, deps: { ...api.deps, sql } });
+    try {
+      const check = (jwt: string) =>
+        replica.call(`/v1/gates/${gate.gate_id}/check`, {
+          passport: jwt,
+          request: { permission_key: 'orders:read' },
+        });
+      expect((await check(passport.jwt)).status).toBe(503);
+      expect((await check(other.jwt)).status).toBe(200);
+      expect(historyOf(sql).isRegressed).toBe(false);
+    } finally {
+      await replica.close();
+      await sql.end();
+    }
   });
 
   it('proves a chain that went on otherwise', async () => {
