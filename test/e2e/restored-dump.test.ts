@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -45,6 +45,12 @@ describe('a restored pg_dump', () => {
     });
     return body.reason ?? body.decision ?? body.error?.code;
   };
+  /** What the sidecar has written of its feeds. */
+  const changesOnDisk = () =>
+    readdirSync(sidecar.dataDir, { recursive: true, encoding: 'utf8' })
+      .filter((name) => /changes-[^/]+\.jsonl$/.test(name))
+      .map((name) => readFileSync(join(sidecar.dataDir, name), 'utf8'))
+      .join('');
   const readyz = async () => (await call(`${controlPlane.origin}/readyz`)).body;
   const recordsOf = async (passportId: string) =>
     (await world.api('GET', `/attestations?passport_id=${passportId}&limit=500`)).body.attestations
@@ -60,6 +66,10 @@ describe('a restored pg_dump', () => {
     await until(async () => (await recordsOf(kept.id)) === 20, { what: 'all records' });
     await world.api('POST', `/passports/${ended.id}/revoke?wait_ms=5000`, {});
     expect(await check(ended.token)).toBe('passport_revoked');
+    // It writes every two seconds, and what is not written ends with kill -9.
+    await until(() => changesOnDisk().includes('"passport.standing"'), {
+      what: 'the revocation on its disk',
+    });
 
     await controlPlane.stop('SIGTERM');
     await run(join(tools, 'pg_restore'), ['--clean', '--if-exists', `--dbname=${server.url}`, dump]);

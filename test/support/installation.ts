@@ -38,6 +38,7 @@ export interface Installation {
 
 export interface Running {
   readonly origin: string;
+  readonly dataDir: string;
   readonly program: Program;
   /** Ends it as told and starts it again, in its folder, on its port. */
   restart(signal: NodeJS.Signals): Promise<void>;
@@ -87,6 +88,7 @@ export async function installation(
     let program = launch();
     const self: Running = {
       origin,
+      dataDir,
       get program() {
         return program;
       },
