@@ -80,10 +80,13 @@ describe('a load at a fixed rate', () => {
     program = blocking.program;
     const streams = [{ requests: [sent], perSecond: 200 }];
     const [offered] = await offer(streams, { folder: folder.path, seconds: 1, server: program });
-    expect(offered).toMatchObject({ due: 200, answered: 200 });
-    // Two are permitted; on a busy machine perhaps later than within a second.
-    expect(() => mustPermitInTime(must(offered, 'there is one stream'))).toThrow(
-      /^(?:198|199|200) of 200 requests got no PERMIT within a second/,
+    const { due, answered, permittedInTime, times } = must(offered, 'there is one stream');
+    expect({ due, answered }).toEqual({ due: 200, answered: 200 });
+    // Two are permitted; each that is not counted was answered after a second.
+    expect(permittedInTime).toBeLessThanOrEqual(2);
+    expect(permittedInTime + times.filter((ms) => ms > 1_000).length).toBeGreaterThanOrEqual(2);
+    expect(() => mustPermitInTime({ due, answered, permittedInTime })).toThrow(
+      `${200 - permittedInTime} of 200 requests got no PERMIT within a second`,
     );
   });
 

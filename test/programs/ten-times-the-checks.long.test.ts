@@ -75,7 +75,7 @@ it('checks at a control plane: ten times the load is refused in time, and leaves
   expect(Math.max(...(crowd.times['PERMIT'] ?? [])), told).toBeLessThan(2 * limits.decisionDeadlineMs);
   // It was over when the last one was answered, within its deadline.
   expect(Object.keys(after.counts), told).toEqual(['PERMIT']);
-  expect(permitsPerSecond(after), told).toBeGreaterThan(permitsPerSecond(usual) / 4);
+  expect(permitsPerSecond(after), told).toBeGreaterThan(permitsPerSecond(usual) / 2);
   expect(bytesGrown, told).toBeLessThan(512 * 1_024 * 1_024);
   // Each PERMIT that was answered is on record, and nothing else is.
   const answered = new Set([...usual.permitIds, ...crowd.permitIds, ...after.permitIds]);
