@@ -208,7 +208,8 @@ async function makeDeps(
   addProcessMetrics(metrics);
   addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion, ed25519: ed25519.name });
   const appending = { isStopped: false, projections: recordProjections };
-  const voids = ownVoids({ sql, clock: systemClock, random, signingKeys, appending, logger });
+  const baseUrl = `${settings.PUBLIC_URL ?? origin}/v1`;
+  const voids = ownVoids({ sql, clock: systemClock, random, baseUrl, signingKeys, appending, logger });
   started.add('voids of decisions', () => voids.stop());
   const shares = connectionShares(settings.DATABASE_CONNECTIONS);
   const slots = decisionSlots(shares.decisions);
@@ -229,7 +230,7 @@ async function makeDeps(
     loginAttempts: loginAttempts({ sql, clock, logger }),
     identityProvider: identityProviderOf(settings, { clock, started }),
     sessionTimes: { idleMs: settings.SESSION_IDLE_S * secondMs, totalMs: settings.SESSION_MAX_S * secondMs },
-    baseUrl: `${settings.PUBLIC_URL ?? origin}/v1`,
+    baseUrl,
     opensToolsToKeys: settings.MCP_API_KEYS,
     gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
     replicaId: Buffer.from(random.bytes(8)).toString('hex'),

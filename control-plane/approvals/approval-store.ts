@@ -3,6 +3,7 @@ import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/m
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
 import type { AccountId, ApprovalId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -49,7 +50,7 @@ export interface FoundApproval {
 const columns = (sql: Database | Transaction) => sql`
   approval_id AS "approvalId", status, passport_id AS "passportId", agent_id AS "agentId", gate_id AS "gateId",
   gate_version AS "gateVersion", request_hash AS "requestHash", permission_key AS "permissionKey",
-  amount_micro_usd AS "amountMicroUsd", created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs",
+  amount_micro_usd AS "amountMicroUsd", display, created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs",
   resolved_at_ms AS "resolvedAtMs", resolved_by AS "resolvedBy", note,
   constraints_evaluated AS "constraintsEvaluated", pii, passport_account_id AS "passportAccountId",
   passport_mode AS "passportMode", gate_account_id AS "gateAccountId", gate_mode AS "gateMode",
@@ -90,14 +91,15 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
     INSERT INTO approvals (
       approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,
       amount_micro_usd, constraints_evaluated, pii, passport_account_id, passport_mode, gate_account_id, gate_mode,
-      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms)
+      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display)
     VALUES (
       ${approval.approvalId}, ${approval.status}, ${approval.passportId}, ${approval.agentId}, ${approval.gateId},
       ${approval.gateVersion}, ${approval.requestHash}, ${approval.permissionKey}, ${approval.amountMicroUsd},
       ${[...approval.constraintsEvaluated]}::text[], ${JSON.stringify(approval.pii)}::text::jsonb,
       ${approval.passportAccountId}, ${approval.passportMode}, ${approval.gateAccountId}, ${approval.gateMode},
       ${approval.createdAtMs}, ${approval.expiresInMs}, ${approval.expiresAtMs},
-      ${JSON.stringify(approval.holds)}::text::jsonb, ${approval.expiresAtMs})
+      ${JSON.stringify(approval.holds)}::text::jsonb, ${approval.expiresAtMs},
+      ${approval.display === null ? null : JSON.stringify(approval.display)}::text::jsonb)
     ON CONFLICT DO NOTHING`;
   return inserted.count === 1;
 }
@@ -211,6 +213,19 @@ export async function writeResolution(tx: Transaction, resolved: Resolved): Prom
     WHERE approval_id = ${resolved.approvalId}`;
 }
 
+/**
+ * Makes it pending again. The row must be locked. False: the same request has
+ * another pending approval; nothing was changed.
+ */
+export async function writeUndone(tx: Transaction, undone: StoredApproval): Promise<boolean> {
+  const written = await tx`
+    UPDATE approvals SET status = 'pending', expires_at_ms = ${undone.expiresAtMs}, due_at_ms = ${undone.expiresAtMs},
+      resolved_at_ms = NULL, resolved_by = NULL, note = NULL
+    WHERE approval_id = ${undone.approvalId} AND NOT EXISTS (
+      SELECT FROM approvals WHERE status = 'pending' AND ${isBoundTo(tx, undone)})`;
+  return written.count === 1;
+}
+
 /** False: not approved, not for this request, or expired; nothing was changed. */
 export async function writeUse(
   tx: Transaction,
@@ -319,6 +334,16 @@ export async function writeVoid(
     WHERE gate_id = ${gateId} AND status IN ('pending', 'approved')
       ${policyVersion === null ? tx`` : tx`AND gate_version < ${policyVersion}`}`;
   return ended.count;
+}
+
+/** Forgets at most `max` displays whose time is over. Resolves to their number. */
+export async function forgetDisplays(sql: Database, nowMs: UnixMillis, max: number): Promise<number> {
+  const forgotten = await sql`
+    UPDATE approvals SET display = NULL WHERE approval_id = ANY (ARRAY(
+      SELECT approval_id FROM approvals
+      WHERE display IS NOT NULL AND expires_at_ms <= ${nowMs - limits.displayKeptMs}
+      LIMIT ${max} FOR UPDATE SKIP LOCKED))`;
+  return forgotten.count;
 }
 
 /** Final: no processing is left. */

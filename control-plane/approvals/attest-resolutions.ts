@@ -6,7 +6,8 @@ import type { Transaction } from '../base/database.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 interface ResolvedHow {
-  readonly resolution: Exclude<Resolution, 'voided'>;
+  /** `voided`: the answer before was undone. */
+  readonly resolution: Resolution;
   readonly nowMs: UnixMillis;
 }
 

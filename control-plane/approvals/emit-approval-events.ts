@@ -12,7 +12,7 @@ import type { StoredApproval } from './approval-store.ts';
  */
 export async function emitApprovalEvents(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'random'>,
+  deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   event: 'approval.requested' | 'approval.resolved',
   approvals: readonly StoredApproval[],
   timestampMs: UnixMillis,
@@ -20,7 +20,7 @@ export async function emitApprovalEvents(
   const events = approvals.map((approval) => ({
     event,
     to: [{ accountId: approval.gateAccountId, mode: approval.gateMode }],
-    data: renderApproval(approval),
+    data: renderApproval(approval, deps.baseUrl),
     timestampMs,
   }));
   await emitEvents(tx, deps, events);

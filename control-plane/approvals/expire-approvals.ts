@@ -14,7 +14,10 @@ import {
 import { attestResolutions } from './attest-resolutions.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
 
-type ExpiryDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
+export type ExpiryDeps = Pick<
+  AppendingDeps,
+  'sql' | 'clock' | 'random' | 'baseUrl' | 'signingKeys' | 'appending' | 'logger'
+>;
 
 /**
  * Expires approvals whose time is over, pending or approved and unused: attests the expiry, emits its event

@@ -12,6 +12,12 @@ export const approvalsLimits = {
    * a busy database.
    */
   approvalSweepIntervalMs: secondMs,
+  /** Callers that wait for the end of an approval at once; each costs a look-up a second. */
+  waitersMax: 500,
+  waitLookMs: secondMs,
+  /** How often displays are forgotten, and how many at a time: a short statement. */
+  displaySweepIntervalMs: minuteMs,
+  displaysPerSweepMax: 1_000,
   /** Pause before a failed expiry is retried, and reported again. */
   approvalPutOffMs: minuteMs,
 } as const;

@@ -6,6 +6,7 @@
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';
+import type { ApprovalDisplay } from '../../shared/model/approval.ts';
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
 import type { Gate } from '../../shared/model/gate.ts';
@@ -40,6 +41,7 @@ export interface NewApproval {
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
   readonly amountMicroUsd: MicroUsd | null;
+  readonly display: ApprovalDisplay | null;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
   /**
@@ -82,7 +84,7 @@ export interface OpenedApproval {
  */
 export async function openApproval(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'random'>,
+  deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   wanted: NewApproval,
 ): Promise<OpenedApproval | null> {
   const approval = toApproval(wanted);
@@ -146,6 +148,7 @@ function toApproval(wanted: NewApproval): StoredApproval {
     requestHash: wanted.requestHash,
     permissionKey: wanted.permissionKey,
     amountMicroUsd: wanted.amountMicroUsd,
+    display: wanted.display,
     createdAtMs: nowMs,
     expiresAtMs: (nowMs + expiresInMs) as UnixMillis,
     resolvedAtMs: null,

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Approval } from '../../shared/model/approval.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderApproval } from '../../shared/wire/approval.ts';
+import { type ApprovalAnswer, renderApproval } from '../../shared/wire/approval.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
@@ -11,11 +11,20 @@ import { approvalAt, lockApproval, type Resolved, writeResolution } from './appr
 import { attestResolutions } from './attest-resolutions.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
 
+export type ResolutionDeps = Pick<
+  AppendingDeps,
+  'sql' | 'clock' | 'random' | 'bus' | 'baseUrl' | 'signingKeys' | 'appending'
+>;
+
 /** A person's decision about a request. */
 export interface ResolutionInput {
   readonly status: 'approved' | 'denied';
   readonly note: string | null;
 }
+
+/** In the audit chain, which is kept for ever: without the display, which is not. */
+export const onAudit = ({ baseUrl }: Pick<ResolutionDeps, 'baseUrl'>, approval: Approval): ApprovalAnswer =>
+  renderApproval({ ...approval, display: null }, baseUrl);
 
 /**
  * Resolves a pending approval once: the second of two concurrent calls gets `approval_already_resolved`, and
@@ -26,7 +35,7 @@ export interface ResolutionInput {
  * checks run when the request is sent again; a passport revoked meanwhile blocks it then.
  */
 export async function resolveApproval(
-  deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending'>,
+  deps: ResolutionDeps,
   caller: Caller,
   { approvalId, resolution }: { readonly approvalId: ApprovalId; readonly resolution: ResolutionInput },
 ): Promise<Approval> {
@@ -55,8 +64,8 @@ export async function resolveApproval(
       audited: {
         operation: resolution.status === 'approved' ? 'approveApproval' : 'denyApproval',
         target: approvalId,
-        before: renderApproval(locked),
-        after: renderApproval(resolved),
+        before: onAudit(deps, locked),
+        after: onAudit(deps, resolved),
       },
     };
   });

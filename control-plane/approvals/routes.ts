@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
-import { ApiError } from '../../shared/errors/api-error.ts';
 import {
   ApprovalAnswer,
   ApprovalListQuery,
+  ApprovalQuery,
   ApprovalResolution,
   renderApproval,
 } from '../../shared/wire/approval.ts';
@@ -11,9 +11,14 @@ import { PageAnswer } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
-import { findApproval } from './approval-store.ts';
-import { approvalIdOf, listApprovalsUseCase, resolveApprovalUseCase } from './approval-use-cases.ts';
+import {
+  approvalIdOf,
+  listApprovalsUseCase,
+  resolveApprovalUseCase,
+  undoApprovalUseCase,
+} from './approval-use-cases.ts';
 import type { ResolutionInput } from './resolve-approval.ts';
+import { ApprovalWaits } from './wait-for-approval.ts';
 
 const read = { scope: listApprovalsUseCase.scope } as const;
 const resolve = { scope: resolveApprovalUseCase.scope } as const;
@@ -23,6 +28,7 @@ const resolution = { params: IdParams, body: ApprovalResolution, response: { 200
 export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   const answerResolved = (request: FastifyRequest, id: string, resolution: ResolutionInput) =>
     resolveApprovalUseCase.run(deps, callerOf(request), { id, resolution });
+  const waits = new ApprovalWaits();
   return async (app) => {
     app.get(
       '/approvals',
@@ -35,18 +41,28 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/approvals/:id',
-      { config: read, schema: { params: IdParams, response: { 200: ApprovalAnswer } } },
+      {
+        config: read,
+        schema: { params: IdParams, querystring: ApprovalQuery, response: { 200: ApprovalAnswer } },
+      },
       async (request) => {
-        const approvalId = approvalIdOf(request.params.id);
-        const nowMs = deps.clock.now();
-        const approval = await findApproval(deps.sql, callerOf(request), { approvalId, nowMs });
-        if (approval === null) throw new ApiError('approval_not_found');
-        return renderApproval(approval);
+        const approval = await waits.read(deps, callerOf(request), {
+          approvalId: approvalIdOf(request.params.id),
+          waitMs: request.query.wait_ms,
+          hasGone: () => request.raw.socket.destroyed,
+        });
+        return renderApproval(approval, deps.baseUrl);
       },
     );
 
     app.post('/approvals/:id/approve', { config: resolve, schema: resolution }, async (request) =>
       answerResolved(request, request.params.id, { status: 'approved', note: request.body.note ?? null }),
+    );
+
+    app.post(
+      '/approvals/:id/undo',
+      { config: resolve, schema: { params: IdParams, response: { 200: ApprovalAnswer } } },
+      async (request) => undoApprovalUseCase.run(deps, callerOf(request), request.params.id),
     );
 
     app.post('/approvals/:id/deny', { config: resolve, schema: resolution }, async (request) =>

@@ -1,24 +1,31 @@
 import { limits } from '../../shared/model/limits.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import type { AppendingDeps } from '../attestations/deps.ts';
-import { expireApprovals } from './expire-approvals.ts';
+import { forgetDisplays } from './approval-store.ts';
+import { type ExpiryDeps, expireApprovals } from './expire-approvals.ts';
 import { approvalsLimits } from './limits.ts';
 
 /**
  * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
- * unusable money is freed within that time. While the database is unreachable the sweep pauses. Never throws;
+ * unusable money is freed within that time, and forgets old displays. While the database is unreachable the sweep pauses. Never throws;
  * trouble is logged when it begins and when it ends.
  */
-export function startApprovalSweep(
-  deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
-): Repetition {
+export function startApprovalSweep(deps: ExpiryDeps): Repetition {
   let isFailing = false;
+  let forgotAtMs = Number.NEGATIVE_INFINITY;
   return repeat(async (state) => {
     try {
       let expired: number;
       // After a full batch more may be due.
       do expired = await expireApprovals(deps);
       while (expired === limits.approvalsPerSweepMax && !state.isStopped);
+      if (deps.clock.monotonic() - forgotAtMs >= approvalsLimits.displaySweepIntervalMs) {
+        const forgotten = await forgetDisplays(
+          deps.sql,
+          deps.clock.now(),
+          approvalsLimits.displaysPerSweepMax,
+        );
+        if (forgotten < approvalsLimits.displaysPerSweepMax) forgotAtMs = deps.clock.monotonic();
+      }
       if (isFailing) deps.logger.info({}, 'expiry of approvals has resumed');
       isFailing = false;
     } catch (error) {

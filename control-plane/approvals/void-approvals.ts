@@ -1,9 +1,8 @@
 import type { Gate } from '../../shared/model/gate.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { writeVoid } from './approval-store.ts';
-import { expireApprovals } from './expire-approvals.ts';
+import { type ExpiryDeps, expireApprovals } from './expire-approvals.ts';
 
 /**
  * Ends the open approvals of a changed or deleted gate (contract §8) in the caller's transaction, which has
@@ -25,10 +24,7 @@ export const voidApprovals = (
  * Frees the money of `voided` approvals, one batch of at most `limits.approvalsPerSweepMax`; the sweep does
  * the rest. Never throws: the gate's change is committed and must not be answered with an error.
  */
-export async function expireVoided(
-  deps: Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>,
-  voided: number,
-): Promise<void> {
+export async function expireVoided(deps: ExpiryDeps, voided: number): Promise<void> {
   if (voided === 0) return;
   try {
     await expireApprovals(deps);

@@ -15,7 +15,7 @@ import { emitApprovalEvents } from './emit-approval-events.ts';
  */
 export async function withdrawApprovals(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'random'>,
+  deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   approvalIds: readonly ApprovalId[],
   nowMs: UnixMillis,
 ): Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }> {

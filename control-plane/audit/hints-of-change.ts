@@ -14,6 +14,7 @@ const typeOf: Readonly<Partial<Record<AuditedOperation, Hint['type']>>> = {
   publishCatalog: 'gate',
   approveApproval: 'approval',
   denyApproval: 'approval',
+  undoApproval: 'approval',
   createWebhook: 'delivery',
   updateWebhook: 'delivery',
   deleteWebhook: 'delivery',

@@ -5,6 +5,7 @@ import type { Charge, Decision, RequestFacts } from '../../shared/decision/facts
 import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
+import { displayOnApproval } from '../../shared/pii/display-on-approval.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { firstPermitOf, type SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
@@ -165,6 +166,7 @@ export class CheckRun {
       gate: must(named, 'a SUSPEND is at a gate'),
       permissionKey: permissionOnRecord(request.permissionKey, policy.pii),
       amountMicroUsd: decision.amountMicroUsd,
+      display: displayOnApproval(request.display, policy.pii),
       constraintsEvaluated: decision.evaluated,
       pii: decision.pii,
       expiresInMs: must(expiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),

@@ -22,5 +22,5 @@ export interface DecisionDeps extends AppendingDeps {
 
 export type DecidingDeps = Pick<
   DecisionDeps,
-  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'checks' | 'ownVoids' | 'retryWaits'
+  'sql' | 'clock' | 'random' | 'baseUrl' | 'signingKeys' | 'appending' | 'checks' | 'ownVoids' | 'retryWaits'
 >;

@@ -89,6 +89,7 @@ export const judgeSuspends = (
         gate: must(parties.gate, 'a suspend names a gate'),
         permissionKey: settlement.permission_key,
         amountMicroUsd: settlement.amount_micro_usd,
+        display: settlement.display ?? null,
         constraintsEvaluated: settlement.constraints_evaluated,
         pii: settlement.pii,
         expiresInMs: settlement.expires_in_ms,

@@ -15,7 +15,10 @@ export interface OwnVoids {
   stop(): Promise<void>;
 }
 
-type VoidDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'logger'>;
+type VoidDeps = Pick<
+  AppendingDeps,
+  'sql' | 'clock' | 'random' | 'baseUrl' | 'signingKeys' | 'appending' | 'logger'
+>;
 
 /**
  * Retries each void every `limits.voidRetryMs` until it succeeds. One outage adds at most the checks of all

@@ -34,7 +34,7 @@ export type SettlementCallOutcome =
 
 type SettleDeps = Pick<
   DecisionDeps,
-  'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'slots' | 'logger'
+  'sql' | 'clock' | 'random' | 'baseUrl' | 'signingKeys' | 'appending' | 'slots' | 'logger'
 >;
 
 /**

@@ -31,7 +31,7 @@ type Answers = Map<NewSuspend, SettlementAnswer>;
  */
 export async function settleSuspends(
   tx: Transaction,
-  deps: Pick<DecisionDeps, 'random'>,
+  deps: Pick<DecisionDeps, 'random' | 'baseUrl'>,
   suspends: readonly NewSuspend[],
   nowMs: UnixMillis,
 ): Promise<readonly SettlementAnswer[]> {
@@ -135,7 +135,7 @@ const placeOf = ({ from, binding: { gateId, passportId, requestHash } }: NewSusp
 
 async function open(
   tx: Transaction,
-  deps: Pick<DecisionDeps, 'random'>,
+  deps: Pick<DecisionDeps, 'random' | 'baseUrl'>,
   suspend: NewSuspend,
   nowMs: UnixMillis,
 ): Promise<SettlementAnswer> {

@@ -40,7 +40,7 @@ export interface VoidedWork {
  */
 export async function voidSettlements(
   tx: Transaction,
-  deps: Pick<AppendingDeps, 'random'>,
+  deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   unknown: readonly UnknownSettlement[],
   by: {
     readonly source: SettlementSource;
@@ -86,7 +86,7 @@ export async function voidSettlements(
 
 /** Voids in the form of ingest. */
 export const voidShipped =
-  (deps: Pick<AppendingDeps, 'random'>): VoidSettlements =>
+  (deps: Pick<AppendingDeps, 'random' | 'baseUrl'>): VoidSettlements =>
   (tx, voids, by, alsoLock) =>
     voidSettlements(
       tx,

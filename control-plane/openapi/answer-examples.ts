@@ -180,6 +180,13 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
   Approval: [
     {
       approval_id: 'appr_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      approval_url: 'https://trust.example.com/console/approvals/appr_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      approval_api_url: 'https://trust.example.com/v1/approvals/appr_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      display: {
+        title: 'Order 20 chairs',
+        lines: [{ label: 'Supplier', value: 'Nordwind' }],
+        url: null,
+      },
       status: 'pending',
       passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
       agent_id: 'buyer-1',

@@ -89,7 +89,7 @@ export const glossary: Readonly<Record<string, string>> = {
   above_usd: 'Requests that spend more than this.',
   'GateConstraints.permissions': 'Requests for these permissions.',
   'PassportConstraints.permissions': 'Requests for these permissions.',
-  expires_in_s: 'How long an approval stays pending, in seconds. Default 300.',
+  expires_in_s: 'How long an approval stays pending, in seconds. Default 3600.',
   trusted_issuers:
     "Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*` alone for all issuers. Absent: the own issuers.",
   proof_of_possession: 'Whether the agent must sign the request with its own key.',
@@ -158,6 +158,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'Request.idempotency_key':
     'A request that is sent several times with the same key is charged once; a repeat gets the first PERMIT again.',
   'Request.approval_id': 'The approved approval of an earlier SUSPEND of the same request.',
+  'Request.display':
+    'What is asked, for the person who answers: at most 2 KiB of JSON and 64 lines. Part of the request and its hash.',
   'Request.gate_id':
     'The gate that `/enforce` decides for; absent: the passport alone is checked. Elsewhere it must be the gate in the URL.',
   'CheckBatchRequest.checks': 'The checks; each is what the body of `check` would be.',
@@ -182,6 +184,14 @@ export const glossary: Readonly<Record<string, string>> = {
 
   // Approvals
   approval_id: 'Id of the approval, `appr_…`.',
+  'Approval.approval_url': 'The page of the console where a person answers.',
+  'Approval.approval_api_url': 'This resource of the API.',
+  'Approval.display': 'What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.',
+  title: 'What is asked, in one line.',
+  lines: 'Details, in the order to show them.',
+  label: 'What the value is.',
+  value: 'The value.',
+  'Approval.url': 'Where the request can be looked at; null if nowhere.',
   'Approval.status': '`approved` until it is used, denied or expired.',
   'Approval.passport_id': 'The passport of the requesting agent.',
   'Approval.agent_id': 'The requesting agent, as its owner named it.',
@@ -475,7 +485,8 @@ export const glossary: Readonly<Record<string, string>> = {
   until: 'Only records before this time.',
   cursor: '`next_cursor` of the same query.',
   format: 'Format of the export.',
-  wait_ms: 'How long the answer may wait for all connected sidecars to apply the change, in milliseconds.',
+  wait_ms:
+    'How long the answer may wait, in milliseconds: for all connected sidecars to apply the change, or for the approval to be answered.',
 };
 
 /** Whose id is in a path, by the collection before it. */

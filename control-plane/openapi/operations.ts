@@ -235,6 +235,14 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'approval is checked again then.',
     errors: ['approval_not_found', 'approval_already_resolved'],
   },
+  'POST /v1/approvals/:id/undo': {
+    id: 'undoApproval',
+    tag: 'Approvals',
+    summary: 'Take an answer back',
+    description:
+      'For 5 s after the answer, by the key or person that gave it, unless the approval was used. It is pending again.',
+    errors: ['approval_not_found', 'approval_already_resolved'],
+  },
   'POST /v1/approvals/:id/deny': {
     id: 'denyApproval',
     tag: 'Approvals',

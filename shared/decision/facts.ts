@@ -1,4 +1,4 @@
-import type { PresentedApproval } from '../model/approval.ts';
+import type { ApprovalDisplay, PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
 import type { DigestWords } from '../model/id-digest.ts';
@@ -95,6 +95,8 @@ export interface RequestFacts {
    */
   readonly approval: PresentedApproval;
   readonly idempotencyKey: string | null;
+  /** For the person who is asked, if one is. It decides nothing. */
+  readonly display: ApprovalDisplay | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
   readonly requestHash: string;
   /** Findings for the policy's types; null if not scanned, because the policy has no PII controls. */

@@ -1,20 +1,31 @@
 import type { ApprovalId, GateId, PassportId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
-import { secondMs, type UnixMillis } from './time.ts';
+import { hourMs, secondMs, type UnixMillis } from './time.ts';
 
 /**
  * States of an approval (contract §8):
  *
  *     pending ──approve──> approved ──the request comes again──> used
- *        │ └────deny────> denied
+ *        │ └────deny────> denied           (undone in time, an answer leaves it pending)
  *        └── expires_at ──> expired <── expires_at ── approved
  */
 export const approvalStatuses = ['pending', 'approved', 'denied', 'expired', 'used'] as const;
 export type ApprovalStatus = (typeof approvalStatuses)[number];
 
+/** An answer can be taken back this long by the one who gave it (contract §8). */
+export const approvalUndoMs = 5 * secondMs;
+
 /** Default time to wait for a person (contract §4). */
-export const approvalExpiryMsDefault = 300 * secondMs;
+export const approvalExpiryMsDefault = hourMs;
+
+/** What is asked, in words for the person who answers (contract §8). Written by the resource server. */
+export interface ApprovalDisplay {
+  readonly title: string;
+  readonly lines: readonly { readonly label: string; readonly value: string }[];
+  /** An absolute http or https URL; null if none. */
+  readonly url: string | null;
+}
 
 /**
  * A request that waits, or waited, for a person. It is bound to one passport, gate, gate policy and request.
@@ -30,6 +41,8 @@ export interface Approval {
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
   readonly amountMicroUsd: MicroUsd | null;
+  /** Null: none was given, or it was forgotten 90 days after the end. */
+  readonly display: ApprovalDisplay | null;
   readonly createdAtMs: UnixMillis;
   readonly expiresAtMs: UnixMillis;
   readonly resolvedAtMs: UnixMillis | null;

@@ -29,6 +29,7 @@ export const auditedOperations = [
   'createTemplate',
   'approveApproval',
   'denyApproval',
+  'undoApproval',
   'createApiKey',
   'rollApiKey',
   'deleteApiKey',

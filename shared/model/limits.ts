@@ -72,6 +72,16 @@ export const limits = {
   responseTimeMsMax: dayMs,
   /** A held amount is blocked for other requests: a week is more than any approver needs. */
   approvalExpiryMsMax: 7 * dayMs,
+  /** `?wait_ms=` of an approval (contract §8). */
+  approvalWaitMsMax: minuteMs,
+  /** JSON of `request.display` (contract §8). */
+  displayBytesMax: 2 * 1024,
+  /** More than a person reads before an answer. */
+  displayLinesMax: 64,
+  /** A text of it after redaction: the mark of a type is longer than the shortest finding. */
+  redactedDisplayCharsMax: 16 * 1024,
+  /** It is kept with its approval until so long after `expires_at` (contract §8). */
+  displayKeptMs: 90 * dayMs,
   /** Windows that an approval holds money of: day and month, of a gate and of a passport. */
   approvalHoldsMax: 4,
   /**

@@ -3,6 +3,7 @@ import { contentHash, textHash } from '../crypto/content-hash.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
 import type { RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
+import type { ApprovalDisplay } from '../model/approval.ts';
 import { type GateId, isId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { amountUsdMax, type MicroUsd, parseUsd } from '../model/money.ts';
@@ -13,6 +14,7 @@ import {
   requestablePermissionPattern,
 } from '../model/permission.ts';
 import { bodyReader } from './body.ts';
+import { Display, parseDisplay } from './display.ts';
 import { parseCalledHost, parseUrlHost, webUrlRule } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
 import { shapeReader, type Wire } from './shape.ts';
@@ -45,6 +47,7 @@ export const RequestMembers = Type.Object(
     approval_id: orAbsent(Type.String()),
     gate_id: orAbsent(Type.String()),
     proof: Type.Optional(Type.Unknown()),
+    display: orAbsent(Display),
   },
   { additionalProperties: Type.Unknown() },
 );
@@ -152,6 +155,7 @@ export function parseRequestFacts(
     approvalId,
     approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
     idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
+    display: readDisplay(request, at),
     requestHash: hashRequest(request, canonical),
     pii: null,
   };
@@ -219,6 +223,11 @@ const idempotencyKeyNames: readonly Reading<string>[] = [
     demand: `must be a string of 1 to ${limits.idempotencyKeyCharsMax} characters, none of them NUL`,
   },
 ];
+
+function readDisplay(request: RequestObject, at: string): ApprovalDisplay | null {
+  const given = request['display'];
+  return given === undefined || given === null ? null : parseDisplay(given, `${at}.display`);
+}
 
 function readSynonyms<Value extends string | number>(
   request: RequestObject,

@@ -16,6 +16,7 @@ import {
   type RecordSource,
   type ShippedRecord,
 } from './attestation-batch.ts';
+import { DisplayInTransit } from './display.ts';
 import { closed, nullable } from './fields.ts';
 import { findReturnFault, Holder, LeaseReturn, windowOfLease } from './lease-call.ts';
 import { shapeReader, type Wire } from './shape.ts';
@@ -120,6 +121,8 @@ const SuspendSettlement = closed({
     ),
   ),
   amount_micro_usd: nullable(Money),
+  /** Absent: none. Without the personal data that the gate redacts. */
+  display: Type.Optional(DisplayInTransit),
   constraints_evaluated: CheckNames,
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),

@@ -17,16 +17,16 @@ type Frozen<Value> = unknown extends Value
 /**
  * Reads a value from outside. Throws `invalid_request`, naming the field at fault, unless it has the shape.
  */
-export type ShapeReader<Schema extends TSchema> = (value: unknown) => Static<Schema>;
+export type ShapeReader<Schema extends TSchema> = (value: unknown, at?: string) => Static<Schema>;
 
 /**
  * Compiles a schema once. The reader returns the value itself: nothing is converted, defaulted or dropped. A
  * closed object schema (`additionalProperties: false`) refuses unknown fields by name, so that no typo
  * passes. `at` prefixes the field's name, for a value inside of another.
  */
-export function shapeReader<Schema extends TSchema>(schema: Schema, at = ''): ShapeReader<Schema> {
+export function shapeReader<Schema extends TSchema>(schema: Schema, always = ''): ShapeReader<Schema> {
   const validator = Compile(schema);
-  return (value) => {
+  return (value, at = always) => {
     if (validator.Check(value)) return value as Static<Schema>;
     throw describeMisfit(validator.Errors(value), at);
   };

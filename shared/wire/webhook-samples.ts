@@ -8,6 +8,8 @@ const attestation_id = 'att_00000000000000000000000000';
 const agent_id = 'sample-agent';
 const requested: ApprovalAnswer = {
   approval_id: 'appr_00000000000000000000000000',
+  approval_url: 'https://trust.example.com/console/approvals/appr_00000000000000000000000000',
+  approval_api_url: 'https://trust.example.com/v1/approvals/appr_00000000000000000000000000',
   status: 'pending',
   passport_id,
   agent_id,
@@ -15,8 +17,13 @@ const requested: ApprovalAnswer = {
   request_hash: `sha256:${'0'.repeat(64)}`,
   permission_key: 'orders:create',
   amount_usd: 250,
+  display: {
+    title: 'Order 20 chairs',
+    lines: [{ label: 'Supplier', value: 'Sample Furniture' }],
+    url: 'https://shop.example.com/orders/20',
+  },
   created_at: '2026-01-01T00:00:00.000Z',
-  expires_at: '2026-01-01T00:05:00.000Z',
+  expires_at: '2026-01-01T01:00:00.000Z',
   resolved_at: null,
   resolved_by: null,
   note: null,

@@ -18,10 +18,12 @@ import {
 import { needsRun } from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
+import type { ApprovalDisplay } from '../../shared/model/approval.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
+import { displayOnApproval } from '../../shared/pii/display-on-approval.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
@@ -219,6 +221,12 @@ export class Section {
       callerMode: check.caller.mode,
       accountId: must(this.#deps.state.accountId, 'state is never unloaded'),
     };
+  }
+
+  /** What the person is shown who answers this check. */
+  displayOf(check: Check, gate: CompiledGate | null): ApprovalDisplay | null {
+    const { display } = requestOf(check);
+    return this.#scans.spend(() => displayOnApproval(display, gate?.pii ?? null));
   }
 
   #onRecord(permissionKey: PermissionKey | null, controls: PiiControls): PermissionKey | null {

@@ -118,7 +118,7 @@ export class Asking implements Learned {
         this.#settle(preparePermit(this.#deps, this.#attempt, this.#recordContext));
         return;
       case 'settle_suspend':
-        this.#settle(prepareSuspend(this.#deps, this.#attempt, this.#recordContext));
+        this.#settle(prepareSuspend(this.#deps, this.#attempt, this.#suspendContext));
         return;
       case 'record': {
         const { decision } = effect;
@@ -154,6 +154,11 @@ export class Asking implements Learned {
 
   get #recordContext() {
     return this.#deps.section.contextOf(this.#check, this.#attempt.gate);
+  }
+
+  get #suspendContext() {
+    const { section } = this.#deps;
+    return { ...this.#recordContext, display: section.displayOf(this.#check, this.#attempt.gate) };
   }
 
   /** What the PERMIT takes, and from which windows. */

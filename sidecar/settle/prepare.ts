@@ -1,3 +1,4 @@
+import type { RequestFacts } from '../../shared/decision/facts.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { Random } from '../../shared/runtime/random.ts';
@@ -36,13 +37,19 @@ export function preparePermit(deps: PrepareDeps, attempt: Attempt, context: Reco
 export function prepareSuspend(
   deps: PrepareDeps,
   attempt: Attempt,
-  { permissionKey }: RecordContext,
+  { permissionKey, display }: RecordContext & Pick<RequestFacts, 'display'>,
 ): Prepared {
   const { view, charge } = chargeOf(attempt);
   const approvalId = deps.random.newId('appr', attempt.nowMs);
   const reservation = deps.leases.reserve(view, charge);
   const readerId = newReaderId(deps, attempt);
-  const settlement = suspendOf(attempt, { readerId, approvalId, permissionKey, held: reservation.held() });
+  const settlement = suspendOf(attempt, {
+    readerId,
+    approvalId,
+    permissionKey,
+    display,
+    held: reservation.held(),
+  });
   return { settlement, reservation, readerId, voids: voidOf(approvalId, attempt, leasesOf(view, charge)) };
 }
 

@@ -1,4 +1,5 @@
 import { assert, must } from '../../shared/errors/assert.ts';
+import type { ApprovalDisplay } from '../../shared/model/approval.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
@@ -34,6 +35,8 @@ export function suspendOf(
     readonly approvalId: ApprovalId;
     /** As it may be recorded. */
     readonly permissionKey: PermissionKey | null;
+    /** As the approval may show it. */
+    readonly display: ApprovalDisplay | null;
     readonly held: readonly LeaseReturn[];
   },
 ): UnsentSettlement {
@@ -45,6 +48,8 @@ export function suspendOf(
     approval_id: about.approvalId,
     permission_key: about.permissionKey,
     amount_micro_usd: decision.amountMicroUsd,
+    // Absent where there is none: a control plane of the version before does not know it.
+    ...(about.display !== null && { display: about.display }),
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,
     expires_in_ms: must(

@@ -53,6 +53,9 @@ describe('GET /approvals/:id', () => {
     expect(status).toBe(200);
     expect(body).toEqual({
       approval_id: opened.approvalId,
+      approval_url: `http://127.0.0.1:8080/console/approvals/${opened.approvalId}`,
+      approval_api_url: `http://127.0.0.1:8080/v1/approvals/${opened.approvalId}`,
+      display: null,
       status: 'pending',
       passport_id: passport.passport_id,
       agent_id: 'buyer-1',

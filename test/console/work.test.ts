@@ -114,6 +114,41 @@ describe('the inbox of approvals', () => {
     await phone.context().close();
   });
 
+  it('shows what is asked, and takes an answer back', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { jwt } = await api.issuePassport({ agent_id: 'explaining-agent' });
+    await sidecar.caughtUp();
+    const display = {
+      title: 'Pay invoice 4711 <b>now</b>',
+      lines: [
+        { label: 'Supplier', value: 'Nordwind' },
+        { label: 'Supplier', value: 'x'.repeat(300) },
+      ],
+      url: 'https://shop.example.com/invoices/4711',
+    };
+    const { body } = await sidecar.check(gate, jwt, { ...request, amount: 30, display });
+    const { approval_url } = (await api.call({ url: `/v1/approvals/${body.approval_id}` })).body;
+    const phone = await world.open({ isPhone: true, role: 'approver' });
+    await visit(phone, new URL(approval_url).pathname.replace('/console', ''));
+    const asked = phone.getByRole('region', { name: 'What is asked' });
+    await asked.getByText('Pay invoice 4711 <b>now</b>').waitFor();
+    await asked.getByText('Nordwind').waitFor();
+    const link = asked.getByRole('link', { name: display.url });
+    expect(await link.getAttribute('rel')).toContain('noopener');
+    // Nothing is cut off at the side of a phone.
+    expect(
+      await phone.evaluate<number>('document.documentElement.scrollWidth - innerWidth'),
+    ).toBeLessThanOrEqual(0);
+    await phone.getByRole('button', { name: 'Deny' }).click();
+    await phone.getByRole('button', { name: 'Undo' }).click();
+    await phone.getByText('Taken back.').waitFor();
+    await phone.getByRole('button', { name: 'Approve $30.00' }).click();
+    await phone.getByText('Approved: explaining-agent may go on.').waitFor();
+    expect((await api.call({ url: `/v1/approvals/${body.approval_id}` })).body.status).toBe('approved');
+    await phone.context().close();
+  });
+
   it('denies, and reports when another person was faster', async () => {
     const { api } = world;
     const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });

@@ -311,6 +311,7 @@ export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
   approvalId: request.approval === 'none' ? null : id('appr', 1),
   approval: request.approval,
   idempotencyKey: null,
+  display: null,
   requestHash: '',
   pii:
     gate === null || gate.pii === null

@@ -149,7 +149,8 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const bus = inProcessBus(logger);
   publishHintsOf(sql, hintPublisher(bus));
   const appending = { isStopped: false, projections: recordProjections };
-  const voids = ownVoids({ sql, clock, random, signingKeys, appending, logger });
+  const baseUrl = `${options.origin ?? 'http://127.0.0.1:8080'}/v1`;
+  const voids = ownVoids({ sql, clock, random, baseUrl, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });
   const shares = connectionShares(limits.databaseConnectionsMax);
   const slots = decisionSlots(shares.decisions);
@@ -180,7 +181,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
         ? null
         : identityProvider(options.provider, { outbound: providerCalls, clock }),
     sessionTimes: { idleMs: 30 * minuteMs, totalMs: 12 * hourMs },
-    baseUrl: `${options.origin ?? 'http://127.0.0.1:8080'}/v1`,
+    baseUrl,
     opensToolsToKeys: options.opensToolsToKeys ?? false,
     gateHost: 'http://127.0.0.1:8090',
     replicaId: 'replica-of-a-test',

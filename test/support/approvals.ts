@@ -27,6 +27,8 @@ interface AskedApproval {
   readonly amountUsd?: number;
   /** Default: a hash that no other call has. */
   readonly requestHash?: string;
+  /** Default: none. */
+  readonly display?: NewApproval['display'];
   /** Default 300 s. */
   readonly expiresInMs?: number;
   /** Default: one that is made here. */
@@ -108,6 +110,7 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
     requestHash: request.requestHash ?? hashOf(number),
     permissionKey: isRequestablePermission(permissionKey) ? permissionKey : null,
     amountMicroUsd,
+    display: request.display ?? null,
     constraintsEvaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
     pii: [{ pointer: '/customer/email', type: 'email' }],
     expiresInMs: request.expiresInMs ?? 300_000,

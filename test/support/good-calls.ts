@@ -25,6 +25,11 @@ export function goodCalls(api: Api): GoodCalls {
   const keyId = async (): Promise<string> => (await api.createKey({ scopes: ['gates:read'] })).keyId;
   const issuerId = async (): Promise<string> => (await api.createIssuer()).issuer_id;
   const approvalUrl = async (): Promise<string> => `/v1/approvals/${(await openAnApproval(api)).approvalId}`;
+  const answeredUrl = async (): Promise<string> => {
+    const url = await approvalUrl();
+    await api.call({ method: 'POST', url: `${url}/approve` });
+    return url;
+  };
   const template = () => ({ url: '/v1/templates', body: { name: fresh('template') } });
   const catalog = { permissions: [{ key: 'orders:create' }] };
   const get = (url: string) => async () => ({ url });
@@ -255,6 +260,7 @@ export function goodCalls(api: Api): GoodCalls {
     listApprovals: get('/v1/approvals'),
     getApproval: async () => ({ url: await approvalUrl() }),
     approveApproval: async () => ({ method: 'POST', url: `${await approvalUrl()}/approve` }),
+    undoApproval: async () => ({ method: 'POST', url: `${await answeredUrl()}/undo` }),
     denyApproval: async () => ({ method: 'POST', url: `${await approvalUrl()}/deny` }),
     createWebhook: async () => ({ url: '/v1/webhooks', body: { ...hook, description: fresh('webhook') } }),
     listWebhooks: get('/v1/webhooks'),

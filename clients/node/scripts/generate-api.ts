@@ -30,6 +30,7 @@ const methods: Readonly<Record<string, string>> = {
   getApproval: 'approvals.get',
   approveApproval: 'approvals.approve',
   denyApproval: 'approvals.deny',
+  undoApproval: 'approvals.undo',
   listAttestations: 'attestations.list',
   getAttestation: 'attestations.get',
   exportAttestations: 'attestations.export',

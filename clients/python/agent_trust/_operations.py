@@ -302,7 +302,7 @@ class PassportConstraintsApprovals(TypedDict):
     above_usd: NotRequired[float | None]
     # Requests for these permissions.
     permissions: NotRequired[Sequence[str] | None]
-    # How long an approval stays pending, in seconds. Default 300.
+    # How long an approval stays pending, in seconds. Default 3600.
     expires_in_s: NotRequired[int | None]
 
 
@@ -356,7 +356,7 @@ class GateConstraintsApprovals(TypedDict):
     above_usd: NotRequired[float | None]
     # Requests for these permissions.
     permissions: NotRequired[Sequence[str] | None]
-    # How long an approval stays pending, in seconds. Default 300.
+    # How long an approval stays pending, in seconds. Default 3600.
     expires_in_s: NotRequired[int | None]
 
 
@@ -850,9 +850,29 @@ class ApprovalResolution(TypedDict):
     note: NotRequired[str | None]
 
 
+class ApprovalDisplayLinesItem(TypedDict):
+    # What the value is.
+    label: str
+    # The value.
+    value: str
+
+
+class ApprovalDisplay(TypedDict):
+    # What is asked, in one line.
+    title: str
+    # Details, in the order to show them.
+    lines: Sequence[ApprovalDisplayLinesItem]
+    # Where the request can be looked at; null if nowhere.
+    url: str | None
+
+
 class Approval(TypedDict):
     # Id of the approval, `appr_…`.
     approval_id: str
+    # The page of the console where a person answers.
+    approval_url: str
+    # This resource of the API.
+    approval_api_url: str
     # `approved` until it is used, denied or expired.
     status: Literal["pending", "approved", "denied", "expired", "used"]
     # The passport of the requesting agent.
@@ -867,6 +887,8 @@ class Approval(TypedDict):
     permission_key: str | None
     # What the request would spend; null if it has no amount. Held until the approval ends.
     amount_usd: float | None
+    # What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.
+    display: ApprovalDisplay | None
     # When the request was made.
     created_at: str
     # Deadline to approve or deny; once approved, deadline to use the approval.
@@ -2131,6 +2153,7 @@ class Operations:
         self,
         approval_id: str,
         *,
+        wait_ms: int | None = None,
         deadline_ms: float | None = None,
     ) -> Approval:
         """Get an approval. Needs a key with the scope `approvals:read`."""
@@ -2139,7 +2162,7 @@ class Operations:
             "/v1/approvals/{id}",
             "",
             path_ids={"id": approval_id},
-            query={},
+            query={"wait_ms": wait_ms},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2182,6 +2205,25 @@ class Operations:
             query={},
             headers={},
             body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def undo_approval(
+        self,
+        approval_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Approval:
+        """Take an answer back. Needs a key with the scope `approvals:resolve`."""
+        answer: Approval = self._call(
+            "POST",
+            "/v1/approvals/{id}/undo",
+            "",
+            path_ids={"id": approval_id},
+            query={},
+            headers={},
+            body=None,
             deadline_ms=deadline_ms,
         )
         return answer
@@ -2257,7 +2299,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "createApiKey", "rollApiKey", "deleteApiKey", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "createApiKey", "rollApiKey", "deleteApiKey", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,

@@ -29,15 +29,18 @@ export function ApprovalCard({
   const [note, setNote] = useState('');
   const body = note.trim() === '' ? {} : { note: note.trim() };
   const changes = ['approvals'];
+  const undo = () => api.approvals.undo(id);
   const approve = useAction({
     run: () => api.approvals.approve(id, body),
     changes,
     done: `Approved: ${agent} may go on.`,
+    undo,
   });
   const deny = useAction({
     run: () => api.approvals.deny(id, body),
     changes,
     done: `Denied: ${agent} is blocked.`,
+    undo,
   });
   const isBusy = approve.isPending || deny.isPending || approve.isSuccess || deny.isSuccess;
   const isOver = useNow() >= Date.parse(approval.expires_at);
@@ -56,6 +59,7 @@ export function ApprovalCard({
           )}
         </span>
       </div>
+      {approval.display === null ? null : <Asked display={approval.display} />}
       <Facts
         items={[
           [
@@ -116,6 +120,34 @@ export function ApprovalCard({
         </div>
       )}
     </article>
+  );
+}
+
+/**
+ * What is asked, in the words of the resource server: only text, and a link whose whole address can be read.
+ */
+function Asked({ display }: { readonly display: NonNullable<Approval['display']> }): ReactNode {
+  const { title, lines, url } = display;
+  return (
+    <section className="asked" aria-label="What is asked">
+      <strong>{title}</strong>
+      {lines.length === 0 ? null : (
+        <dl className="facts">
+          {lines.map(({ label, value }, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: labels repeat, and the lines never change
+            <div key={`${place} ${label}`} style={{ display: 'contents' }}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {url === null ? null : (
+        <a href={url} target="_blank" rel="noopener noreferrer nofollow">
+          {url}
+        </a>
+      )}
+    </section>
   );
 }
 

@@ -10,14 +10,29 @@ export function useAction<Input, Output>(options: {
   run(input: Input): Promise<Output>;
   readonly changes?: readonly string[];
   readonly done?: string | undefined;
+  /** Takes the change back; offered with `done`. */
+  undo?(input: Input): Promise<unknown>;
   onDone?(output: Output, input: Input): void;
 }) {
   const client = useQueryClient();
+  const refresh = (): void => {
+    for (const name of options.changes ?? []) void client.invalidateQueries({ queryKey: [name] });
+  };
   return useMutation({
     mutationFn: options.run,
     onSuccess: (output, input) => {
-      for (const name of options.changes ?? []) void client.invalidateQueries({ queryKey: [name] });
-      if (options.done !== undefined) toast(options.done);
+      refresh();
+      const { undo } = options;
+      const takeBack = () => {
+        undo?.(input).then(
+          () => {
+            refresh();
+            toast('Taken back.');
+          },
+          (error: unknown) => toast(error instanceof Error ? error.message : 'It could not be taken back.'),
+        );
+      };
+      if (options.done !== undefined) toast(options.done, undo === undefined ? null : takeBack);
       options.onDone?.(output, input);
     },
   });

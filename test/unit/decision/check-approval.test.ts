@@ -54,9 +54,9 @@ describe('the rule of a gate', () => {
     expect(decideAt({ constraints: { approvals: { permissions } } }).outcome).toBe(outcome);
   });
 
-  it('waits 300 seconds unless it says otherwise', () => {
+  it('waits an hour unless it says otherwise', () => {
     const constraints = { approvals: { permissions: ['orders:create'] } };
-    expect(decideAt({ constraints }).approvalExpiresInMs).toBe(300_000);
+    expect(decideAt({ constraints }).approvalExpiresInMs).toBe(3_600_000);
   });
 });
 
@@ -72,7 +72,7 @@ describe('an entry of the catalog that requires an approval', () => {
       outcome: 'SUSPEND',
       evaluated: withApproval,
       charge: { moneyMicroUsd: 3_000_000, requests: 0 },
-      approvalExpiresInMs: 300_000,
+      approvalExpiresInMs: 3_600_000,
     });
     const request = { permissionKey: permissionKey('orders:read') };
     const decision = decideAt({ catalog, passport, request });

@@ -159,6 +159,7 @@ describe('parseRequestFacts', () => {
       domain: 'API.example.com:443',
       approval_id: approvalId,
       idempotency_key: 'order-7',
+      display: { title: 'Order', lines: [{ label: 'To', value: 'you' }] },
       note: 'kept for the hash only',
     };
     expect(parseRequestFacts(request)).toEqual({
@@ -169,6 +170,7 @@ describe('parseRequestFacts', () => {
       approvalId,
       approval: 'unasked',
       idempotencyKey: 'order-7',
+      display: { title: 'Order', lines: [{ label: 'To', value: 'you' }], url: null },
       pii: null,
       requestHash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
     });
@@ -187,6 +189,7 @@ describe('parseRequestFacts', () => {
       'url',
       'approval_id',
       'idempotency_key',
+      'display',
     ];
     const request = Object.fromEntries(names.map((name) => [name, null]));
     const { approval_id: _, ...hashed } = request;
@@ -206,6 +209,7 @@ describe('parseRequestFacts', () => {
       approvalId: null,
       approval: 'none',
       idempotencyKey: null,
+      display: null,
       pii: null,
       requestHash: contentHash({}),
     });

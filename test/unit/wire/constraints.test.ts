@@ -67,7 +67,7 @@ describe('constraints of a gate', () => {
         unpriced: 'block',
       },
       piiControls: { types: ['email', 'phone', 'payment_card', 'iban', 'us_ssn', 'ip_address'] },
-      approvals: { aboveMicroUsd: null, permissions: [], expiresInMs: 300_000 },
+      approvals: { aboveMicroUsd: null, permissions: [], expiresInMs: 3_600_000 },
     });
   });
 

@@ -319,7 +319,7 @@ export interface PassportConstraints {
     readonly above_usd?: number | null;
     /** Requests for these permissions. */
     readonly permissions?: readonly string[] | null;
-    /** How long an approval stays pending, in seconds. Default 300. */
+    /** How long an approval stays pending, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
   } | null;
 }
@@ -370,7 +370,7 @@ export interface GateConstraints {
     readonly above_usd?: number | null;
     /** Requests for these permissions. */
     readonly permissions?: readonly string[] | null;
-    /** How long an approval stays pending, in seconds. Default 300. */
+    /** How long an approval stays pending, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
   } | null;
   /**
@@ -829,6 +829,23 @@ export interface DecisionRequest {
   readonly gate_id?: string | null;
   /** Proof that the agent holds the key of its passport. Not part of the request hash. */
   readonly proof?: unknown;
+  /**
+   * What is asked, for the person who answers: at most 2 KiB of JSON and 64 lines. Part of the request
+   * and its hash.
+   */
+  readonly display?: {
+    /** What is asked, in one line. */
+    readonly title: string;
+    /** Details, in the order to show them. */
+    readonly lines: readonly {
+      /** What the value is. */
+      readonly label: string;
+      /** The value. */
+      readonly value: string;
+    }[];
+    /** Absolute http or https URL that every reader reads alike; its host counts as `domain`. */
+    readonly url?: string | null;
+  } | null;
   readonly [name: string]: unknown;
 }
 
@@ -987,6 +1004,10 @@ export interface ApprovalResolution {
 export interface Approval {
   /** Id of the approval, `appr_…`. */
   readonly approval_id: string;
+  /** The page of the console where a person answers. */
+  readonly approval_url: string;
+  /** This resource of the API. */
+  readonly approval_api_url: string;
   /** `approved` until it is used, denied or expired. */
   readonly status: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
   /** The passport of the requesting agent. */
@@ -1001,6 +1022,20 @@ export interface Approval {
   readonly permission_key: string | null;
   /** What the request would spend; null if it has no amount. Held until the approval ends. */
   readonly amount_usd: number | null;
+  /** What is asked, as the resource server wrote it; null if it did not, and 90 days after the end. */
+  readonly display: {
+    /** What is asked, in one line. */
+    readonly title: string;
+    /** Details, in the order to show them. */
+    readonly lines: readonly {
+      /** What the value is. */
+      readonly label: string;
+      /** The value. */
+      readonly value: string;
+    }[];
+    /** Where the request can be looked at; null if nowhere. */
+    readonly url: string | null;
+  } | null;
   /** When the request was made. */
   readonly created_at: string;
   /** Deadline to approve or deny; once approved, deadline to use the approval. */
@@ -1939,7 +1974,10 @@ export interface PassportsResource {
   reactivate(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
   /** Revoke a passport for ever. Needs a key with the scope `passports:revoke`. */
   revoke(id: string, body?: PassportRevocation, query?: {
-    /** How long the answer may wait for all connected sidecars to apply the change, in milliseconds. */
+    /**
+     * How long the answer may wait, in milliseconds: for all connected sidecars to apply the change, or
+     * for the approval to be answered.
+     */
     readonly wait_ms?: number;
   }, options?: CallOptions): Promise<Revocation>;
   /** Suspend an active passport. Needs a key with the scope `passports:revoke`. */
@@ -2030,11 +2068,19 @@ export interface ApprovalsResource {
     readonly cursor?: string;
   }, options?: CallOptions): List<Approval, ApprovalPage>;
   /** Get an approval. Needs a key with the scope `approvals:read`. */
-  get(id: string, options?: CallOptions): Promise<Approval>;
+  get(id: string, query?: {
+    /**
+     * How long the answer may wait, in milliseconds: for all connected sidecars to apply the change, or
+     * for the approval to be answered.
+     */
+    readonly wait_ms?: number;
+  }, options?: CallOptions): Promise<Approval>;
   /** Approve a request. Needs a key with the scope `approvals:resolve`. */
   approve(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
   /** Deny a request. Needs a key with the scope `approvals:resolve`. */
   deny(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
+  /** Take an answer back. Needs a key with the scope `approvals:resolve`. */
+  undo(id: string, options?: CallOptions): Promise<Approval>;
 }
 
 export interface AttestationsResource {
@@ -2280,9 +2326,10 @@ export const resources = {
   },
   approvals: {
     list: ['GET', '/v1/approvals', 'query list'],
-    get: ['GET', '/v1/approvals/{id}', ''],
+    get: ['GET', '/v1/approvals/{id}', 'query'],
     approve: ['POST', '/v1/approvals/{id}/approve', 'body'],
     deny: ['POST', '/v1/approvals/{id}/deny', 'body'],
+    undo: ['POST', '/v1/approvals/{id}/undo', ''],
   },
   attestations: {
     list: ['GET', '/v1/attestations', 'query list'],

@@ -1,0 +1,283 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { forgetDisplays } from '../../control-plane/approvals/approval-store.ts';
+import { dayMs, secondMs } from '../../shared/model/time.ts';
+import { expectError } from '../support/expect-error.ts';
+import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
+import { until } from '../support/until.ts';
+
+const display = {
+  title: 'Pay invoice 4711',
+  lines: [
+    { label: 'Supplier', value: 'Nordwind Möbel' },
+    { label: 'Contact', value: 'mia@example.com' },
+  ],
+  url: 'https://shop.example.com/invoices/4711',
+};
+const order = { permission_key: 'orders:create', amount: 80, display };
+const rules = { approvals: { above_usd: 50 } };
+
+let pair: SidecarPair;
+beforeAll(async () => {
+  pair = await startSidecarPair();
+});
+afterAll(() => pair?.close());
+
+const approvalOf = async (id: string) => (await pair.api.call({ url: `/v1/approvals/${id}` })).body;
+
+/** The doors that open approvals: a sidecar, and the control plane. */
+const doors = [
+  ['a sidecar', (gateId: string, token: string, request: object) => pair.check(0, gateId, token, request)],
+  [
+    'the control plane',
+    (gateId: string, passport: string, request: object) =>
+      pair.api.call({ url: `/v1/gates/${gateId}/check`, body: { passport, request } }),
+  ],
+] as const;
+
+describe.each(doors)('request.display at %s', (_door, check) => {
+  it('is shown with the approval, in its event and list, and in no record', async () => {
+    const { gateId, token, passport } = await pair.setUp({ gate: rules });
+    const { body } = await check(gateId, token, order);
+    expect(body.decision).toBe('SUSPEND');
+    const approval = await approvalOf(body.approval_id);
+    expect(approval).toMatchObject({
+      display,
+      approval_url: expect.stringMatching(new RegExp(`^http.*/console/approvals/${body.approval_id}$`)),
+      approval_api_url: expect.stringMatching(new RegExp(`^http.*/v1/approvals/${body.approval_id}$`)),
+    });
+    const { items } = (await pair.api.call({ url: '/v1/approvals?status=pending' })).body;
+    expect(items.find((each: { approval_id: string }) => each.approval_id === body.approval_id)).toEqual(
+      approval,
+    );
+    await pair.api.call({ url: `/v1/approvals/${body.approval_id}/approve`, body: {} });
+    const permit = await check(gateId, token, { ...order, approval_id: body.approval_id });
+    expect(permit.body.decision).toBe('PERMIT');
+    const records = await pair.api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
+    expect(JSON.stringify(records.body)).not.toContain('Nordwind');
+    const audit = await pair.api.call({ url: `/v1/audit?target=${body.approval_id}` });
+    expect(audit.body.entries ?? audit.body.items).toHaveLength(1);
+    expect(JSON.stringify(audit.body)).not.toContain('Nordwind');
+  });
+
+  it('binds the approval: the same order shown differently has to be approved again', async () => {
+    const { gateId, token } = await pair.setUp({ gate: rules });
+    const { body } = await check(gateId, token, order);
+    await pair.api.call({ url: `/v1/approvals/${body.approval_id}/approve`, body: {} });
+    const other = { ...order, display: { ...display, title: 'Pay invoice 4712' } };
+    const told = await check(gateId, token, { ...other, approval_id: body.approval_id });
+    expect(told.body).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
+    const unseen = await check(gateId, token, { ...order, display: null, approval_id: body.approval_id });
+    expect(unseen.body).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
+  });
+
+  it('is scanned like the rest: blocked, or shown without what the gate redacts', async () => {
+    const pii = (mode: string) => ({ ...rules, pii_controls: { mode, types: ['email'] } });
+    const strict = await pair.setUp({ gate: pii('block') });
+    expect((await check(strict.gateId, strict.token, order)).body).toMatchObject({
+      decision: 'BLOCK',
+      reason: 'pii_detected',
+      pii: [{ pointer: '/display/lines/1/value', type: 'email' }],
+    });
+    const redacting = await pair.setUp({ gate: pii('redact') });
+    const { body } = await check(redacting.gateId, redacting.token, order);
+    expect((await approvalOf(body.approval_id)).display).toEqual({
+      ...display,
+      lines: [display.lines[0], { label: 'Contact', value: '[redacted:email]' }],
+    });
+  });
+
+  it('that is redacted may be longer than it was', async () => {
+    const { gateId, token } = await pair.setUp({
+      gate: { ...rules, pii_controls: { mode: 'redact', types: ['email'] } },
+    });
+    const many = Array.from({ length: 200 }, () => 'a@b.co').join(' ');
+    const { body } = await check(gateId, token, { ...order, display: { title: many, lines: [] } });
+    const { title } = (await approvalOf(body.approval_id)).display;
+    expect(title).toBe(many.replaceAll('a@b.co', '[redacted:email]'));
+  });
+
+  it.each<[string, string, unknown]>([
+    ['display', 'a text', 'Pay'],
+    ['display.title', 'no title', { lines: [] }],
+    ['display.title', 'an empty title', { title: '', lines: [] }],
+    ['display.lines', 'no lines', { title: 'Pay' }],
+    ['display.lines.0.value', 'half a line', { title: 'Pay', lines: [{ label: 'To' }] }],
+    ['display.note', 'an unknown member', { title: 'Pay', lines: [], note: 'x' }],
+    ['display.title', 'a bidirectional override', { title: 'Pay \u202e4711', lines: [] }],
+    [
+      'display.lines.0.label',
+      'a line separator',
+      { title: 'Pay', lines: [{ label: 'To\u2028', value: 'me' }] },
+    ],
+    ['display.url', 'another scheme', { title: 'Pay', lines: [], url: 'javascript:alert(1)' }],
+    ['display.url', 'a backslash', { title: 'Pay', lines: [], url: 'https://bank.test\\@evil.test/' }],
+    ['display.url', 'user information', { title: 'Pay', lines: [], url: 'https://bank.test@evil.test/' }],
+    ['display', 'more than 2 KiB', { title: 'é'.repeat(1_020), lines: [] }],
+    ['display.lines', '65 lines', { title: 'Pay', lines: Array(65).fill({ label: 'a', value: '' }) }],
+  ])('400: names %s with %s', async (param, _what, given) => {
+    const { gateId, token } = await pair.setUp({ gate: rules });
+    const reply = await check(gateId, token, { ...order, display: given });
+    expectError(reply, 'invalid_request', `request.${param}`);
+  });
+});
+
+it('a display of exactly 2 KiB is taken', async () => {
+  const { gateId, token } = await pair.setUp({ gate: rules });
+  const empty = JSON.stringify({ title: '', lines: [] }).length;
+  const full = { title: 'x'.repeat(2_048 - empty), lines: [] };
+  const { body } = await pair.check(0, gateId, token, { ...order, display: full });
+  expect((await approvalOf(body.approval_id)).display.title).toBe(full.title);
+});
+
+it('is forgotten 90 days after the end of its approval, and not before', async () => {
+  const { gateId, token } = await pair.setUp({ gate: rules });
+  const { body } = await pair.check(0, gateId, token, order);
+  const { expires_at } = await approvalOf(body.approval_id);
+  const endMs = Date.parse(expires_at);
+  const { sql } = pair.api.deps;
+  const forget = async (nowMs: number) =>
+    forgetDisplays(sql, nowMs as Parameters<typeof forgetDisplays>[1], 1_000);
+  await forget(endMs + 90 * dayMs - 1);
+  expect((await approvalOf(body.approval_id)).display).toEqual(display);
+  expect(await forget(endMs + 90 * dayMs)).toBeGreaterThan(0);
+  expect((await approvalOf(body.approval_id)).display).toBeNull();
+});
+
+describe('GET /approvals/:id?wait_ms=', () => {
+  it('answers when a person has answered, long before the time is over', async () => {
+    const { gateId, token } = await pair.setUp({ gate: rules });
+    const { body } = await pair.check(0, gateId, token, order);
+    const waiting = pair.api.call({ url: `/v1/approvals/${body.approval_id}?wait_ms=60000` });
+    await pair.api.call({ url: `/v1/approvals/${body.approval_id}/deny`, body: { note: 'too dear' } });
+    expect((await waiting).body).toMatchObject({ status: 'denied', note: 'too dear' });
+  });
+
+  it('answers what is pending at the end of its time, and at once without one', async () => {
+    const { gateId, token } = await pair.setUp({ gate: rules });
+    const { body } = await pair.check(0, gateId, token, order);
+    for (const query of ['', '?wait_ms=0', '?wait_ms=300'])
+      expect((await pair.api.call({ url: `/v1/approvals/${body.approval_id}${query}` })).body.status).toBe(
+        'pending',
+      );
+  });
+
+  it('tells the expiry as expired', async () => {
+    const { gateId, token } = await pair.setUp({ gate: { approvals: { above_usd: 50, expires_in_s: 1 } } });
+    const { body } = await pair.check(0, gateId, token, order);
+    const { status } = (await pair.api.call({ url: `/v1/approvals/${body.approval_id}?wait_ms=30000` })).body;
+    expect(status).toBe('expired');
+  });
+
+  it.each(['60001', '-1', 'x'])('400: refuses wait_ms=%s', async (waitMs) => {
+    const { gateId, token } = await pair.setUp({ gate: rules });
+    const { body } = await pair.check(0, gateId, token, order);
+    expectError(
+      await pair.api.call({ url: `/v1/approvals/${body.approval_id}?wait_ms=${waitMs}` }),
+      'invalid_request',
+      'wait_ms',
+    );
+  });
+});
+
+describe('POST /approvals/:id/undo', () => {
+  const limited = { ...rules, spend_limits: { daily_usd: 100 } };
+  const asked = async () => {
+    const made = await pair.setUp({ gate: limited });
+    const { body } = await pair.check(0, made.gateId, made.token, order);
+    return { ...made, approvalId: body.approval_id as string };
+  };
+  const say = (id: string, word: string, key?: string) =>
+    pair.api.call({ url: `/v1/approvals/${id}/${word}`, body: {}, ...(key === undefined ? {} : { key }) });
+
+  it.each(['approve', 'deny'])('takes back what was said by %s: pending as before', async (word) => {
+    const { approvalId, gateId, token, passport } = await asked();
+    const before = await approvalOf(approvalId);
+    await say(approvalId, word);
+    expect((await say(approvalId, 'undo')).body).toEqual(before);
+    expect(await approvalOf(approvalId)).toEqual(before);
+    const presented = await pair.check(0, gateId, token, { ...order, approval_id: approvalId });
+    expect(presented.body).toMatchObject({ decision: 'SUSPEND', approval_id: approvalId });
+    // Its money is held.
+    const other = await pair.check(0, gateId, token, { ...order, amount: 30 });
+    expect(other.body.reason).toBe('spend_limit_exceeded');
+    expect((await say(approvalId, 'approve')).status).toBe(200);
+    const used = await pair.check(0, gateId, token, { ...order, approval_id: approvalId });
+    expect(used.body.decision).toBe('PERMIT');
+    const resolutions = async () => {
+      const url = `/v1/attestations?passport_id=${passport.passport_id}`;
+      const { attestations } = (await pair.api.call({ url })).body;
+      return attestations.map(({ resolution }: { resolution: string | null }) => resolution).reverse();
+    };
+    const said = word === 'approve' ? 'approved' : 'denied';
+    await until(async () => (await resolutions()).length >= 5, { what: 'every record' });
+    expect((await resolutions()).filter((each: string | null) => each !== null)).toEqual([
+      said,
+      'voided',
+      'approved',
+    ]);
+  });
+
+  it('frees the money of a denial at once, and cannot have it back once it is spent', async () => {
+    const { approvalId, gateId, token } = await asked();
+    await say(approvalId, 'deny');
+    const other = { ...order, amount: 30, display: null };
+    const spent = await pair.check(0, gateId, token, { ...other, idempotency_key: 'other' });
+    expect(spent.body.decision).toBe('PERMIT');
+    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
+    expect((await approvalOf(approvalId)).status).toBe('denied');
+    // What the refused undo wrote is gone with it: 70 dollars are left.
+    await until(
+      async () => (await pair.check(0, gateId, token, { ...order, amount: 70 })).body.decision === 'SUSPEND',
+      { what: 'the rest of the money' },
+    );
+  });
+
+  it('is refused when its time is over, and after the gate has changed', async () => {
+    const { approvalId } = await asked();
+    await say(approvalId, 'deny');
+    pair.api.advance(5 * secondMs);
+    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
+    const changed = await asked();
+    await say(changed.approvalId, 'deny');
+    await pair.api.call({
+      method: 'PUT',
+      url: `/v1/gates/${changed.gateId}`,
+      body: { constraints: { spend_limits: { daily_usd: 50 } } },
+    });
+    expectError(await say(changed.approvalId, 'undo'), 'approval_already_resolved');
+  });
+
+  it('is refused to others, for what was used, for what waits anew, and twice', async () => {
+    const { approvalId, gateId, token } = await asked();
+    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
+    await say(approvalId, 'approve');
+    const { key } = await pair.api.createKey({ scopes: ['approvals:resolve'] });
+    expectError(await say(approvalId, 'undo', key), 'approval_already_resolved');
+    await pair.check(0, gateId, token, { ...order, approval_id: approvalId });
+    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
+
+    const ample = await pair.setUp({ gate: rules });
+    const first = (await pair.check(0, ample.gateId, ample.token, order)).body.approval_id;
+    await say(first, 'deny');
+    const second = (await pair.check(0, ample.gateId, ample.token, order)).body.approval_id;
+    expect(second).not.toBe(first);
+    expectError(await say(first, 'undo'), 'approval_already_resolved');
+    expect((await approvalOf(first)).status).toBe('denied');
+    await say(second, 'deny');
+    expect((await say(first, 'undo')).status).toBe(200);
+    expectError(await say(first, 'undo'), 'approval_already_resolved');
+  });
+
+  it('of many at once takes effect once, against a use at the same moment too', async () => {
+    const { approvalId, gateId, token } = await asked();
+    await say(approvalId, 'approve');
+    const answers = await Promise.all([
+      ...Array.from({ length: 5 }, async () => (await say(approvalId, 'undo')).status),
+      pair.check(0, gateId, token, { ...order, approval_id: approvalId }).then(({ body }) => body.decision),
+    ]);
+    const undone = answers.filter((each) => each === 200).length;
+    const { status } = await approvalOf(approvalId);
+    if (answers.includes('PERMIT')) expect([undone, status]).toEqual([0, 'used']);
+    else expect([undone, status]).toEqual([1, 'pending']);
+  });
+});
