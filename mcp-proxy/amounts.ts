@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
+import { parsePointer } from './display.ts';
 import { proxyLimits } from './limits.ts';
 import { foldCase } from './read-messages.ts';
 
@@ -54,9 +55,8 @@ function readJson(path: string): unknown {
 
 function priceOf(value: unknown): Price | null {
   if (typeof value === 'number') return value >= 0 ? { usd: value } : null;
-  if (typeof value !== 'string' || !/^(?:\/(?:[^~/]|~[01])*)+$/.test(value)) return null;
-  const path = value.slice(1).split('/');
-  return { path: path.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')) };
+  const path = typeof value === 'string' ? parsePointer(value) : null;
+  return path === null ? null : { path };
 }
 
 /**

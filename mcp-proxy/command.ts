@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { parseWebUrl } from '../shared/wire/domain.ts';
+import { type Pointer, parsePointer } from './display.ts';
 import type { GuardMcpHost, GuardMcpOptions } from './guard-mcp.ts';
 
 const examples = `
@@ -34,6 +35,11 @@ export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
     .option(
       '--amounts <file>',
       'JSON: for each tool its price in USD, or where the arguments hold it ("/amount")',
+    )
+    .option(
+      '--hide <pointers...>',
+      'arguments that approvers are not shown, as JSON pointers ("/card/number"); they stay part of the request',
+      pointers,
     )
     .option('--passport-file <file>', 'of a program: the passport, read again when the file changes')
     .option('--timeout <seconds>', 'until the MCP server begins to answer over HTTP', seconds, 300)
@@ -90,6 +96,12 @@ function httpUrl(text: string): URL {
 function portNumber(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw new InvalidArgumentError('It is a number from 0 to 65535.');
+}
+
+function pointers(text: string, before: readonly Pointer[] = []): readonly Pointer[] {
+  const pointer = parsePointer(text);
+  if (pointer !== null) return [...before, pointer];
+  throw new InvalidArgumentError('It is a JSON pointer such as /card/number.');
 }
 
 function seconds(text: string): number {

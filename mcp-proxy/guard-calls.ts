@@ -12,6 +12,7 @@ import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { isRequestablePermission, type PermissionKey } from '../shared/model/permission.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { type Amounts, amountOf, toolKey } from './amounts.ts';
+import { displayOf, type Pointer } from './display.ts';
 import { proxyLimits } from './limits.ts';
 import type { ToolCallMessage } from './read-messages.ts';
 
@@ -27,6 +28,8 @@ export type Shown = (name: string) => string | undefined;
 export interface CallGuardOptions extends GuardSetup {
   readonly gate: string;
   readonly amounts: Amounts;
+  /** Arguments that approvers do not see. */
+  readonly hidden: readonly Pointer[];
   /** A copy under a key is charged once, and reaches the server each time. */
   readonly takesIdempotencyKeys: boolean;
   readonly servesWithoutDecision: boolean;
@@ -132,6 +135,7 @@ async function verdictOn(
       // What else a revision of the protocol puts beside the arguments counts for an approval as well. Not
       // beside the members that the gate reads: a client would set its own price by `amount_usd`.
       context: () => ({ tool: name, arguments: args, ...(isEmpty(others) ? {} : { params: others }) }),
+      display: () => displayOf(name, args, options.hidden),
       idempotencyKey: () =>
         options.takesIdempotencyKeys && typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
       dangerouslyServeWithoutDecision: options.servesWithoutDecision,

@@ -14,6 +14,7 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import { SettingsError } from '../shared/runtime/settings.ts';
 import { type Amounts, AmountsError, readAmounts } from './amounts.ts';
 import { checkGate, checkUpstream } from './check-start.ts';
+import type { Pointer } from './display.ts';
 import { callGuard, type Shown } from './guard-calls.ts';
 import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
 import { proxyLimits } from './limits.ts';
@@ -53,6 +54,7 @@ export interface GuardMcpOptions {
   readonly allowHost?: readonly string[];
   readonly allowOrigin?: readonly string[];
   readonly amounts?: string;
+  readonly hide?: readonly Pointer[];
   readonly passportFile?: string;
   readonly timeout: number;
   readonly sidecar?: string;
@@ -83,6 +85,7 @@ export async function guardMcp(run: {
     controlPlaneUrl,
     gate: options.gate,
     amounts,
+    hidden: options.hide ?? [],
     takesIdempotencyKeys: options.acceptIdempotencyKeys === true,
     servesWithoutDecision: options.dangerouslyServeWithoutDecision === true,
     logger,

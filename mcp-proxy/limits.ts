@@ -31,6 +31,11 @@ export const proxyLimits = {
   decisionMsMax: 3_500,
   /** Messages of a stdio client that are not written to the server yet. Beyond it, nothing is read. */
   unwrittenMessagesMax: 256,
+  /** What an approver is shown of a call: more is not read, and the service takes 2 KiB in all. */
+  displayLinesMax: 32,
+  displayNameCharsMax: 64,
+  displayValueCharsMax: 200,
+  displayBytesMax: 1024,
   /** Calls that were suspended, each remembered in about 200 bytes. The oldest is forgotten first. */
   rememberedApprovalsMax: 10_000,
   /** The keys that verify passports are read again after so long: one may have been declared compromised. */

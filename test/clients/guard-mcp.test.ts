@@ -141,6 +141,14 @@ describe.each(pairs)('guard-mcp before a server of %s', (what, start, connect) =
     const asked = await agent.call('pay', { amount: 200, to: 'Ada' });
     const { approval_id, approval_url } = decisionOf(asked);
     expect(JSON.stringify(asked.content)).toContain(`Ask for that at ${approval_url} before`);
+    expect((await service.agentTrust.approvals.get(approval_id)).display).toEqual({
+      title: 'Call the tool pay',
+      lines: [
+        { label: 'amount', value: '200' },
+        { label: 'to', value: 'Ada' },
+      ],
+      url: null,
+    });
     expect(decisionOf(await agent.call('pay', { to: 'Ada', amount: 200 })).approval_id).toBe(approval_id);
     await service.agentTrust.approvals.approve(approval_id);
     expect(decisionOf(await agent.call('pay', { amount: 200, to: 'Eve' })).approval_id).not.toBe(approval_id);

@@ -9,7 +9,7 @@ import { Hono } from 'hono';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { expressGuard } from '../../clients/node/src/express.ts';
 import { fastifyGuard } from '../../clients/node/src/fastify.ts';
-import type { GuardSetup, PassedDecision } from '../../clients/node/src/guard.ts';
+import type { ApprovalDisplay, GuardSetup, PassedDecision } from '../../clients/node/src/guard.ts';
 import { honoGuard } from '../../clients/node/src/hono.ts';
 import { httpGuard } from '../../clients/node/src/http.ts';
 import { Sidecar } from '../../clients/node/src/index.ts';
@@ -20,6 +20,7 @@ import { type ClientService, startClientService } from './support/service.ts';
 interface Route {
   readonly gate: string;
   readonly dangerouslyServeWithoutDecision?: boolean;
+  readonly display?: () => ApprovalDisplay;
 }
 /** `POST /orders` behind a guard, with the amount of the body. Whatever reaches the handler is pushed. */
 type Framework = (
@@ -225,15 +226,21 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
   });
 
   it('answers 202 with the address of the approval, and serves the same request once it is approved', async () => {
-    const { order, handled } = await open();
+    const lines = [{ label: 'Supplier', value: 'Nordwind' }];
+    const { order, handled } = await open({ display: () => ({ title: 'Order 20 chairs', lines }) });
     const own = { 'x-agent-passport': await newPassport(`approved at ${name}`) };
     const { status, headers, body } = await order(200, own);
     expect([status, body.decision, handled]).toEqual([202, 'SUSPEND', []]);
     expect(headers.get('location')).toBe(`${service.url}/v1/approvals/${body.approval_id}`);
-    const approval = await fetch(body.approval_url, {
+    expect(body.approval_url).toBe(`${service.url}/console/approvals/${body.approval_id}`);
+    const approval = await fetch(body.approval_api_url, {
       headers: { authorization: `Bearer ${service.api.adminKey}` },
     });
-    expect(await approval.json()).toMatchObject({ status: 'pending', amount_usd: 200 });
+    expect(await approval.json()).toMatchObject({
+      status: 'pending',
+      amount_usd: 200,
+      display: { title: 'Order 20 chairs', lines, url: null },
+    });
 
     const approved = { ...own, 'x-agent-approval': body.approval_id };
     expect((await order(200, approved)).status).toBe(202);

@@ -40,6 +40,11 @@ export interface GuardOptions<Request> {
    */
   readonly context?: Reads<Request, Readonly<Record<string, unknown>>>;
   /**
+   * What is asked, for the person who approves it (contract §8): at most 2 KiB of JSON. An approval is bound
+   * to it. Default: none.
+   */
+  readonly display?: Reads<Request, ApprovalDisplay | undefined>;
+  /**
    * The whole body for your handler, as bytes, text or a JSON value, if the framework has not parsed it.
    * Default: the parsed body. A request with a body in neither place is not approved.
    */
@@ -49,6 +54,13 @@ export interface GuardOptions<Request> {
    * revoked passports. Default false: 503.
    */
   readonly dangerouslyServeWithoutDecision?: boolean;
+}
+
+/** What an approver sees; plain texts, and an absolute http or https address. */
+export interface ApprovalDisplay {
+  readonly title: string;
+  readonly lines: readonly { readonly label: string; readonly value: string }[];
+  readonly url?: string;
 }
 
 /** The decision for the handler. UNAVAILABLE only with that option. */
@@ -193,6 +205,7 @@ async function questionOf<Request>(options: GuardOptions<Request>, request: Requ
   const amount = await readOption('amount', options.amount, request);
   const domain = await readOption('domain', options.domain, request);
   const idempotencyKey = await readOption('idempotency_key', options.idempotencyKey, request);
+  const display = await readOption('display', options.display, request);
   if (typeof (context ?? {}) !== 'object' || Array.isArray(context)) throw new UnreadableOption('context');
   // NaN would be sent as null, which means no amount and could bypass a limit.
   if (amount !== undefined && !Number.isFinite(amount)) {
@@ -204,6 +217,8 @@ async function questionOf<Request>(options: GuardOptions<Request>, request: Requ
     amount: amount ?? null,
     domain: textOf('domain', domain),
     idempotency_key: textOf('idempotency_key', idempotencyKey),
+    // Absent, not null: it is part of what an approval is bound to.
+    ...(display !== undefined && { display }),
   };
 }
 
@@ -228,10 +243,13 @@ function verdictOn(
     }
     case 'SUSPEND': {
       const { approval_id, expires_at, reason } = decision;
-      const address = `${setup.controlPlaneUrl.replace(/\/+$/, '')}/v1/approvals/${segment(approval_id)}`;
+      const origin = setup.controlPlaneUrl.replace(/\/+$/, '');
+      const approval_url = `${origin}/console/approvals/${segment(approval_id)}`;
+      const approval_api_url = `${origin}/v1/approvals/${segment(approval_id)}`;
       const detail = `A person has to approve this. After that, send the same request with ${approvalHeader}.`;
-      const body = { decision: 'SUSPEND', reason, detail, approval_id, approval_url: address, expires_at };
-      return { kind: 'refuse', status: 202, headers: { location: address }, body };
+      const waiting = { approval_id, approval_url, approval_api_url, expires_at };
+      const body = { decision: 'SUSPEND', reason, detail, ...waiting };
+      return { kind: 'refuse', status: 202, headers: { location: approval_api_url }, body };
     }
     case 'BLOCK': {
       const { constraints_evaluated: _, ...body } = decision;

@@ -101,6 +101,9 @@ class GuardRoute:
     # More about the request, which the gate searches for personal data, and which an approval is bound to.
     # Method, path with query, Content-Type and the SHA-256 of the body are always a part of it.
     context: Reads[Mapping[str, Any]] | None = None
+    # What is asked, for the person who approves it (contract §8): `{"title", "lines": [{"label", "value"}],
+    # "url"?}`, at most 2 KiB of JSON. An approval is bound to it. None: nothing is shown.
+    display: Reads[Mapping[str, Any] | None] | None = None
     # Serves requests while the sidecar gives no decision: nothing is limited, charged or recorded then, and
     # revoked passports pass. Default: they get 503.
     dangerously_serve_without_decision: bool = False
@@ -157,6 +160,7 @@ class Guard:
         if not re.fullmatch(r"https?://[^\s/?#]+(?:/v1)?/*", control_plane_url):
             raise ValueError("control_plane_url must be an http or https origin")
         self._approvals = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/v1/approvals/"
+        self._pages = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/console/approvals/"
         self._routes = [
             (
                 frozenset([route.methods] if isinstance(route.methods, str) else route.methods),
@@ -207,7 +211,7 @@ class Guard:
 
     def question(self, route: GuardRoute, request: GuardedRequest, passport: str) -> Question | Refusal:
         values: dict[str, Any] = {}
-        for name in ("context", "amount", "domain", "idempotency_key"):
+        for name in ("context", "amount", "domain", "idempotency_key", "display"):
             value = _read(getattr(route, name), name, request)
             if isinstance(value, Refusal):
                 return value
@@ -218,6 +222,9 @@ class Guard:
             if not isinstance(values[name], (str, NoneType)):
                 return _unreadable(name)
         context = values.pop("context") or {}
+        # Absent, not null: it is part of what an approval is bound to.
+        if values["display"] is None:
+            del values["display"]
         if not isinstance(context, Mapping):
             return _unreadable("context")
         if isinstance(values["amount"], Decimal):
@@ -254,7 +261,8 @@ class Guard:
                 "reason": decision["reason"],
                 "detail": detail,
                 "approval_id": decision["approval_id"],
-                "approval_url": address,
+                "approval_url": self._pages + segment(decision["approval_id"]),
+                "approval_api_url": address,
                 "expires_at": decision["expires_at"],
             }
             return Refusal(202, {"location": address}, waiting)

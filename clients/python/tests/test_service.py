@@ -226,12 +226,16 @@ class Guards:
         self.assertEqual(int(headers["retry-after"]), -(-body["retry"]["after_ms"] // 1_000))
 
     def test_202_with_the_approval_and_the_same_request_is_served_once_it_is_approved(self: Any) -> None:
-        order = self.open()
+        lines = [{"label": "Supplier", "value": "Nordwind"}]
+        order = self.open(display=lambda _: {"title": "Order 20 chairs", "lines": lines})
         own = {"x-agent-passport": new_passport()}
         status, headers, body = order(200, own)
         self.assertEqual((status, body["decision"], self.handled), (202, "SUSPEND", []))
         self.assertEqual(headers["location"], f"{URL}/v1/approvals/{body['approval_id']}")
-        self.assertEqual(body["approval_url"], headers["location"])
+        self.assertEqual(body["approval_api_url"], headers["location"])
+        self.assertEqual(body["approval_url"], f"{URL}/console/approvals/{body['approval_id']}")
+        shown = client.get_approval(body["approval_id"])["display"]
+        self.assertEqual(shown, {"title": "Order 20 chairs", "lines": lines, "url": None})
         approved = {**own, "x-agent-approval": body["approval_id"]}
         self.assertEqual(order(200, approved)[0], 202)
         client.approve_approval(body["approval_id"])

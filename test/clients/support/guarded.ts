@@ -46,6 +46,7 @@ export function startGuarded(options: GuardedOptions): Promise<HttpProxy> {
       controlPlaneUrl,
       gate,
       amounts: options.amounts ?? amounts,
+      hidden: [],
       takesIdempotencyKeys: options.takesIdempotencyKeys ?? false,
       servesWithoutDecision: options.servesWithoutDecision ?? false,
       logger,
