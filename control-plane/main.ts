@@ -53,11 +53,12 @@ import { signPool } from './signing/sign-pool.ts';
 import { startStatisticsTrim } from './statistics/trim-statistics.ts';
 import { addressOf, connect } from './storage/connect.ts';
 import { keepRefusals, Refusals, refusalTeller, tellConnectionRoom } from './storage/connection-room.ts';
+import { convertInBackground } from './storage/convert-in-background.ts';
 import { databaseFailure } from './storage/database-away.ts';
 import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
-import { migrate, type OnStep } from './storage/migrate.ts';
+import { migrate, type OnStep, type OnWait } from './storage/migrate.ts';
 import { passesThroughPooler } from './storage/session-settings.ts';
 import { startRefusal } from './storage/start-refusals.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
@@ -303,26 +304,37 @@ async function openDatabase(
   const onStep: OnStep = (file) => {
     at = { file, step: at?.file === file ? at.step + 1 : 1 };
   };
-  await tellWhenSlow(migrateAt(url, { onStep, isThroughPooler: passesThroughPooler(sql) }), (seconds) =>
-    logger.warn(
-      { seconds, ...at },
-      'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
-    ),
+  const onWait: OnWait = (file, sessions) =>
+    logger.warn({ file, sessions }, 'a migration waits for locks of other sessions and is tried again');
+  await tellWhenSlow(
+    migrateAt(url, { onStep, onWait, isThroughPooler: passesThroughPooler(sql) }),
+    (seconds) =>
+      logger.warn(
+        { seconds, ...at },
+        'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
+      ),
   );
+  if (settings.BACKGROUND_CONVERSIONS) {
+    const conversions = convertInBackground(sql, { logger });
+    started.add('conversions in the background', () => conversions.stop());
+  }
   return { sql, relocation: embedded?.relocation ?? null };
 }
 
 /** On a connection of its own, which waits for longer than requests do. */
 async function migrateAt(
   url: string,
-  { onStep, isThroughPooler }: { readonly onStep: OnStep; readonly isThroughPooler: boolean },
+  {
+    isThroughPooler,
+    ...options
+  }: { readonly onStep: OnStep; readonly onWait: OnWait; readonly isThroughPooler: boolean },
 ): Promise<void> {
   const sql = connect({
     ...{ url, connectionsMax: 1, silenceMsMax: limits.databaseMigrationMsMax },
     ...{ looksThroughTables: true, isThroughPooler },
   });
   try {
-    await migrate(sql, { onStep });
+    await migrate(sql, options);
   } finally {
     await sql.end({ timeout: limits.databaseConnectMsMax / 1_000 });
   }

@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { secondMs } from '../../shared/model/time.ts';
+import { hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const storageLimits = {
@@ -29,6 +29,26 @@ export const storageLimits = {
    * An idle connection is closed well before it could be taken for dead, and opened again when it is needed.
    */
   databaseIdleMsMax: 5 * secondMs,
+  /**
+   * How long a statement of a migration waits for a lock. Whoever needs the table waits behind it, a keyed
+   * check among them, which has 1 s.
+   */
+  migrationLockMsMax: 300,
+  /** Pauses until it is tried again, doubling: long enough for those who waited to be served. */
+  migrationPauseFirstMs: 500,
+  migrationPauseLastMs: 8 * secondMs,
+  /** Sessions that a message names. */
+  openSessionsShownMax: 5,
+  /** The shortest pause between two steps in the background, where steps take next to no time. */
+  conversionPauseMsMin: 20,
+  /** While another replica is at a step; the first pause after a failure. */
+  conversionBusyMs: secondMs,
+  /** Progress is logged this often. */
+  conversionToldMs: 30 * secondMs,
+  /** The longest pause after failures. */
+  conversionFailedMsMax: minuteMs,
+  /** When all is converted nothing new comes but with another build. */
+  conversionsOverMs: hourMs,
 } as const;
 
 mustHold(

@@ -98,6 +98,12 @@ export const settings = {
     doc: 'Connections to PostgreSQL that one control plane opens at most. The server has to allow as many for each replica.',
     read: wholeNumber(limits.databaseConnectionsRange),
   }),
+  BACKGROUND_CONVERSIONS: setting({
+    of: ['control-plane'],
+    default: '1',
+    doc: '0: this control plane converts no rows in the background after an upgrade. Where all have 0, a conversion pauses (docs/operate/upgrade.md).',
+    read: yesOrNo,
+  }),
   REDIS_URL: setting({
     of: both,
     default: null,

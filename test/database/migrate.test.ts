@@ -2,7 +2,8 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MigrationError, migrate, type OnStep } from '../../control-plane/storage/migrate.ts';
+import { migrate, type OnStep } from '../../control-plane/storage/migrate.ts';
+import { MigrationError } from '../../control-plane/storage/migration-files.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

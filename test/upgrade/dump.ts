@@ -9,7 +9,7 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 
 /**
  * A dump holds the rows of every table as plain INSERT statements. It needs no schema: the migrations that
- * its own table `migrations` names make it, because an applied migration is never edited.
+ * its own tables `migrations` and `expansions` name make it, because an applied migration is never edited.
  */
 export async function dumpRows(sql: Database): Promise<string> {
   const tables = await tablesOf(sql);
@@ -52,7 +52,7 @@ export const dumpedTables = (dump: string): string[] => [
 
 /** Puts the dump into an empty database, with the schema of the version that it was taken from. */
 export async function restore(sql: Database, dump: string): Promise<void> {
-  const applied = dump.match(/^INSERT INTO migrations /gm)?.length ?? 0;
+  const applied = dump.match(/^INSERT INTO (?:migrations|expansions) /gm)?.length ?? 0;
   await withFirstMigrations(applied, (folder) => migrate(sql, { directory: folder }));
   await sql.begin(async (tx) => {
     // References are not checked row by row, so that the order of the tables does not matter.
