@@ -22,7 +22,7 @@ const bytesInSnapshot = (item: object): number => Buffer.byteLength(JSON.stringi
  * Keeps the sum of what the gates and keys of an account take of its snapshot: a sidecar refuses one that is
  * larger than `limits.snapshotBytesMax`, and then serves nothing after its next start. The caller holds the
  * head of the feed, so no two writers pass the limit together. Throws `invalid_request` for a change that
- * grows past it.
+ * grows past it. `items_revision` tells the trigger that counts for the version before that this one has.
  */
 export async function countItem(tx: Transaction, feedId: FeedId, change: Change): Promise<void> {
   switch (change.kind) {
@@ -58,7 +58,7 @@ async function putItem(
     put AS (
       INSERT INTO feed_items (item_id, feed_id, bytes) VALUES (${itemId}, ${feedId}, ${bytes})
       ON CONFLICT (item_id) DO UPDATE SET bytes = excluded.bytes)
-    UPDATE feeds SET items_bytes = items_bytes + growth FROM before
+    UPDATE feeds SET items_bytes = items_bytes + growth, items_revision = revision FROM before
     WHERE feed_id = ${feedId} RETURNING items_bytes AS sum, growth`;
   const { sum, growth } = must(row, 'every account has a feed from its creation on');
   if (sum <= max || growth <= 0) return;
@@ -70,5 +70,5 @@ async function putItem(
 async function removeItem(tx: Transaction, feedId: FeedId, itemId: ItemId): Promise<void> {
   await tx`
     WITH gone AS (DELETE FROM feed_items WHERE item_id = ${itemId} RETURNING bytes)
-    UPDATE feeds SET items_bytes = items_bytes - gone.bytes FROM gone WHERE feed_id = ${feedId}`;
+    UPDATE feeds SET items_bytes = items_bytes - gone.bytes, items_revision = revision FROM gone WHERE feed_id = ${feedId}`;
 }
