@@ -42,6 +42,7 @@ import { statisticsRoutes } from './statistics/routes.ts';
 import { snapshotExporter } from './storage/snapshot-export.ts';
 import { syncRoutes } from './sync/routes.ts';
 import { sidecarRoutes } from './sync/sidecar-routes.ts';
+import { installSyncVersion } from './sync/sync-version.ts';
 import { templateRoutes } from './templates/routes.ts';
 import { toolRoutes } from './tools/routes.ts';
 import { offeredScopes } from './tools/tool-list.ts';
@@ -87,6 +88,7 @@ export function build(deps: Deps): FastifyInstance {
   installAuth(app, deps);
   installPlanLimits(app, deps);
   installScopes(app);
+  installSyncVersion(app);
   installContentEncoding(app);
   installJsonBody(app);
   installIdempotency(app, deps, replies);

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
-import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { clockOffsetHeader, parseClockOffset } from '../../shared/wire/clock-offset.ts';
@@ -28,6 +27,7 @@ import {
   noteStopped,
   type SaidOfItself,
 } from './sidecar-store.ts';
+import { refuseSyncVersion } from './sync-version.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 
 const config = { scope: 'sidecars:connect' } as const;
@@ -59,15 +59,10 @@ function historyRoutes(deps: SigningDeps, onRegressed: OnRegressed): FastifyPlug
 
 function stateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
-    app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request) => {
+    app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request, reply) => {
       const { accountId } = callerOf(request);
       const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
-      if (version !== syncVersion) {
-        throw invalidRequest(
-          'sync_version',
-          `This control plane speaks version ${syncVersion}; update the older program.`,
-        );
-      }
+      if (version !== syncVersion) return refuseSyncVersion(reply);
       const connectionId = await connectSidecar(deps.sql, {
         sidecarId,
         accountId,

@@ -4,7 +4,9 @@ import type { Receipt } from './receipt.ts';
 
 /**
  * Messages between the control plane and its sidecars (ARCHITECTURE.md, "The change feed" and
- * "Attestations"). Not a public interface; both programs are of the same version, or one minor version apart.
+ * "Attestations"). Not a public interface; both programs are of the same release, or of two that follow each
+ * other. The version goes up where the other program must not ignore what is new. A release that raises it
+ * speaks the one before as well: `npm run upgrade-test` has both sides of either release.
  *
  * version history
  *   1  2026-11  snapshot, changes, heartbeat, attestation batches, gates with the prices of their catalogs
@@ -21,6 +23,20 @@ import type { Receipt } from './receipt.ts';
  *   7  2026-11  such records without the names of their members (RecordRow)
  */
 export const syncVersion = 7;
+
+/**
+ * Header of each call of a sidecar: its version. Of each call, because behind a balancer another control
+ * plane may answer than the one that it connected to. Without it: 7, as of 0.2.0.
+ */
+export const syncVersionHeader = 'x-agent-trust-sync-version';
+const unstatedSyncVersion = '7';
+
+/** Whether this release speaks the version of that header. */
+export const speaksSyncVersion = (text: string | readonly string[] | undefined): boolean =>
+  (text ?? unstatedSyncVersion) === String(syncVersion);
+
+/** The code of the refusal of a version. It is answered before anything is done. */
+export const syncVersionUnsupported = 'sync_version_unsupported';
 
 const sidecarAgent = /^agent-trust-sidecar\/([0-9A-Za-z.+-]{1,64})$/;
 
@@ -218,7 +234,9 @@ export interface RefusedRecord {
  *                                                                lacks this connection
  *   400 { error: { code: 'record_refused', ..., refused } }      refused: these records, so nothing was taken
  *
- * The four codes exist on internal endpoints only, so the public catalogue of errors omits them.
+ * Every call: 400 `sync_version_unsupported`, for a version that the control plane does not speak.
+ *
+ * These codes exist on internal endpoints only, so the public catalogue of errors omits them.
  */
 export type ShipAnswer =
   | {

@@ -20,7 +20,13 @@ import {
   type SettlementAnswer,
   type SettlementCall,
 } from '../../shared/wire/settlement.ts';
-import { type Position, renderSidecarAgent, type ShipAnswer, syncVersion } from '../../shared/wire/sync.ts';
+import {
+  type Position,
+  renderSidecarAgent,
+  type ShipAnswer,
+  syncVersion,
+  syncVersionHeader,
+} from '../../shared/wire/sync.ts';
 import {
   type AckRequest,
   type ConnectAnswer,
@@ -101,6 +107,7 @@ export class ControlPlaneClient {
       headers: {
         authorization: `Bearer ${options.apiKey}`,
         'user-agent': renderSidecarAgent(packageVersion),
+        [syncVersionHeader]: String(syncVersion),
       },
       logger: options.logger,
     });

@@ -9,7 +9,7 @@ import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
-import { feedChannel, globalFeed, syncVersion } from '../../shared/wire/sync.ts';
+import { feedChannel, globalFeed, syncVersion, syncVersionHeader } from '../../shared/wire/sync.ts';
 import {
   type Change,
   parseChangesAnswer,
@@ -179,16 +179,63 @@ describe('POST /v1/sync/connect', () => {
   });
 
   it('refuses another version of the protocol, and an invalid sidecar id', async () => {
-    expectError(
-      await connect(newSidecarId(), sidecarKey, { sync_version: 99 }),
-      'invalid_request',
-      'sync_version',
-    );
+    const refused = await connect(newSidecarId(), sidecarKey, { sync_version: 99 });
+    expect(refused.status).toBe(400);
+    expect(refused.body.error).toMatchObject({ code: 'sync_version_unsupported', speaks: [syncVersion] });
     expectError(
       await connect(api.deps.random.newId('gate', api.deps.clock.now())),
       'invalid_request',
       'sidecar_id',
     );
+  });
+});
+
+describe('the version in the header of a call', () => {
+  const at = (version: string | null, path: string, body?: object) =>
+    api.call({
+      url: `/v1/sync/${path}`,
+      key: sidecarKey,
+      ...(version === null ? {} : { headers: { [syncVersionHeader]: version } }),
+      ...(body === undefined ? {} : { body }),
+    });
+  const calls: readonly (readonly [string, object?])[] = [
+    ['connect', {}],
+    ['snapshot'],
+    ['changes'],
+    ['ack', {}],
+    ['goodbye', {}],
+    ['history', {}],
+    ['history/state', {}],
+    ['attestations', {}],
+    ['leases', {}],
+    ['settlements', {}],
+  ];
+
+  it.each(['8', '6', '', 'seven', '7, 8'])(
+    '%s is refused at every call, before its body is looked at',
+    async (version) => {
+      for (const [path, body] of calls) {
+        const { status, body: answer } = await at(version, path, body);
+        expect({ path, status, code: answer.error.code }).toEqual({
+          path,
+          status: 400,
+          code: 'sync_version_unsupported',
+        });
+        expect(answer.error.message).toMatch(/speaks version 7 .* Upgrade the older of the two programs/);
+      }
+    },
+  );
+
+  it('is 7 where there is none, as of 0.2.0', async () => {
+    for (const version of [null, '7']) expect((await at(version, 'snapshot')).status).toBe(200);
+    for (const [path, body] of calls.filter(([, body]) => body !== undefined))
+      expect((await at(null, path, body)).body.error?.code).not.toBe('sync_version_unsupported');
+  });
+
+  it('matters to no other call, and to nobody without a key', async () => {
+    const headers = { [syncVersionHeader]: '99' };
+    expect((await api.call({ url: '/v1/gates', headers })).status).toBe(200);
+    expect((await api.call({ url: '/v1/sync/snapshot', key: 'none', headers })).status).toBe(401);
   });
 });
 

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { syncVersion, syncVersionHeader } from '../../shared/wire/sync.ts';
 import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneError } from '../../sidecar/replica/control-plane-error.ts';
 import { numbered } from '../support/model-service.ts';
@@ -14,6 +15,7 @@ interface Seen {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly authorization: string | undefined;
+  readonly version: string | string[] | undefined;
   readonly body: string;
 }
 
@@ -30,7 +32,8 @@ beforeEach(async () => {
   server = createServer((request, response) => {
     void text(request).then((body) => {
       const { method, url, headers } = request;
-      seen.push({ method, url, authorization: headers.authorization, body });
+      const version = headers[syncVersionHeader];
+      seen.push({ method, url, authorization: headers.authorization, version, body });
       answer(request, response);
     });
   });
@@ -87,6 +90,16 @@ describe('the client of the control plane', () => {
       global_revision: 2,
       global_mark: 'g',
     });
+  });
+
+  it('states its version in each call', async () => {
+    await connected();
+    json(200, {});
+    await client.ack(position);
+    await client.shipAttestations(Buffer.from('{}')).catch(() => undefined);
+    await client.snapshot().catch(() => undefined);
+    expect(seen.map(({ version }) => version)).toEqual(Array.from(seen, () => String(syncVersion)));
+    expect(seen).toHaveLength(4);
   });
 
   it('asks for changes after the applied position', async () => {

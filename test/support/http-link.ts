@@ -77,14 +77,13 @@ export async function httpLink(
 async function arrived(request: IncomingMessage): Promise<ArrivedCall> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
-  const { authorization, 'content-type': type } = request.headers;
+  const { host: _host, connection: _connection, 'content-length': _length, ...headers } = request.headers;
   return {
     method: request.method ?? 'GET',
     path: request.url ?? '/',
-    headers: {
-      ...(authorization === undefined ? {} : { authorization }),
-      ...(type === undefined ? {} : { 'content-type': type }),
-    },
+    headers: Object.fromEntries(
+      Object.entries(headers).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+    ),
     body: Buffer.concat(chunks),
   };
 }
