@@ -13,7 +13,10 @@ const quietMs = 2_000;
  * Whatever clients were told is on record, every sidecar ships without trouble, and nothing has arrived or
  * moved in the ledger for a while. Ends after its time in any case: what is missing then is a violation.
  */
-export async function allShipped({ sql, sidecars }: World, answers: Answers): Promise<number> {
+export async function allShipped(
+  { sql, sidecars }: Pick<World, 'sql' | 'sidecars'>,
+  answers: Answers,
+): Promise<number> {
   const startedAtMs = performance.now();
   const told = [...answers.permits.keys()];
   let position = -1;

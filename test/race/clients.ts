@@ -25,6 +25,8 @@ export interface ClientsOptions {
   readonly course: () => Course;
   readonly answers: Answers;
   readonly chance: Chance;
+  /** Between two requests of a client. Default: none. */
+  readonly restMs?: number;
 }
 
 /** So many keys are known for replays. */
@@ -87,6 +89,7 @@ class Client {
       else if (choice < 94) await this.#askAtOnce(this.#replay(), 2);
       else if (choice < 95) await this.#ask(this.#conflict());
       else await this.#giveUp(this.#plain());
+      if (this.#shared.restMs !== undefined) await pause(this.#shared.restMs);
     }
   }
 
