@@ -63,7 +63,11 @@ export class FeedProgress {
 
   constructor(deps: FeedProgressDeps) {
     this.#deps = deps;
-    this.#acknowledger = makeAcknowledger(() => deps.client.ack(deps.replica.position));
+    this.#acknowledger = makeAcknowledger(async () => {
+      const { position } = deps.replica;
+      await deps.keeper.kept();
+      await deps.client.ack(position);
+    });
   }
 
   get needsSnapshot(): boolean {
@@ -169,6 +173,8 @@ export class FeedProgress {
     const kept = await file.load();
     if (kept === null) return false;
     const { signed, entries } = kept;
+    // Shown once the control plane is back: it may have been restored meanwhile.
+    for (const entry of floors[0]?.entries ?? entries) this.#lastEntries.set(entry.feed_id, entry);
     if (isLarge(signed)) setImmediate(freeMemory);
     if (replica.install(signed, { asOfMs: null, accountId }) === 'refused') return false;
     const damagedAt = entries.findIndex((entry) => !['applied', 'repeat'].includes(replica.apply(entry)));

@@ -154,13 +154,12 @@ export class Following {
     await this.#reports.stop();
     await this.#deps.known.write().catch(() => undefined);
     await this.#listener.stop();
-    await this.#keeper.close();
+    await this.#keeper.flush();
   }
 
   /** Never rejects. A stop ends the call in flight, at the latest at its deadline. */
   async #run(): Promise<void> {
     while (!this.#stopping.signal.aborted && this.#contact.kind !== 'superseded') {
-      this.#keeper.tick();
       this.#round = new AbortController();
       try {
         const pauseMs = await this.#step();
@@ -285,10 +284,13 @@ export class Following {
 
   async #pull(accountId: AccountId): Promise<number> {
     const { client, replica, time, bus } = this.#deps;
+    // The pull acknowledges it.
+    const { position } = replica;
+    await this.#keeper.kept();
     const sentAtMs = time.clock.monotonic();
     const mayWait = bus === null && !this.#deps.catchUp.isBehind;
     const waitMs = mayWait ? limits.longPollMsMax : 0;
-    const answer = await client.changes(replica.position, waitMs, this.#round.signal);
+    const answer = await client.changes(position, waitMs, this.#round.signal);
     if (this.#stopping.signal.aborted) return 0;
     this.#noteTime(answer, sentAtMs);
     const mustLoad = answer.snapshot_needed || replica.isOtherGeneration(answer.generation);

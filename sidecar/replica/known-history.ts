@@ -19,8 +19,8 @@ export interface KnownState {
  *     known/chains-<0|1>.jsonl  receipts of chains, newest last; a full file takes the place of the older one
  *     known/floor-<n>/          a state as it lay on disk when the control plane's went back behind it
  *
- * Receipts may be lost with a crash, or where the disk is full: they make a loss known, and prove no
- * decision.
+ * Receipts are written as they come, and never synced. They may be lost with the machine, or where the disk is
+ * full: they make a loss known, and prove no decision.
  */
 export class KnownHistory {
   readonly #folder: string;
@@ -29,6 +29,9 @@ export class KnownHistory {
   #lastChains: Receipt | null = null;
   #unwritten: Receipt[] = [];
   #isFeedsWritten = true;
+  /** Ends with the last write that was begun. */
+  #writing: Promise<void> = Promise.resolve();
+  #isWritePending = false;
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -51,6 +54,8 @@ export class KnownHistory {
     this.#unwritten.push(...receipts);
     const excess = this.#unwritten.length - replicaLimits.receiptsUnwrittenMax;
     if (excess > 0) this.#unwritten.splice(0, excess);
+    // What fails is tried again with the next receipts, and by `write`, which reports it.
+    if (receipts.length > 0) this.write().catch(() => undefined);
   }
 
   /** Of an earlier run. */
@@ -61,7 +66,21 @@ export class KnownHistory {
     this.#lastChains = lines.at(-1) ?? null;
   }
 
-  async write(): Promise<void> {
+  /** One at a time; what comes meanwhile is one write. */
+  write(): Promise<void> {
+    if (!this.#isWritePending) {
+      this.#isWritePending = true;
+      this.#writing = this.#writing
+        .catch(() => undefined)
+        .then(() => {
+          this.#isWritePending = false;
+          return this.#write();
+        });
+    }
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
     if (!this.#isFeedsWritten && this.#feeds !== null) {
       this.#isFeedsWritten = true;
       await this.#replace('feeds.json', JSON.stringify(this.#feeds));

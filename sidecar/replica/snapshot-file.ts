@@ -1,6 +1,7 @@
 import { appendFile, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
 import type { SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
 import { parseSealedEntry, parseSignedSnapshot, parseSigningKeys } from '../../shared/wire/sync-schema.ts';
 
@@ -23,8 +24,10 @@ export interface SnapshotFile {
   /** Null: none, or not a signed snapshot. A torn last entry is cut off. */
   load(): Promise<{ readonly signed: SignedSnapshot; readonly entries: readonly SealedEntry[] } | null>;
   replace(signed: SignedSnapshot): Promise<void>;
-  /** Appends to the snapshot loaded or written last. */
+  /** Appends to the snapshot loaded or written last. From then on they survive the end of the process. */
   append(entries: readonly SealedEntry[]): Promise<void>;
+  /** Resolves when what was appended would survive a power cut. */
+  sync(): Promise<void>;
 }
 
 /** The trusted keys cannot be read. Trusting the next snapshot's keys instead would defeat pinning. */
@@ -42,6 +45,7 @@ export function snapshotFile(directory: string): SnapshotFile {
   const changesName = ({ signatures }: SignedSnapshot) =>
     `changes-${signatures[0]?.signature.slice(0, 22)}.jsonl`;
   let changesPath: string | null = null;
+  let isNew = false;
 
   return {
     directory,
@@ -64,6 +68,7 @@ export function snapshotFile(directory: string): SnapshotFile {
     replace: async (signed) => {
       await writeWhole(directory, snapshotPath, JSON.stringify(signed));
       changesPath = join(directory, changesName(signed));
+      isNew = true;
       await removeOtherChanges(directory, changesName(signed));
     },
     append: async (entries) => {
@@ -71,7 +76,22 @@ export function snapshotFile(directory: string): SnapshotFile {
       const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
       await appendFile(changesPath, lines, { mode: fileMode });
     },
+    sync: async () => {
+      if (changesPath === null) return;
+      const isThere = await syncIfThere(changesPath);
+      if (isThere && isNew) await syncIfThere(directory);
+      isNew &&= !isThere;
+    },
   };
+}
+
+async function syncIfThere(path: string): Promise<boolean> {
+  const file = await open(path, 'r').catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return null;
+    throw error;
+  });
+  await file?.sync().finally(() => file.close());
+  return file !== null;
 }
 
 async function readIfThere(path: string): Promise<string | null> {
@@ -113,6 +133,7 @@ async function writeWhole(directory: string, path: string, text: string): Promis
     await file.close();
   }
   await rename(temporary, path);
+  await syncIfThere(directory);
 }
 
 async function removeOtherChanges(directory: string, current: string): Promise<void> {

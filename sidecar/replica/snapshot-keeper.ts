@@ -1,4 +1,3 @@
-import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { ChangeEntry, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
@@ -13,8 +12,11 @@ import type { SnapshotFile } from './snapshot-file.ts';
 type Disk = 'in step' | 'unbelievable' | 'behind';
 
 /**
- * Keeps the disk close to the replica without delaying it: applied entries are queued and written every
- * `replicaLimits.snapshotFileIntervalMs`. A failing disk only makes the next cold start older.
+ * Keeps the disk close to the replica without delaying it: applied entries are queued and written at once,
+ * one write at a time, those of a turn and of the write before it together. A change is acknowledged to the
+ * control plane once it is written (`kept`), so that what was revoked stays so here after kill -9 and a
+ * restore of the database. The fsync comes after the acknowledgement and before the next write: a power cut
+ * costs at most the changes of one write. A failing disk only makes the next cold start older.
  *
  *     in step ──a sync key is declared compromised──> unbelievable
  *        │                                              │
@@ -32,12 +34,16 @@ export class SnapshotKeeper {
   /** A large snapshot was loaded whose text is, or has just become, garbage. */
   #hasGarbage = false;
   #snapshotWantedAfterMs = Number.NEGATIVE_INFINITY;
-  #writtenAtMs: MonotonicMillis;
   #writing: Promise<void> | null = null;
+  /** Wait for what is queued. */
+  #waiting: (() => void)[] = [];
+  /** Wait for what is being written; null: nothing is. */
+  #waitingInFlight: (() => void)[] | null = null;
+  /** The disk has been told of as too slow since it last took something. */
+  #isSlow = false;
 
   constructor(deps: SnapshotKeeperDeps) {
     this.#deps = deps;
-    this.#writtenAtMs = deps.clock.monotonic();
   }
 
   /** The disk needs a fresh snapshot: it is out of step or has too many changes. */
@@ -73,26 +79,41 @@ export class SnapshotKeeper {
     if (entry.kind === 'signing_key.put' && entry.body.purpose === 'sync' && entry.body.compromised) {
       this.#disk = 'unbelievable';
     }
+    this.#startWriting();
   }
 
-  /** Called regularly; writes what is due. */
-  tick(): void {
-    const isDue = this.#deps.clock.monotonic() - this.#writtenAtMs >= replicaLimits.snapshotFileIntervalMs;
-    if (isDue && this.#unwritten.length > 0) this.#startWriting();
+  /**
+   * Resolves when what was applied so far survives the end of this process. Also where the disk fails, which
+   * the log says, or takes longer than `replicaLimits.keptWaitMsMax`: the change is in force here, and a
+   * disk must not make the sidecar deaf to the next one.
+   */
+  async kept(): Promise<void> {
+    const waiting = this.#hasUnwritten ? this.#waiting : this.#waitingInFlight;
+    if (waiting === null) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        if (!this.#isSlow)
+          this.#deps.logger.warn(
+            {},
+            'changes are acknowledged that are not on disk yet: the disk is too slow',
+          );
+        this.#isSlow = true;
+        resolve();
+      }, replicaLimits.keptWaitMsMax);
+      waiting.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
-  /** Resolves when what was applied so far is written, or has failed. */
+  /** Resolves when everything is written and synced, or has failed. */
   async flush(): Promise<void> {
     await this.#writing;
-    if (this.#snapshot !== null || this.#unwritten.length > 0) this.#startWriting();
-    await this.#writing;
   }
 
-  /** Resolves when everything is written, or has failed. */
-  async close(): Promise<void> {
-    await this.#writing;
-    this.#startWriting();
-    await this.#writing;
+  get #hasUnwritten(): boolean {
+    return this.#snapshot !== null || this.#unwritten.length > 0;
   }
 
   #startWriting(): void {
@@ -104,31 +125,48 @@ export class SnapshotKeeper {
   }
 
   async #write(): Promise<void> {
+    // Everything of this turn is one write.
+    await Promise.resolve();
     try {
-      do await this.#writeWhatWaits();
-      while (this.#snapshot !== null);
+      while (this.#hasUnwritten) {
+        await this.#writeWhatWaits();
+        this.#release();
+        await this.#deps.file.sync();
+      }
     } catch (error) {
       this.#deps.logger.error({ err: error }, 'the last known state cannot be written to disk');
       this.#disk = 'behind';
       this.#unwritten = [];
       this.#snapshot = null;
       this.postpone();
+      this.#release();
+      this.#waitingInFlight = this.#waiting;
+      this.#waiting = [];
+      this.#release();
     }
   }
 
   async #writeWhatWaits(): Promise<void> {
-    const { file, replica, clock } = this.#deps;
+    const { file, replica } = this.#deps;
     // Read together: a snapshot may arrive during the write, and later entries belong to its file.
     const snapshot = this.#snapshot;
     const entries = this.#unwritten;
+    this.#waitingInFlight = this.#waiting;
     this.#snapshot = null;
     this.#unwritten = [];
+    this.#waiting = [];
     // Keys first: a snapshot signed by an unpinned key would be refused.
     await this.#writeTrustedKeys(replica, file);
     if (snapshot !== null) await file.replace(snapshot);
     if (entries.length > 0) await file.append(entries);
     this.#changesOnDisk += entries.length;
-    this.#writtenAtMs = clock.monotonic();
+  }
+
+  #release(): void {
+    const waiting = this.#waitingInFlight ?? [];
+    this.#waitingInFlight = null;
+    this.#isSlow = false;
+    for (const resolve of waiting) resolve();
   }
 
   async #writeTrustedKeys(replica: Replica, file: SnapshotFile): Promise<void> {

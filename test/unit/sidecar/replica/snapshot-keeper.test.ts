@@ -19,6 +19,16 @@ class Disk implements SnapshotFile {
   writes: string[] = [];
   fails = false;
   gate: Promise<void> = Promise.resolve();
+  open: () => void = () => undefined;
+  onWrite: () => void = () => undefined;
+
+  /** Writes wait from now on; returns what lets them go on. */
+  stop(): () => void {
+    this.gate = new Promise((resolve) => {
+      this.open = resolve;
+    });
+    return this.open;
+  }
 
   readTrustedKeys = async () => [];
   load = async () => null;
@@ -27,6 +37,7 @@ class Disk implements SnapshotFile {
     await this.gate;
     if (this.fails) throw new Error('no space left on device');
     this.writes.push(what);
+    this.onWrite();
   }
   async writeTrustedKeys(): Promise<void> {
     await this.#write('keys');
@@ -39,6 +50,9 @@ class Disk implements SnapshotFile {
   async append(entries: readonly ChangeEntry[]): Promise<void> {
     await this.#write('changes');
     this.entries.push(...entries);
+  }
+  async sync(): Promise<void> {
+    await this.#write('sync');
   }
 }
 
@@ -69,7 +83,6 @@ function setUp() {
   };
   const pass = (ms: number) => {
     time.monotonicMs += ms;
-    keeper.tick();
   };
   return { service, disk, keeper, freed, begin, change, pass };
 }
@@ -83,7 +96,7 @@ describe('the keeper of the snapshot on disk', () => {
     await settle();
     const second = begin();
     await settle();
-    expect(disk.writes).toEqual(['keys', 'snapshot', 'snapshot']);
+    expect(disk.writes).toEqual(['keys', 'snapshot', 'sync', 'snapshot', 'sync']);
     expect(disk.snapshot).toEqual(second);
   });
 
@@ -92,50 +105,81 @@ describe('the keeper of the snapshot on disk', () => {
     begin(replicaLimits.snapshotCharsFreedMin - 1);
     await settle();
     await settle();
-    expect({ freed, writes: disk.writes.length }).toEqual({ freed: [], writes: 2 });
+    expect({ freed, writes: disk.writes.length }).toEqual({ freed: [], writes: 3 });
     begin(replicaLimits.snapshotCharsFreedMin);
     await settle();
     await settle();
-    expect(freed, 'after the third write').toEqual([3]);
+    expect(freed, 'after the second snapshot').toEqual([5]);
     disk.fails = true;
     begin(replicaLimits.snapshotCharsFreedMin);
     await settle();
     await settle();
-    expect(freed).toEqual([3, 3]);
+    expect(freed).toEqual([5, 5]);
   });
 
-  it('writes what was applied in batches, at most every two seconds, and the rest when it is closed', async () => {
-    const { disk, keeper, begin, change, pass } = setUp();
+  it('writes what was applied at once, what comes meanwhile with the next write, and syncs in between', async () => {
+    const { disk, keeper, begin, change } = setUp();
     begin();
     await settle();
+    disk.writes = [];
     const entries = [change(1), change(2)];
-    pass(replicaLimits.snapshotFileIntervalMs - 1);
+    const open = disk.stop();
     await settle();
-    expect(disk.entries).toEqual([]);
-    pass(1);
+    expect(disk.writes).toEqual([]);
+    entries.push(change(3), change(4));
+    open();
+    await keeper.flush();
+    expect(disk.writes).toEqual(['changes', 'sync', 'changes', 'sync']);
+    expect(disk.entries).toEqual(entries);
+  });
+
+  it('has kept a change once it is written, not only synced; also where the disk fails or hangs', async () => {
+    const { disk, keeper, begin, change } = setUp();
+    begin();
+    await keeper.flush();
+    disk.writes = [];
+    const open = disk.stop();
+    change(1);
+    let isKept = false;
+    const kept = keeper.kept().then(() => {
+      isKept = true;
+    });
     await settle();
-    expect(disk.entries).toEqual(entries);
-    entries.push(change(3));
-    await keeper.close();
-    expect(disk.entries).toEqual(entries);
+    expect(isKept).toBe(false);
+    change(2);
+    const both = keeper.kept();
+    disk.onWrite = () => disk.stop();
+    open();
+    await kept;
+    expect(disk.writes).toEqual(['changes']);
+    // The sync hangs, and the next write waits for it.
+    const startedMs = performance.now();
+    await both;
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(replicaLimits.keptWaitMsMax - 5);
+    expect(disk.writes).toEqual(['changes']);
+    disk.onWrite = () => undefined;
+    disk.fails = true;
+    disk.open();
+    await keeper.flush();
+    change(3);
+    await keeper.kept();
+    expect(keeper.wantsSnapshot).toBe(false);
+    expect(disk.entries).toHaveLength(1);
   });
 
   it('puts nothing behind a snapshot that was applied before it, though writing takes long', async () => {
-    const { disk, keeper, begin, change, pass } = setUp();
+    const { disk, keeper, begin, change } = setUp();
     begin();
     await settle();
-    let open: () => void = () => undefined;
-    disk.gate = new Promise((resolve) => {
-      open = resolve;
-    });
+    const open = disk.stop();
     change(1);
-    pass(replicaLimits.snapshotFileIntervalMs);
+    await settle();
     change(2);
     const fresh = begin();
     const later = change(3);
     open();
     await settle();
-    await keeper.close();
+    await keeper.flush();
     expect(disk.snapshot).toEqual(fresh);
     expect(disk.entries).toEqual([later]);
   });
@@ -146,7 +190,6 @@ describe('the keeper of the snapshot on disk', () => {
     await settle();
     disk.fails = true;
     change(1);
-    pass(replicaLimits.snapshotFileIntervalMs);
     await settle();
     disk.fails = false;
     expect(keeper.wantsSnapshot).toBe(false);
@@ -159,7 +202,7 @@ describe('the keeper of the snapshot on disk', () => {
     expect(keeper.wantsSnapshot).toBe(false);
     const fresh = begin();
     const later = change(3);
-    await keeper.close();
+    await keeper.flush();
     expect(keeper.wantsSnapshot).toBe(false);
     expect(disk.snapshot).toEqual(fresh);
     expect(disk.entries).toEqual([later]);
@@ -182,7 +225,7 @@ describe('the keeper of the snapshot on disk', () => {
     expect(put('sync', true)).toBe(true);
     const fresh = begin();
     expect(keeper.wantsSnapshot).toBe(false);
-    await keeper.close();
+    await keeper.flush();
     expect(disk.snapshot).toEqual(fresh);
   });
 
