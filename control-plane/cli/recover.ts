@@ -42,6 +42,13 @@ export async function recoverCommand(options: {
         `${chain_id}: ${records} between ${after_sequence} and ${last_sequence}`,
     ),
   );
+  list(
+    'handed in again since the last recovery',
+    answer.handed_in.map(
+      ({ chain_id, lost, handed_in }) =>
+        `${chain_id}: ${handed_in} of ${lost}${handed_in < lost ? '; the rest is lost unless a sidecar still has it' : ''}`,
+    ),
+  );
   if (answer.applied) output.write(`history is whole; generation ${answer.generation} has begun\n`);
   else if (answer.state === 'whole') output.write(`history is whole: generation ${answer.generation}\n`);
   else output.write('history went back; run it with --apply to take this back and begin a new generation\n');

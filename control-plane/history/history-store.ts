@@ -224,6 +224,25 @@ export const readLostChains = (sql: Database | Transaction) =>
     FROM known_places AS known LEFT JOIN chains ON chains.chain_id = known.chain_id
     WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY known.chain_id`;
 
+/** A chain that the last recovery stated places of as lost. */
+export interface HandedIn {
+  readonly chainId: string;
+  readonly lost: number;
+  /** Records of decisions from before the recovery that were appended since. */
+  readonly handedIn: number;
+}
+
+export const readHandedIn = (sql: Database | Transaction) =>
+  sql<HandedIn[]>`
+    WITH newest AS (SELECT number, begun_at_ms FROM generations ORDER BY number DESC LIMIT 1)
+    SELECT known.chain_id AS "chainId", known.lost,
+      least(known.lost, (SELECT count(*) FROM records WHERE records.chain = chains.number
+        AND records.sequence > known.sequence AND records.sequence <= known.sequence + ${historyLimits.handedInMax}
+        AND records.timestamp_ms < newest.begun_at_ms))::bigint AS "handedIn"
+    FROM newest JOIN known_places AS known ON known.in_generation = newest.number - 1
+    LEFT JOIN chains ON chains.chain_id = known.chain_id
+    ORDER BY known.chain_id LIMIT ${historyLimits.handedInMax}`;
+
 /** The furthest revision of each feed that is known and not here. */
 export const readKnownHeads = (tx: Transaction) =>
   tx<{ feedId: FeedId; revision: number; lost: number }[]>`

@@ -14,9 +14,11 @@ import { deleteGate } from '../gates/delete-gate.ts';
 import { historyOf } from '../history/history.ts';
 import {
   beginGeneration,
+  type HandedIn,
   type KnownEnd,
   type LostChain,
   lockGeneration,
+  readHandedIn,
   readKnownEnds,
   readKnownHeads,
   readLostChains,
@@ -40,6 +42,8 @@ export interface Recovery {
   /** What an administrator has to do first; nothing is begun before that. */
   readonly byHand: readonly KnownEnd[];
   readonly lost: readonly LostChain[];
+  /** Once history is whole. */
+  readonly handedIn: readonly HandedIn[];
   readonly applied: boolean;
 }
 
@@ -63,8 +67,11 @@ export async function recoverHistory(
   const byHand = open.filter(isByHand);
   const takenBack = open.filter((end) => !isByHand(end) && end.kind !== 'gate_policy');
   const lost = await readLostChains(deps.sql);
-  const found = { takenBack, byHand, lost };
-  if (!history.isRegressed) return { ...found, generation: current, state: 'whole', applied: false };
+  const found = { takenBack, byHand, lost, handedIn: [] };
+  if (!history.isRegressed) {
+    const handedIn = await readHandedIn(deps.sql);
+    return { ...found, handedIn, generation: current, state: 'whole', applied: false };
+  }
   if (!isApplied) return { ...found, generation: current, state: 'regressed', applied: false };
   if (byHand.length > 0) {
     throw new ApiError('precondition_failed', {

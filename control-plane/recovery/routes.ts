@@ -63,6 +63,11 @@ export function recoveryRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
             last_sequence: chain.lastPlace,
             records: chain.lost,
           })),
+          handed_in: done.handedIn.map(({ chainId, lost, handedIn }) => ({
+            chain_id: chainId,
+            lost,
+            handed_in: handedIn,
+          })),
         };
       },
     );

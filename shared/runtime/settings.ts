@@ -149,6 +149,13 @@ export const settings = {
     doc: 'At most this long between a decision and its record on disk; 0: on disk before every answer.',
     read: wholeNumber({ min: 0, max: 60_000 }),
   }),
+  SPOOL_KEEP_SHIPPED_S: setting({
+    of: ['sidecar'],
+    default: '86400',
+    unit: 's',
+    doc: 'How long shipped records are kept on disk, 1 GiB at most, to be handed in again after a restore of the database; 0: not at all.',
+    read: wholeNumber({ min: 0, max: 30 * 86_400 }),
+  }),
   MASTER_KEY: setting({
     of: ['control-plane'],
     default: null,

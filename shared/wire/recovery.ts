@@ -39,5 +39,9 @@ export const RecoveryAnswer = Type.Object({
       records: Type.Integer(),
     }),
   ),
+  /** Once history is whole: what the last recovery stated as lost, and how much of it has come back since. */
+  handed_in: Type.Array(
+    Type.Object({ chain_id: Type.String(), lost: Type.Integer(), handed_in: Type.Integer() }),
+  ),
 });
 export type RecoveryAnswer = Static<typeof RecoveryAnswer>;

@@ -163,6 +163,8 @@ export class EpochWriter {
   #writeAt(bytes: Uint8Array, byteCount: number, position: number): void {
     const written = this.#files.write(this.#file, bytes, byteCount, position);
     if (written !== byteCount)
-      throw new Error(`wrote ${written} of ${byteCount} bytes: the disk may be full`);
+      throw Object.assign(new Error(`wrote ${written} of ${byteCount} bytes: the disk may be full`), {
+        code: 'ENOSPC',
+      });
   }
 }

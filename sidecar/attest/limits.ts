@@ -46,6 +46,15 @@ export const attestLimits = {
   spoolSegmentBytesMax: 8 * 1024 * 1024,
   /** Segments on disk; past it the sidecar answers 503 `overloaded` rather than lose a record. */
   spoolBytesMax: 1024 * 1024 * 1024,
+  /** Shipped segments on disk, of all threads of a sidecar. */
+  keptBytesMax: 1024 * 1024 * 1024,
+  /**
+   * Epochs with kept segments. The control plane remembers the last 32 of a sidecar: of one that it has
+   * forgotten, records from before the first kept segment would count as lost.
+   */
+  keptEpochsMax: 24,
+  /** With less than this free on their volume kept segments go: the spool and others need it. */
+  keptFreeBytesMin: 256 * 1024 * 1024,
   /**
    * A file of refused records of this length takes no more. It is built in memory, where records with shared
    * parts are expanded to whole ones.

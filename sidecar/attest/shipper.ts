@@ -110,6 +110,8 @@ export class Shipper {
   #retryInMs: number = limits.retryFirstMs;
   #isDraining = false;
   #isStopping = false;
+  /** A history has begun that may lack what was shipped before. */
+  #handInFor: string | null = null;
 
   /** Starts at once. */
   constructor(deps: ShipperDeps) {
@@ -154,6 +156,20 @@ export class Shipper {
       logger.warn({ err: error }, 'the records left in the spool could not be counted');
       return null;
     }
+  }
+
+  /**
+   * This history is in force. Where it is not the one before, kept records are handed in once more, exactly
+   * once as ever: the control plane passes over those that it has.
+   */
+  noteGeneration(generation: string): void {
+    const { kept } = this.#deps.spool;
+    if (!kept.isNews(generation)) {
+      void kept.note(generation);
+      return;
+    }
+    this.#handInFor = generation;
+    this.#wakeup.wake();
   }
 
   /** Retries at once: the control plane is back. */
@@ -210,6 +226,7 @@ export class Shipper {
   async #step(): Promise<Step> {
     const connection = this.#deps.connection();
     if (connection === null || connection.connectionId === this.#supersededId) return 'idle';
+    if (this.#handInFor !== null) await this.#handIn(this.#handInFor);
     const reader = this.#readerOfOldest();
     if (reader === null) return 'idle';
     const shipment = (await this.#takeAhead(reader)) ?? (await this.#ship(reader, connection));
@@ -221,6 +238,14 @@ export class Shipper {
     } finally {
       this.#putBack(shipment);
     }
+  }
+
+  async #handIn(generation: string): Promise<void> {
+    await this.#discardAhead();
+    await this.#deps.spool.takeBack({ generation });
+    if (this.#handInFor === generation) this.#handInFor = null;
+    this.#reader = null;
+    this.#isInStep = false;
   }
 
   #putBack({ batch, call }: Shipment): void {
@@ -235,11 +260,17 @@ export class Shipper {
       this.#ahead = null;
       return ahead;
     }
-    // Two attempts with one batch could be answered in either order, so wait for the first.
+    await this.#discardAhead();
+    return null;
+  }
+
+  /** Two attempts with one batch could be answered in either order, so waits for the first. */
+  async #discardAhead(): Promise<void> {
+    const ahead = this.#ahead;
+    if (ahead === null) return;
     await settled(ahead);
     this.#putBack(ahead);
     this.#ahead = null;
-    return null;
   }
 
   /** Sends the next batch. Null: there is nothing to send. */
@@ -381,7 +412,8 @@ export class Shipper {
   }
 
   /**
-   * The control plane lacks records from before this batch: ships those still on disk and gives up the rest.
+   * The control plane lacks records from before this batch: ships those still on disk, kept ones too, and
+   * gives up the rest.
    */
   async #goBack(reader: EpochReader, { firstSeq, epoch }: BatchBuilder, expectedSeq: number): Promise<Step> {
     if (expectedSeq >= firstSeq)
@@ -392,6 +424,7 @@ export class Shipper {
     );
     this.#noteSuccess();
     await this.#deps.beforeGoingBack?.();
+    await this.#deps.spool.takeBack({ epoch: reader.epoch });
     reader.position = reader.positionOf(expectedSeq);
     return 'more';
   }

@@ -1,7 +1,18 @@
-import { close, closeSync, fdatasync, ftruncateSync, openSync, read, statSync, writeSync } from 'node:fs';
-import { link, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises';
+import {
+  close,
+  closeSync,
+  fdatasync,
+  ftruncateSync,
+  openSync,
+  read,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { link, mkdir, open, readdir, rename, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 const readAsync = promisify(read);
@@ -55,8 +66,16 @@ export interface SpoolFiles {
   keep(path: string, as: string): Promise<void>;
   /** The file may be gone already. */
   removeFile(path: string): Promise<void>;
+  /** The same at once, on the event loop. */
+  removeNow(path: string): void;
   /** Removes an empty folder, which may be gone already. */
   removeFolder(path: string): Promise<void>;
+  /** Renames a file into another folder of the same file system. */
+  move(path: string, to: string): Promise<void>;
+  /** Sets when the file was modified. */
+  stamp(path: string, atMs: UnixMillis): Promise<void>;
+  /** Bytes that the file system of this folder has left for this user. */
+  freeBytes(path: string): Promise<number>;
 }
 
 /** Identity of a file or folder, independent of its name. */
@@ -64,6 +83,7 @@ export interface FileIdentity {
   readonly device: number;
   readonly inode: number;
   readonly bytes: number;
+  readonly modifiedAtMs: UnixMillis;
 }
 
 export const isSameFile = (one: FileIdentity | null, other: FileIdentity | null): boolean =>
@@ -84,7 +104,9 @@ export const nodeFiles: SpoolFiles = {
   truncate: (file, length) => ftruncateSync(file, length),
   look(path) {
     const found = statSync(path, { throwIfNoEntry: false });
-    return found === undefined ? null : { device: found.dev, inode: found.ino, bytes: found.size };
+    if (found === undefined) return null;
+    const modifiedAtMs = Math.floor(found.mtimeMs) as UnixMillis;
+    return { device: found.dev, inode: found.ino, bytes: found.size, modifiedAtMs };
   },
   syncData: (file) =>
     new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve()))),
@@ -139,11 +161,18 @@ export const nodeFiles: SpoolFiles = {
     await nodeFiles.syncFolder(dirname(as));
   },
   removeFile: (path) => rm(path, { force: true }),
+  removeNow: (path) => rmSync(path, { force: true }),
   async removeFolder(path) {
     try {
       await rmdir(path);
     } catch (error) {
       if (!hasCode(error, 'ENOENT')) throw error;
     }
+  },
+  move: rename,
+  stamp: (path, atMs) => utimes(path, atMs / 1_000, atMs / 1_000),
+  async freeBytes(path) {
+    const { bavail, bsize } = await statfs(path);
+    return bavail * bsize;
   },
 };

@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
@@ -23,6 +23,8 @@ import { formBytes, frameZerosMax, isEarlierForm, parseSegmentName, segmentName 
  *       refused/                       records that the control plane refused, with the reason; never deleted
  *                                      by the sidecar
  *         5f0c…e1-42.jsonl             those of one answer, named by epoch and number of the first
+ *       shipped/                       segments that the control plane has, kept for a while
+ *                                      (kept-segments.ts)
  *
  * Starts are counted because the wall clock may go back between two of them. The random half is the epoch
  * known to the control plane: a folder restored from a backup never collides with a new one.
@@ -60,6 +62,12 @@ export interface SpoolSegment {
 export const quarantineFolder = (directory: string): string => join(directory, 'quarantine');
 export const refusedFolder = (directory: string): string => join(directory, 'refused');
 
+export const shippedFolder = (directory: string): string => join(directory, 'shipped');
+
+/** The epoch of this folder; null: it is no epoch's. */
+export const epochOfFolder = (folder: string): string | null =>
+  epochFolderPattern.exec(basename(folder))?.[2] ?? null;
+
 const epochFolderPattern = /^(\d{8})-([0-9a-f]{32})$/;
 
 /**
@@ -74,8 +82,8 @@ export async function findEpochs(
 ): Promise<SpoolEpoch[]> {
   const epochs: SpoolEpoch[] = [];
   for (const name of await files.list(directory)) {
-    const epoch = epochFolderPattern.exec(name)?.[2];
-    if (epoch === undefined) continue;
+    const epoch = epochOfFolder(name);
+    if (epoch === null) continue;
     const folder = join(directory, name);
     const { segments, isOnDisk } = await findSegments(files, folder, { isSole });
     const origin = await readOrigin(files, folder);
@@ -188,7 +196,7 @@ interface FoundSegments {
   readonly isOnDisk: boolean;
 }
 
-async function findSegments(
+export async function findSegments(
   files: SpoolFiles,
   folder: string,
   { isSole }: { readonly isSole: boolean },

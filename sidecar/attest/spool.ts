@@ -13,6 +13,7 @@ import { hasCode } from '../../shared/runtime/system-error.ts';
 import type { SettlementVoid } from '../../shared/wire/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
+import { type Keeping, KeptSegments, nothingKept } from './kept-segments.ts';
 import { attestLimits } from './limits.ts';
 import { nodeFiles, type SpoolFiles } from './spool-files.ts';
 import {
@@ -85,14 +86,20 @@ export interface Spool {
    */
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
   /**
-   * Deletes accepted segments at the front of the oldest epoch. `bytesTaken`: accepted bytes of the next
-   * segment.
+   * Drops accepted segments at the front of the oldest epoch; they are kept for a while (KeptSegments).
+   * `bytesTaken`: accepted bytes of the next segment.
    */
   dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void>;
   /**
-   * Deletes the rest of a finished epoch once the control plane has accepted all its records and its end.
+   * Drops the rest of a finished epoch once the control plane has accepted all its records and its end.
    */
   dropEpoch(epoch: SpoolEpoch): Promise<void>;
+  readonly kept: Pick<KeptSegments, 'bytes' | 'dropped' | 'pendingCount' | 'isNews' | 'note'>;
+  /**
+   * Puts kept segments in front again, to be shipped once more: all, for this history, or those of one epoch.
+   * Readers of epochs are out of date then.
+   */
+  takeBack(of: { readonly generation: string } | { readonly epoch: SpoolEpoch }): Promise<void>;
   /** Called with the duration of each fsync, in seconds. */
   readonly fsyncs: FsyncListener[];
   /**
@@ -118,6 +125,8 @@ export interface SpoolOptions {
    * Longest time from a decision to its record on disk (SPOOL_FSYNC_MS); 0: on disk before every answer.
    */
   readonly fsyncMs: number;
+  /** Of shipped segments. Default: they are deleted. */
+  readonly keeping?: Keeping;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -132,7 +141,7 @@ export interface SpoolOptions {
  * without it.
  */
 export async function openSpool(options: SpoolOptions): Promise<Spool> {
-  const { directory, fsyncMs, random, logger, files = nodeFiles } = options;
+  const { directory, fsyncMs, clock, random, logger, files = nodeFiles, keeping = nothingKept } = options;
   await files.makeFolder(directory);
   const hold = await holdSpool(directory, random);
   if (!hold.isSole) logger.warn({ directory }, 'another process may write to this spool');
@@ -143,7 +152,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     await refuseEarlierForms(files, older);
     const start = { epoch: newEpoch(random), isSyncedFirst: fsyncMs === 0, isSole: hold.isSole };
     const live = await createEpoch(files, directory, start, logger);
-    return new FileSpool({ ...options, files }, [...older, live], live, hold);
+    const kept = await KeptSegments.load({ directory, keeping, files, clock, logger });
+    return new FileSpool({ ...options, files }, [...older, live], { live, hold, kept });
   } catch (error) {
     await hold.release();
     throw error;
@@ -163,6 +173,7 @@ class FileSpool implements Spool {
   readonly bytesMax: number;
   readonly epochs: SpoolEpoch[];
   readonly fsyncs: FsyncListener[] = [];
+  readonly kept: KeptSegments;
 
   readonly #options: SpoolOptions & { readonly files: SpoolFiles };
   readonly #logger: Logger;
@@ -191,9 +202,13 @@ class FileSpool implements Spool {
   constructor(
     options: SpoolOptions & { readonly files: SpoolFiles },
     epochs: SpoolEpoch[],
-    live: SpoolEpoch,
-    hold: SpoolHold,
+    {
+      live,
+      hold,
+      kept,
+    }: { readonly live: SpoolEpoch; readonly hold: SpoolHold; readonly kept: KeptSegments },
   ) {
+    this.kept = kept;
     this.directory = options.directory;
     this.files = options.files;
     this.epochs = epochs;
@@ -257,14 +272,20 @@ class FileSpool implements Spool {
   }
 
   async dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void> {
-    this.#bytesTaken = bytesTaken;
+    const { kept } = this;
     const dropped = epoch.segments.splice(0, segmentCount);
-    for (const segment of dropped) {
+    const [next] = epoch.segments;
+    this.#bytesTaken = next !== undefined && kept.isTakenBack(next) ? 0 : bytesTaken;
+    const shipped = dropped.filter((segment) => !kept.isTakenBack(segment));
+    for (const segment of shipped) {
       this.bytes -= segment.bytes;
       this.#writers.get(epoch)?.release(segment);
     }
     await this.#remove(epoch, async () => {
-      for (const segment of dropped) await this.files.removeFile(segment.path);
+      for (const segment of dropped) {
+        if (shipped.includes(segment)) await kept.keep(epoch, segment);
+        else await kept.noteHandedIn(segment);
+      }
     });
   }
 
@@ -273,7 +294,13 @@ class FileSpool implements Spool {
     await this.dropTaken(epoch, epoch.segments.length, 0);
     const place = this.epochs.indexOf(epoch);
     if (place >= 0) this.epochs.splice(place, 1);
+    if (this.kept.isFolder(epoch.folder)) return;
     await this.#remove(epoch, () => removeEpochFolder(this.files, epoch.folder));
+  }
+
+  takeBack(of: Parameters<KeptSegments['takeBack']>[1]): Promise<void> {
+    this.#bytesTaken = 0;
+    return this.kept.takeBack(this.epochs, of);
   }
 
   async #remove({ folder }: SpoolEpoch, work: () => Promise<void>): Promise<void> {
@@ -349,7 +376,7 @@ class FileSpool implements Spool {
         this.#lose();
         return false;
       }
-      this.#writer.write(this.#turn.bytes, byteCount, firstSeq);
+      this.#makingRoom(() => this.#writer.write(this.#turn.bytes, byteCount, firstSeq));
     } catch (error) {
       this.#break(error);
       return false;
@@ -358,6 +385,19 @@ class FileSpool implements Spool {
     this.#repairInMs = limits.retryFirstMs;
     if (this.isFull) this.#noteTrouble();
     return true;
+  }
+
+  /** On a full disk kept segments go first. */
+  #makingRoom(write: () => void): void {
+    for (let tries = 1; ; tries++) {
+      try {
+        write();
+        return;
+      } catch (error) {
+        const isFull = hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT');
+        if (!isFull || tries > roomTriesMax || !this.kept.giveWay()) throw error;
+      }
+    }
   }
 
   #notify(owners: readonly RecordOwner[], outcome: keyof RecordOwner): void {
@@ -405,7 +445,7 @@ class FileSpool implements Spool {
         this.#lose();
         return;
       }
-      this.#writer.probe(this.lastSeq + 1);
+      this.#makingRoom(() => this.#writer.probe(this.lastSeq + 1));
     } catch (error) {
       this.#break(error);
       return;
@@ -423,6 +463,7 @@ class FileSpool implements Spool {
 
   /** Runs between requests, so that readiness does not depend on the next one. */
   #lookDown(): void {
+    void this.kept.trim().catch(() => undefined);
     if (this.state !== 'open') return;
     try {
       if (!this.#writer.isGrounded) this.#lose();
@@ -501,5 +542,8 @@ class FileSpool implements Spool {
     );
   }
 }
+
+/** In one turn of the event loop: some 32 MiB, and 40 ms. */
+const roomTriesMax = 4;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -5,7 +5,7 @@ import type { Spool } from '../attest/spool.ts';
 import type { Figures } from './figures.ts';
 
 export interface MeasuredSpool {
-  readonly spool: Pick<Spool, 'bytes' | 'bytesMax' | 'waitingBytes' | 'isFull' | 'fsyncs'>;
+  readonly spool: Pick<Spool, 'bytes' | 'bytesMax' | 'waitingBytes' | 'isFull' | 'fsyncs' | 'kept'>;
   readonly shipper: Pick<
     Shipper,
     'shippedRecords' | 'voidedRecords' | 'damagedPlaces' | 'tornEnds' | 'oldestDecidedAtMs'
@@ -44,6 +44,26 @@ function diskMetrics(figures: Figures, { spool, shipper, clock }: MeasuredSpool)
     'spool_capacity_bytes',
     'Size of all files at which the spool stops accepting records.',
     () => spool.bytesMax,
+  );
+  figures.gauge(
+    'spool_kept_bytes',
+    'Shipped records on disk that are kept to be handed in again after a restore of the database.',
+    () => spool.kept.bytes,
+  );
+  figures.counts(
+    'spool_kept_dropped_total',
+    'Segments of shipped records that are kept no longer, by reason: age, size, disk_full.',
+    {
+      labelNames: ['reason'],
+      read: function* () {
+        for (const [reason, count] of Object.entries(spool.kept.dropped)) yield [{ reason }, count];
+      },
+    },
+  );
+  figures.gauge(
+    'spool_handing_in_segments',
+    'Segments of shipped records that are being handed in again, because a new history has begun.',
+    () => spool.kept.pendingCount,
   );
   figures.gauge('spool_full', '1 while the spool accepts no records and every request is answered 503.', () =>
     Number(spool.isFull),

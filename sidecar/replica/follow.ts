@@ -92,6 +92,7 @@ export class Following {
   /** Ends the pull of this round. */
   #round = new AbortController();
   #becomeReady: () => void = () => undefined;
+  #onGeneration: (generation: string) => void = () => undefined;
   /** The state on disk is used once, and never after the control plane has refused this sidecar. */
   #disk: 'unread' | 'spent' = 'unread';
 
@@ -137,6 +138,12 @@ export class Following {
     if (this.#feed.evidence === 'contradicted')
       return 'The state that this sidecar kept on disk contradicts the control plane.';
     return null;
+  }
+
+  /** Calls with the history that is in force, where it is whole, and again and again. */
+  onGeneration(listener: (generation: string) => void): void {
+    this.#onGeneration = listener;
+    this.#noteGeneration();
   }
 
   /** The control plane is back: ends the pause before the next attempt. */
@@ -221,7 +228,10 @@ export class Following {
         entries: this.#feed.lastEntries,
       });
       this.#feed.isRegressed = answer?.state === 'regressed';
-      if (!this.#feed.isRegressed) return;
+      if (!this.#feed.isRegressed) {
+        this.#noteGeneration();
+        return;
+      }
       if (!this.#hasShownAll) await this.#showAll();
       await this.#handOverFloors();
     } catch (error) {
@@ -264,7 +274,14 @@ export class Following {
       const signed = await client.snapshot();
       return this.#stopping.signal.aborted ? null : signed;
     };
-    if (await this.#feed.load(fetch, { asOfMs, accountId })) this.#noteCurrent();
+    if (!(await this.#feed.load(fetch, { asOfMs, accountId }))) return;
+    this.#noteCurrent();
+    this.#noteGeneration();
+  }
+
+  #noteGeneration(): void {
+    const { generation, holdsFloor } = this.#deps.replica;
+    if (generation !== null && !holdsFloor && !this.#feed.isRegressed) this.#onGeneration(generation);
   }
 
   #noteCurrent(): void {

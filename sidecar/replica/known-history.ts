@@ -19,8 +19,8 @@ export interface KnownState {
  *     known/chains-<0|1>.jsonl  receipts of chains, newest last; a full file takes the place of the older one
  *     known/floor-<n>/          a state as it lay on disk when the control plane's went back behind it
  *
- * Receipts are written as they come, and never synced. They may be lost with the machine, or where the disk is
- * full: they make a loss known, and prove no decision.
+ * Receipts are written as they come, and never synced. They may be lost with the machine, or where the disk
+ * is full: they make a loss known, and prove no decision.
  */
 export class KnownHistory {
   readonly #folder: string;

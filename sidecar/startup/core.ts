@@ -15,6 +15,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Teardown } from '../../shared/runtime/teardown.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
+import { type Keeping, nothingKept } from '../attest/kept-segments.ts';
 import { Shipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
 import { Answers } from '../decide/answers.ts';
@@ -46,6 +47,8 @@ export interface CoreOptions {
   readonly folder: string;
   readonly controlPlane: { readonly origin: string; readonly apiKey: string };
   readonly fsyncMs: number;
+  /** Of shipped records. Default: they are deleted. */
+  readonly keeping?: Keeping;
   /** Null: long polls. The caller closes it. */
   readonly bus: Bus | null;
   readonly verifyThreads: number;
@@ -202,7 +205,7 @@ async function startFollower(
 
 /** Records on their way to the control plane. `leftMs`: for the teardown to ship them. */
 async function startRecorder(
-  { folder, fsyncMs, clock, random, logger }: Parts,
+  { folder, fsyncMs, keeping = nothingKept, clock, random, logger }: Parts,
   {
     client,
     reach,
@@ -215,7 +218,8 @@ async function startRecorder(
     readonly started: Teardown;
   },
 ): Promise<Pick<Core, 'spool' | 'shipper'>> {
-  const spool = await openSpool({ directory: join(folder, 'spool'), fsyncMs, clock, random, logger });
+  const directory = join(folder, 'spool');
+  const spool = await openSpool({ ...{ directory, fsyncMs, keeping, clock, random, logger } });
   const shipper = new Shipper({
     ...{ spool, client, random, logger },
     connection: () => client.connection,
@@ -223,6 +227,7 @@ async function startRecorder(
     beforeGoingBack: () => following.report(),
   });
   reach.onBack(() => shipper.endPause());
+  following.onGeneration((generation) => shipper.noteGeneration(generation));
   started.add('spool', async () => {
     await spool.close();
     const isAllShipped = await shipper.drain(leftMs());

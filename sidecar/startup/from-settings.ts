@@ -2,10 +2,13 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Registry } from 'prom-client';
 import type { Bus } from '../../shared/bus/bus.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
+import type { Keeping } from '../attest/kept-segments.ts';
+import { attestLimits } from '../attest/limits.ts';
 import type { ServerPort } from '../http/server.ts';
 import { ControlPlaneTime } from '../replica/control-plane-time.ts';
 import type { CoreOptions } from './core.ts';
@@ -50,9 +53,16 @@ export const coreFromSettings = (
   folder: threadFolder(settings, index),
   controlPlane: { origin: settings.CONTROL_PLANE_URL, apiKey: settings.SIDECAR_API_KEY },
   fsyncMs: settings.SPOOL_FSYNC_MS,
+  keeping: keepingFrom(settings),
   verifyThreads: verifyThreadsFor(settings.SIDECAR_THREADS),
   time: new ControlPlaneTime(systemClock),
   random: systemRandom(),
+});
+
+/** The threads of a sidecar divide the room for what they have shipped. */
+export const keepingFrom = (settings: SidecarSettings): Keeping => ({
+  ms: settings.SPOOL_KEEP_SHIPPED_S * secondMs,
+  bytesMax: Math.floor(attestLimits.keptBytesMax / settings.SIDECAR_THREADS),
 });
 
 /** The remaining cores, divided among the listening threads; at least one each. */

@@ -10,9 +10,9 @@ import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { Shipper } from '../attest/shipper.ts';
 import { openSpool } from '../attest/spool.ts';
 import { nodeFiles } from '../attest/spool-files.ts';
-import { findEpochs } from '../attest/spool-folder.ts';
+import { findEpochs, shippedFolder } from '../attest/spool-folder.ts';
 import { ControlPlaneClient } from '../replica/control-plane-client.ts';
-import { threadFolder, threadsFolder } from './from-settings.ts';
+import { keepingFrom, threadFolder, threadsFolder } from './from-settings.ts';
 import { sidecarIdOf } from './identity.ts';
 
 /** After this the next start tries. */
@@ -57,7 +57,8 @@ async function shipFolder(
   { logger, stopping }: { readonly logger: Logger; readonly stopping: AbortSignal },
 ): Promise<void> {
   const directory = join(folder, 'spool');
-  if ((await findEpochs(nodeFiles, directory, { isSole: false })).length === 0) return;
+  const hasRecords = (await findEpochs(nodeFiles, directory, { isSole: false })).length > 0;
+  if (!hasRecords && (await nodeFiles.list(shippedFolder(directory))).length === 0) return;
   const random = systemRandom();
   const client = new ControlPlaneClient({
     origin: settings.CONTROL_PLANE_URL,
@@ -69,6 +70,7 @@ async function shipFolder(
   const spool = await openSpool({
     directory,
     fsyncMs: settings.SPOOL_FSYNC_MS,
+    keeping: keepingFrom(settings),
     clock: systemClock,
     random,
     logger,
@@ -78,6 +80,8 @@ async function shipFolder(
   stopping.addEventListener('abort', () => void shipper.stop(), { once: true });
   try {
     await connect(client, random, stopping);
+    const history = await client.reportHistory({ receipts: [], entries: [] });
+    if (history?.state === 'whole') shipper.noteGeneration(history.generation);
     const isAllShipped = await shipper.drain(shipMsMax);
     if (isAllShipped) logger.info({}, 'the records of an earlier thread are shipped');
     else

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { type Api, startApi } from '../support/api.ts';
-import { type ConnectedSidecar, connectSidecar } from '../support/test-sidecar.ts';
+import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/test-sidecar.ts';
 
 let api: Api;
 let sidecar: ConnectedSidecar;
@@ -69,3 +70,86 @@ it('takes back what a signed state proves, and begins a generation in which noth
 
 const statusOf = async (passportId: string) =>
   (await api.call({ url: `/v1/passports/${passportId}` })).body.status;
+
+describe('records that are handed in once more', () => {
+  /** Three records, of which the database has lost two, with what it told of them; recovered since. */
+  async function lostAndRecovered() {
+    const [passport, gate] = [await api.issuePassport(), await api.createGate()];
+    const records = Array.from({ length: 3 }, () => recordOf(api, { gateId: gate.gate_id, passport }));
+    const from = await connectSidecar(api);
+    const { receipts } = (await from.send(1, records)).body;
+    const { sql } = api.deps;
+    // As a restore to when there was one.
+    const [chain = { number: 0 }] = await sql<{ number: number }[]>`
+      SELECT number FROM chains WHERE chain_id = ${passport.passport_id}`;
+    const [next] = await sql<{ previous_hash: Buffer }[]>`
+      SELECT previous_hash FROM records WHERE chain = ${chain.number} AND sequence = 2`;
+    await sql`DELETE FROM records WHERE chain = ${chain.number} AND sequence > 1`;
+    await sql`UPDATE chains SET sequence = 1, hash = ${`sha256:${next?.previous_hash.toString('hex')}`}
+      WHERE number = ${chain.number}`;
+    await sql`UPDATE sidecar_epochs SET last_seq = 1 WHERE epoch = ${from.epoch}`;
+    const report = { receipts, entries: [] };
+    await api.call({ url: '/v1/sync/history', key: from.key, body: report });
+    expect((await from.send(1, records)).status).toBe(503);
+    expect(await recover({ apply: true })).toMatchObject({
+      applied: true,
+      lost: [{ chain_id: passport.passport_id, after_sequence: 1, last_sequence: 3, records: 2 }],
+    });
+    return { from, passport, gate, records };
+  }
+  const placesOf = async (passportId: string) =>
+    (await api.call({ url: `/v1/attestations?passport_id=${passportId}&limit=500` })).body.attestations.map(
+      ({ id, sequence }: { id: string; sequence: number }) => [id, sequence],
+    );
+
+  it('get places behind those that were known, once, however often they come', async () => {
+    const { from, passport, records } = await lostAndRecovered();
+    for (let time = 0; time < 3; time++)
+      expect((await from.send(1, records)).body).toMatchObject({ next_seq: 4 });
+    // Also where the control plane has forgotten the epoch.
+    await api.deps.sql`DELETE FROM sidecar_epochs WHERE epoch = ${from.epoch}`;
+    expect((await from.send(1, records)).body).toMatchObject({ next_seq: 4 });
+    const ids = records.map(({ id }) => id);
+    expect(await placesOf(passport.passport_id)).toEqual([
+      [ids[2], 5],
+      [ids[1], 4],
+      [ids[0], 1],
+    ]);
+    expect(await recover({ apply: false })).toMatchObject({
+      state: 'whole',
+      handed_in: [{ chain_id: passport.passport_id, lost: 2, handed_in: 2 }],
+    });
+  });
+
+  it('are refused where they were changed, and where they are of others', async () => {
+    const { from, passport, gate, records } = await lostAndRecovered();
+    const [first, lost] = records;
+    const changed = { ...first, permission_key: 'orders:other' };
+    const other = await connectSidecar(api, { key: (await api.createAccount()).key });
+    expect((await from.send(2, [changed])).body.error).toMatchObject({ code: 'record_refused' });
+    expect((await other.send(1, [lost ?? {}])).body.error).toMatchObject({ code: 'record_refused' });
+    // With the token of another passport, and in the name of another sidecar.
+    const stranger = await api.issuePassport();
+    const claimed = recordOf(
+      api,
+      { gateId: gate.gate_id, passport },
+      { token_hash: sha256Hex(stranger.jwt) },
+    );
+    expect((await from.send(2, [claimed])).body.error).toMatchObject({ code: 'record_refused' });
+    const envelope = { sidecar_id: from.sidecarId };
+    expect((await other.send(1, [lost ?? {}], envelope)).status).toBeGreaterThanOrEqual(400);
+    expect(await placesOf(passport.passport_id)).toHaveLength(1);
+    expect((await from.send(2, records.slice(1))).body).toMatchObject({ next_seq: 4 });
+    expect(await placesOf(passport.passport_id)).toHaveLength(3);
+  });
+
+  it('about what the restored database does not know are refused, by name', async () => {
+    const { from, gate } = await lostAndRecovered();
+    const passport = await api.issuePassport();
+    const record = recordOf(api, { gateId: gate.gate_id, passport });
+    await api.deps.sql`DELETE FROM passports WHERE passport_id = ${passport.passport_id}`;
+    const { error } = (await from.send(2, [record])).body;
+    expect(error).toMatchObject({ code: 'record_refused' });
+    expect(JSON.stringify(error)).toContain('token_hash does not show');
+  });
+});

@@ -62,7 +62,10 @@ describe('kill -9 of a sidecar right after an acknowledgement', () => {
       await world.createGate(),
     ];
     const [suspended, passport] = [await world.issuePassport(), await world.issuePassport()];
-    const { body: ended } = await world.api('POST', '/api-keys', { name: 'k', scopes: ['enforcement:check'] });
+    const { body: ended } = await world.api('POST', '/api-keys', {
+      name: 'k',
+      scopes: ['enforcement:check'],
+    });
     const decides = async () =>
       (await check(changed, passport.token, ended.key)) === 'PERMIT' &&
       (await check(deleted, suspended.token)) === 'PERMIT';

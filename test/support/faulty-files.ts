@@ -65,6 +65,10 @@ export function faultyFiles(fault: Fault): FaultyFiles {
     writeDurably: (path, content) => later('writeDurably', () => nodeFiles.writeDurably(path, content)),
     keep: (path, as) => later('keep', () => nodeFiles.keep(path, as)),
     removeFile: (path) => later('removeFile', () => nodeFiles.removeFile(path)),
+    removeNow: (path) => now('removeNow', () => nodeFiles.removeNow(path)),
+    move: (path, to) => later('move', () => nodeFiles.move(path, to)),
+    stamp: (path, atMs) => later('stamp', () => nodeFiles.stamp(path, atMs)),
+    freeBytes: (path) => later('freeBytes', () => nodeFiles.freeBytes(path)),
     removeFolder: (path) => later('removeFolder', () => nodeFiles.removeFolder(path)),
   };
 }
