@@ -4,8 +4,9 @@
  */
 
 import { ApiError } from '../../shared/errors/api-error.ts';
-import type { AccountId, ApiKeyId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
+import { updateAccount } from '../accounts/update-account.ts';
 import { deleteApiKey } from '../api-keys/delete-api-key.ts';
 import { skipPlaces } from '../attestations/chain-store.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -25,6 +26,7 @@ import {
   readMissing,
 } from '../history/history-store.ts';
 import type { Caller } from '../http/caller.ts';
+import { updateIssuer } from '../issuers/update-issuer.ts';
 import { revokePassport } from '../passports/revoke-passport.ts';
 import { suspendPassport } from '../passports/suspend-passport.ts';
 import { raiseFeeds } from '../sync/feed-store.ts';
@@ -62,8 +64,7 @@ export async function recoverHistory(
   await history.refresh();
   const { current } = await history.generations();
   const open = await stillOpen(deps.sql, await readKnownEnds(deps.sql));
-  const isByHand = ({ kind }: KnownEnd) =>
-    kind === 'issuer' || kind === 'account' || (kind === 'gate_policy' && !keepsOlderGates);
+  const isByHand = ({ kind }: KnownEnd) => kind === 'gate_policy' && !keepsOlderGates;
   const byHand = open.filter(isByHand);
   const takenBack = open.filter((end) => !isByHand(end) && end.kind !== 'gate_policy');
   const lost = await readLostChains(deps.sql);
@@ -75,9 +76,9 @@ export async function recoverHistory(
   if (!isApplied) return { ...found, generation: current, state: 'regressed', applied: false };
   if (byHand.length > 0) {
     throw new ApiError('precondition_failed', {
-      message: `First suspend what was suspended, and accept gates of an earlier policy (keep_older_gates): ${byHand
+      message: `Accept that these gates go on with an earlier policy (keep_older_gates): ${byHand
         .slice(0, 10)
-        .map(({ kind, id }) => `${kind} ${id}`)
+        .map(({ id }) => id)
         .join(', ')}.`,
     });
   }
@@ -89,13 +90,17 @@ export async function recoverHistory(
 
 /** As the account's own administrator would, and on record as done by this caller. */
 async function takeBack(deps: AppendingDeps, caller: Caller, end: KnownEnd): Promise<void> {
+  const suspended = { body: { status: 'suspended' } } as const;
   const owner: Caller = {
     ...caller,
     accountId: end.accountId,
     mode: end.mode ?? 'live',
     scopes: ['admin:*'],
   };
-  if (end.kind === 'api_key') await deleteApiKey(deps, owner, end.id as ApiKeyId);
+  if (end.kind === 'account') await updateAccount(deps, caller, { accountId: end.accountId, ...suspended });
+  else if (end.kind === 'issuer')
+    await updateIssuer(deps, owner, { issuerId: end.id as IssuerId, ...suspended });
+  else if (end.kind === 'api_key') await deleteApiKey(deps, owner, end.id as ApiKeyId);
   else if (end.kind === 'gate')
     await deleteGate(deps, owner, { gateId: end.id as GateId, ifMatch: () => true });
   else if (end.standing === 'revoked')

@@ -25,7 +25,7 @@ export async function findKnownEnds(
     JOIN passports ON ${digestOf('passport_id')} = known.digest
     WHERE status = 'active' OR (status = 'suspended' AND known.standing = 'revoked')`;
   const issuers = await tx<KnownEnd[]>`
-    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing
+    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", mode, 'suspended' AS standing
     FROM issuers WHERE status <> 'suspended'
       AND ${digestOf('issuer_id')} = ANY(${[...state.issuers].map(hexOf)}::text[])`;
   const accounts = await tx<KnownEnd[]>`

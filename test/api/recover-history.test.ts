@@ -23,6 +23,28 @@ it('takes back what a signed state proves, and begins a generation in which noth
   ];
   const [deleted, gate] = [await api.createGate(), await api.createGate()];
   const { keyId } = await api.createKey({ name: 'ended', scopes: ['gates:read'] });
+  const tenant = await api.createAccount();
+  const issuerOf = async (mode: 'live' | 'test') => {
+    const { key } = await api.createKey({ name: 'i', scopes: ['admin:*'], mode }, tenant.key);
+    const made = await api.call({
+      url: '/v1/issuers',
+      key,
+      body: { name: `Issuer ${mode}`, trust_tier: 'L1' },
+    });
+    await api.call({
+      method: 'PUT',
+      url: `/v1/issuers/${made.body.issuer_id}`,
+      key,
+      body: { status: 'suspended' },
+    });
+    return made.body.issuer_id as string;
+  };
+  const issuers = [await issuerOf('live'), await issuerOf('test')];
+  await api.call({
+    method: 'PUT',
+    url: `/v1/accounts/${tenant.accountId}`,
+    body: { status: 'suspended' },
+  });
   await api.call({ url: `/v1/passports/${revoked.passport_id}/revoke`, body: {} });
   await api.call({ url: `/v1/passports/${suspended.passport_id}/suspend`, body: {} });
   await api.call({ method: 'DELETE', url: `/v1/gates/${deleted.gate_id}` });
@@ -32,6 +54,8 @@ it('takes back what a signed state proves, and begins a generation in which noth
   // As a restore to before all of that.
   await sql`UPDATE passports SET status = 'active', revoked_at_ms = NULL, revocation_reason = NULL`;
   await sql`UPDATE gates SET deleted_at_ms = NULL`;
+  await sql`UPDATE issuers SET status = 'active'`;
+  await sql`UPDATE accounts SET status = 'active'`;
   await sql`UPDATE api_keys SET revoked_at_ms = NULL WHERE key_id = ${keyId}`;
   await sql`DELETE FROM changes WHERE feed_id = 'global' AND revision > 0`;
   await sql`UPDATE feeds SET revision = 0 WHERE feed_id = 'global'`;
@@ -45,12 +69,12 @@ it('takes back what a signed state proves, and begins a generation in which noth
   expect((await api.call({ ...state, key: other.key, body: { signed, entries: [] } })).body).toEqual({
     ends: 0,
   });
-  expect((await api.call({ ...state, body: { signed, entries: [] } })).body).toEqual({ ends: 4 });
+  expect((await api.call({ ...state, body: { signed, entries: [] } })).body).toEqual({ ends: 7 });
 
   const plan = await recover({ apply: false });
   expect(plan).toMatchObject({ state: 'regressed', applied: false, by_hand: [] });
   expect(plan.taken_back.map(({ id }: { id: string }) => id).sort()).toEqual(
-    [revoked.passport_id, suspended.passport_id, deleted.gate_id, keyId].sort(),
+    [revoked.passport_id, suspended.passport_id, deleted.gate_id, keyId, tenant.accountId, ...issuers].sort(),
   );
   expect(await statusOf(revoked.passport_id)).toBe('active');
 
@@ -60,6 +84,9 @@ it('takes back what a signed state proves, and begins a generation in which noth
   expect(await statusOf(revoked.passport_id)).toBe('revoked');
   expect(await statusOf(suspended.passport_id)).toBe('suspended');
   expect(await statusOf(active.passport_id)).toBe('active');
+  expect((await api.call({ url: `/v1/accounts/${tenant.accountId}` })).body.status).toBe('suspended');
+  const standings = await sql`SELECT status FROM issuers WHERE issuer_id = ANY(${issuers}::text[])`;
+  expect(standings).toEqual([{ status: 'suspended' }, { status: 'suspended' }]);
   expect((await api.call({ url: `/v1/gates/${deleted.gate_id}` })).status).toBe(404);
   expect((await api.call({ url: `/v1/gates/${gate.gate_id}` })).status).toBe(200);
   expect((await api.call(report)).body).toEqual({ generation: done.generation, state: 'whole' });
