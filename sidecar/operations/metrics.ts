@@ -22,7 +22,7 @@ export interface Measured extends MeasuredSpool {
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
   readonly replica: Pick<Replica, 'stateAgeMs' | 'standingCount' | 'refusedCount' | 'badRows'>;
-  readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs'> };
+  readonly following: { readonly status: Pick<FollowStatus, 'connected' | 'clockOffsetMs' | 'isRegressed'> };
   readonly ed25519: Pick<Ed25519, 'name'>;
   /** Null: embedded, without a server. */
   readonly http: MeasuredHttp | null;
@@ -221,6 +221,12 @@ function serviceMetrics(figures: Figures, { answers, following, http, ed25519 }:
     '1 while the control plane answers; of several threads, 1 while it answers all.',
     () => Number(following.status.connected),
     'min',
+  );
+  figures.gauge(
+    'history_regressed',
+    '1 while the control plane lacks what was in force here: its database was restored, or a replica took over that lagged.',
+    () => Number(following.status.isRegressed),
+    'max',
   );
   figures.gauge(
     'clock_offset_seconds',

@@ -55,7 +55,7 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
   const { isDraining } = moment;
   const { replica, spool, shipper, ed25519 } = observed;
   const { mustNotServe } = observed.following;
-  const { connected, superseded, clockOffsetMs, lastProblem } = observed.following.status;
+  const { connected, superseded, isRegressed, clockOffsetMs, lastProblem } = observed.following.status;
   const offsetMs = Math.abs(clockOffsetMs ?? 0);
   const isClockUsable = offsetMs <= operationsLimits.clockOffsetReadyMsMax;
   const mayServe = !isDraining && mustNotServe === null && replica.accountId !== null && spool.isSteady;
@@ -82,6 +82,8 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
       clock_offset_ms: clockOffsetMs,
       clock_is_off: offsetMs > limits.clockOffsetMsMax,
     },
+    /** `regressed`: the stricter decides of what was in force here and what the control plane says now. */
+    history: { state: isRegressed ? 'regressed' : 'whole' },
     spool: {
       state: spool.state,
       full: spool.isFull,

@@ -50,6 +50,8 @@ export interface FollowStatus {
   readonly connected: boolean;
   /** Another process took over this sidecar id: this one must neither follow nor serve. */
   readonly superseded: boolean;
+  /** The control plane lacks what was in force: it says so, or this sidecar has seen it. */
+  readonly isRegressed: boolean;
   /** This machine's clock minus the control plane's; null before the first answer. */
   readonly clockOffsetMs: number | null;
   readonly lastProblem: string | null;
@@ -123,6 +125,7 @@ export class Following {
       stateAgeMs: replica.stateAgeMs,
       connected: this.#contact.kind === 'in touch',
       superseded: this.#contact.kind === 'superseded',
+      isRegressed: this.#feed.isRegressed || replica.holdsFloor,
       clockOffsetMs: time.offsetMs,
       lastProblem: this.#contact.problem ?? replica.lastRefusal,
     };

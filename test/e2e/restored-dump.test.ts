@@ -46,6 +46,7 @@ describe('a restored pg_dump', () => {
     return body.reason ?? body.decision ?? body.error?.code;
   };
   const readyz = async () => (await call(`${controlPlane.origin}/readyz`)).body;
+  const sidecarReadyz = async () => (await call(`${sidecar.origin}/readyz`)).body;
   const allOf = async (passportId: string): Promise<readonly { id: string; sequence: number }[]> =>
     (await world.api('GET', `/attestations?passport_id=${passportId}&limit=500`)).body.attestations;
   const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id);
@@ -83,6 +84,12 @@ describe('a restored pg_dump', () => {
       timeoutMs: 20_000,
     });
     expect((await readyz()).status).toBe('ready');
+    await until(async () => (await sidecarReadyz()).history.state === 'regressed', {
+      what: 'the sidecar says so',
+    });
+    expect((await sidecarReadyz()).status).toBe('ready');
+    const ofSidecar = await (await fetch(`${sidecar.origin}/metrics`)).text();
+    expect(ofSidecar).toContain('agent_trust_sidecar_history_regressed 1');
     const metrics = await (await fetch(`${controlPlane.origin}/metrics`)).text();
     expect(metrics).toContain('agent_trust_history_regressed 1');
     expect((await world.api('POST', '/gates', { name: 'g', trust_level: 'L1' })).status).toBe(503);
@@ -120,6 +127,7 @@ describe('a restored pg_dump', () => {
     const items = await allOf(kept.id);
     expect(new Set(idsOf(items)).size).toBe(items.length);
     expect(Math.min(...items.map(({ sequence }) => sequence))).toBe(21);
+    expect((await sidecarReadyz()).history).toEqual({ state: 'whole' });
     const { handed_in: handedIn } = (await recover(false)).body;
     expect(handedIn).toContainEqual({ chain_id: kept.id, lost: 20, handed_in: 20 });
   });

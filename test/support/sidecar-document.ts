@@ -211,6 +211,12 @@ export const Readiness = Type.Object({
     ),
     clock_is_off: yesOrNo('Whether the two differ by more than a second.'),
   }),
+  history: part('Whether the control plane still has what was in force here.', {
+    state: oneOf(
+      ['whole', 'regressed'],
+      '`regressed`: its database went back, and the stricter of both states decides until agent-trust recover has run.',
+    ),
+  }),
   spool: part('The records of decisions on their way to the control plane.', {
     state: oneOf(
       ['open', 'broken', 'adrift', 'failed', 'closed'],
@@ -258,6 +264,7 @@ const readinessExample: Readiness = {
     clock_offset_ms: 0,
     clock_is_off: false,
   },
+  history: { state: 'whole' },
   spool: {
     state: 'open',
     full: false,

@@ -15,6 +15,7 @@ const observed = (clockOffsetMs: number | null): Observed => ({
     status: {
       connected: true,
       superseded: false,
+      isRegressed: false,
       clockOffsetMs,
       lastProblem: null,
     } as Observed['following']['status'],
