@@ -6,7 +6,11 @@ import { pollMs, useConnection } from './api/live.ts';
 import { useSession } from './api/session.tsx';
 import { navigation } from './navigation.ts';
 import { Palette } from './palette.tsx';
+import { count } from './ui/format.ts';
 import { Toasts } from './ui/toast.tsx';
+
+/** Also while changes are pushed: this is no change that is. */
+const historyPollMs = 5_000;
 
 /** Navigation, search, the state of the connection; and in the middle the page. */
 export function Shell({ children }: { readonly children: ReactNode }): ReactNode {
@@ -68,6 +72,7 @@ export function Shell({ children }: { readonly children: ReactNode }): ReactNode
             </Link>
           </header>
           <Offline />
+          <Regressed />
           {mode === 'test' ? (
             <p className="mode-bar">
               This is the test world: its passports and gates are separate from the live ones.
@@ -162,6 +167,29 @@ function ConnectionState(): ReactNode {
       <span className={`dot ${state}`} aria-hidden="true" />
       <span className="wide-only">{connectionWords[state]}</span>
     </span>
+  );
+}
+
+/** The database lacks what was in force: on every page, because what it shows may be wrong. */
+function Regressed(): ReactNode {
+  const { data } = useQuery({
+    queryKey: ['ready', 'history'],
+    queryFn: () => api.service.ready(),
+    refetchInterval: historyPollMs,
+    refetchOnWindowFocus: true,
+  });
+  const missing = data?.history?.missing ?? null;
+  return (
+    <div role="alert">
+      {missing === null ? null : (
+        <p className="offline-bar">
+          The database went back to an earlier state: it lacks {count(missing.changes)} changes and{' '}
+          {count(missing.records)} records that were in force. Sidecars keep what was revoked in force. Until
+          the operator has run <code>agent-trust recover</code>, nothing can be changed but to take something
+          away.
+        </p>
+      )}
+    </div>
   );
 }
 

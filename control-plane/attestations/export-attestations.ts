@@ -3,6 +3,7 @@ import { type ExportFormat, exportFormats } from '../../shared/attestation/expor
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { readGenerations } from '../history/history-store.ts';
 import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { walkChains } from './chain-walk.ts';
@@ -34,7 +35,8 @@ const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerator<Buffer> {
   const writer = exportFormats[asked.format].writer();
   const { sinceMs, nowMs } = asked;
-  yield Buffer.from(writer.manifest({ sinceMs, ...(await readExportKeys(tx, nowMs)) }));
+  const { current: generation } = await readGenerations(tx);
+  yield Buffer.from(writer.manifest({ sinceMs, generation, ...(await readExportKeys(tx, nowMs)) }));
   const names: ExportNames = { current: new Map() };
   let text = textBuffer(sliceBytesUsual);
   const walk = walkChains((attestation, begins) => {

@@ -10,6 +10,7 @@ import type { AuditEntry } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { readGenerations } from '../history/history-store.ts';
 import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { type AuditSpan, readAuditRange, readAuditSpan } from './audit-store.ts';
@@ -33,8 +34,9 @@ async function* exportedBytes(
 ): AsyncGenerator<Buffer> {
   const { highest, isCutOff, ...span } = await readAuditSpan(tx, owner, sinceMs);
   const keys = await readExportKeys(tx, nowMs);
+  const { current: generation } = await readGenerations(tx);
   const { accountId, mode } = owner;
-  const manifest: AuditManifest = { ...span, ...keys, accountId, mode, sinceMs };
+  const manifest: AuditManifest = { ...span, ...keys, accountId, mode, sinceMs, generation };
   yield Buffer.from(auditManifestLine(manifest));
   let next = span.firstSequence;
   let previousHash = span.previousHash;

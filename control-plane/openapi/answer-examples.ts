@@ -577,6 +577,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
   ],
   Jwks: [
     {
+      generation: 'gen_7f3a09c2d4e84b1f9a6c5d0e2b7f8a91',
       keys: [
         {
           ...keyType,

@@ -5,6 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/wire/signing-key.ts';
+import { historyOf } from '../history/history.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { rotateSigningKey } from './rotate-signing-key.ts';
@@ -17,8 +18,15 @@ export function jwksRoutes(deps: SigningDeps): FastifyPluginAsync {
     app.get(
       '/.well-known/jwks.json',
       { config: { scope: null }, schema: { response: { 200: JwksAnswer } } },
-      async (_request, reply) =>
-        reply.header('cache-control', cacheControl).send(renderJwks(deps.signingKeys.all())),
+      async (_request, reply) => {
+        // Keys verify without it, and are in memory while the database is away.
+        const generation = await historyOf(deps.sql)
+          .generations()
+          .then(({ current }) => ({ generation: current }))
+          .catch(() => ({}));
+        const jwks = { ...generation, ...renderJwks(deps.signingKeys.all()) };
+        return reply.header('cache-control', cacheControl).send(jwks);
+      },
     );
   };
 }

@@ -17,6 +17,7 @@ import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
  *     2026-11-22  records have `refers_to` and `source_account`; those written before lack both, and verify
  *                 as they are
  *     2026-11-26  `end` has `broken` where a chain is not whole in the database; without, it is as before
+ *     2026-11-27  `manifest` has `generation`; those written before lack it, and verify as they are
  */
 const exportFormat = 'agent-trust.attestations.v1';
 
@@ -24,6 +25,8 @@ export interface ExportManifest {
   readonly createdAtMs: UnixMillis;
   /** Each chain starts at its first record that is not older than this; null: at its first record. */
   readonly sinceMs: UnixMillis | null;
+  /** The history of its database (contract §17); null: it was made before these had names. */
+  readonly generation: string | null;
   /** Every attestation key that may have signed a record of the export. */
   readonly keyIds: readonly string[];
 }
@@ -64,6 +67,7 @@ export const manifestLine = (manifest: ExportManifest): string =>
     manifest: {
       created_at: renderTime(manifest.createdAtMs),
       format: exportFormat,
+      ...(manifest.generation !== null && { generation: manifest.generation }),
       key_ids: manifest.keyIds,
       since: renderOptionalTime(manifest.sinceMs),
     },
@@ -96,9 +100,13 @@ const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 const Sequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
+/** Of exports alike: absent before 2026-11-27. */
+export const Generation = Type.Optional(Type.String({ pattern: '^gen_[0-9a-f]{32}$' }));
+
 const Manifest = closed({
   created_at: Type.String(),
   format: Type.Literal(exportFormat),
+  generation: Generation,
   key_ids: Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' })),
   since: nullable(Type.String()),
 });
@@ -139,11 +147,11 @@ const endShape = Compile(closed({ end: End }));
 /** Each reads the parsed JSON of its line; null for another line. */
 export function parseManifest(value: unknown): ExportManifest | null {
   if (!manifestShape.Check(value)) return null;
-  const { created_at, key_ids, since } = value.manifest;
+  const { created_at, generation = null, key_ids, since } = value.manifest;
   const createdAtMs = parseExactTime(created_at);
   const sinceMs = since === null ? null : parseExactTime(since);
   if (createdAtMs === null || (since !== null && sinceMs === null)) return null;
-  return { createdAtMs, sinceMs, keyIds: key_ids };
+  return { createdAtMs, sinceMs, generation, keyIds: key_ids };
 }
 
 export function parseChain(value: unknown): ExportChain | null {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { BrokenAnswer } from '../attestation/broken-chains.ts';
-import { brokenMembers } from '../attestation/export.ts';
+import { brokenMembers, Generation } from '../attestation/export.ts';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import type { AuditEntry } from '../model/audit.ts';
 import { type AccountId, isId } from '../model/ids.ts';
@@ -18,6 +18,7 @@ import { closed, nullable } from '../wire/fields.ts';
  * format history
  *   agent-trust.audit.v1  2026-11
  *     2026-11-26  `end` has `broken` where the chain is not whole in the database; without, it is as before
+ *     2026-11-27  `manifest` has `generation`; those written before lack it, and verify as they are
  */
 const auditFormat = 'agent-trust.audit.v1';
 
@@ -27,6 +28,8 @@ export interface AuditManifest {
   readonly createdAtMs: UnixMillis;
   /** The export starts at the first entry that is not older than this; null: at the first entry. */
   readonly sinceMs: UnixMillis | null;
+  /** As in `ExportManifest`. */
+  readonly generation: string | null;
   /** Every attestation key that may have signed an entry of the export. */
   readonly keyIds: readonly string[];
   /** One more than `lastSequence` for an export without entries. */
@@ -47,6 +50,7 @@ export const auditManifestLine = (manifest: AuditManifest): string =>
       created_at: renderTime(manifest.createdAtMs),
       first_sequence: manifest.firstSequence,
       format: auditFormat,
+      ...(manifest.generation !== null && { generation: manifest.generation }),
       key_ids: manifest.keyIds,
       last_hash: manifest.lastHash,
       last_sequence: manifest.lastSequence,
@@ -80,6 +84,7 @@ const manifestShape = Compile(
       created_at: Type.String(),
       first_sequence: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
       format: Type.Literal(auditFormat),
+      generation: Generation,
       key_ids: Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' })),
       last_hash: nullable(Hash),
       last_sequence: Count,
@@ -108,6 +113,7 @@ export function parseAuditManifest(value: unknown): AuditManifest | null {
     mode: manifest.mode,
     createdAtMs,
     sinceMs,
+    generation: manifest.generation ?? null,
     keyIds: manifest.key_ids,
     firstSequence: first_sequence,
     previousHash: previous_hash,

@@ -4,6 +4,8 @@ import { nullable, Timestamp } from './fields.ts';
 
 /** `GET /.well-known/jwks.json` (contract §11, RFC 7517, RFC 8037). Rendered by `renderJwks`. */
 export const JwksAnswer = Type.Object({
+  /** The history of the database (contract §17); absent while it cannot be read. */
+  generation: Type.Optional(Type.String()),
   keys: Type.Array(
     Type.Object({
       kty: Type.Literal('OKP'),

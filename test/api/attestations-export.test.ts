@@ -94,6 +94,9 @@ describe('GET /v1/attestations/export', () => {
     });
     const lines = linesOf(reply.body);
     expect(lines[0].manifest).toMatchObject({ since: null, key_ids: [expect.any(String)] });
+    const { generation } = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
+    expect(generation).toMatch(/^gen_[0-9a-f]{32}$/);
+    expect(lines[0].manifest.generation).toBe(generation);
     expect(lines.at(-1)).toEqual({ end: { chains: shortChains + 1, records } });
   });
 

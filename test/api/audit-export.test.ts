@@ -55,6 +55,7 @@ describe('an export of the audit', () => {
       .map((line) => JSON.parse(line));
     expect(lines[0].manifest).toMatchObject({
       format: 'agent-trust.audit.v1',
+      generation: expect.stringMatching(/^gen_[0-9a-f]{32}$/),
       mode: 'live',
       first_sequence: 1,
       last_sequence: 4,

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { historyOf } from '../../control-plane/history/history.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { screenshot, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -406,6 +407,23 @@ describe('the frame of the console', () => {
       { what: 'the second page of gates' },
     );
     expect(await rows.count()).toBeLessThan(80);
+  });
+
+  it('says on every page that the database went back, and no longer once it is whole again', async () => {
+    const { sql } = world.api.deps;
+    const look = () => historyOf(sql).refresh();
+    await sql`INSERT INTO known_heads (in_generation, feed_id, revision, mark, lost, noticed_at_ms)
+      VALUES (1, 'global', 1000000, 'x', 1234, 1)`;
+    await look();
+    for (const path of ['/approvals', '/gates', '/audit']) {
+      await visit(page, path);
+      await says('The database went back to an earlier state: it lacks 1,234 changes and 0 records');
+    }
+    await sql`DELETE FROM known_heads`;
+    await look();
+    await until(async () => (await page.getByText('The database went back').count()) === 0, {
+      what: 'the line goes by itself',
+    });
   });
 
   it('says that there is no connection, and goes on by itself', async () => {

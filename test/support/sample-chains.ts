@@ -107,6 +107,8 @@ export const sampleChain = (key: SampleKey, count: number, passport = 1): Attest
   return chainOf(records, key);
 };
 
+const sampleGeneration = `gen_${'5'.repeat(32)}`;
+
 /** The lines of an export of whole chains, each with its newline. */
 export function exportLinesOf(
   chains: readonly (readonly Attestation[])[],
@@ -114,10 +116,12 @@ export function exportLinesOf(
     readonly keyIds: readonly string[];
     readonly createdAtMs?: UnixMillis;
     readonly sinceMs?: UnixMillis;
+    /** Null: as before exports had one. */
+    readonly generation?: string | null;
   },
 ): string[] {
-  const { keyIds, createdAtMs = at(3_600_000), sinceMs = null } = options;
-  const lines = [manifestLine({ createdAtMs, sinceMs, keyIds })];
+  const { keyIds, createdAtMs = at(3_600_000), sinceMs = null, generation = sampleGeneration } = options;
+  const lines = [manifestLine({ createdAtMs, sinceMs, generation, keyIds })];
   for (const records of chains) {
     const first = must(records[0], 'an exported chain has a record');
     const last = must(records.at(-1), 'an exported chain has a record');
@@ -129,9 +133,9 @@ export function exportLinesOf(
 
 /** The same export as json: its lines, each with its newline. */
 export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesOf>): string[] {
-  const { keyIds, createdAtMs = at(3_600_000), sinceMs = null } = options;
+  const { keyIds, createdAtMs = at(3_600_000), sinceMs = null, generation = sampleGeneration } = options;
   const writer = jsonWriter();
-  let text = writer.manifest({ createdAtMs, sinceMs, keyIds });
+  let text = writer.manifest({ createdAtMs, sinceMs, generation, keyIds });
   for (const records of chains) {
     const first = must(records[0], 'an exported chain has a record');
     const last = must(records.at(-1), 'an exported chain has a record');

@@ -983,6 +983,8 @@ class ExportManifest(TypedDict):
     created_at: str
     # Name and version of the format.
     format: Literal["agent-trust.attestations.v1"]
+    # Name of the history of the database.
+    generation: NotRequired[str | None]
     # `kid` of every key that may have signed a record of the export.
     key_ids: Sequence[str]
     # Each chain starts at its first record that is not older than this; null: at its first record.
@@ -1747,6 +1749,8 @@ class JwksKeysItem(TypedDict):
 
 
 class Jwks(TypedDict):
+    # Name of the history of the database.
+    generation: NotRequired[str]
     # All keys, whatever their purpose.
     keys: Sequence[JwksKeysItem]
 

@@ -9,7 +9,9 @@ import json
 import re
 from typing import Any
 
-MANIFEST = "created_at:time format:str key_ids:list since:time?"
+# Exports from before 2026-11-27, and later ones.
+_EARLIER_MANIFEST = "created_at:time format:str key_ids:list since:time?"
+_MANIFEST = f"{_EARLIER_MANIFEST} generation:generation"
 CHAIN = "chain_id:str first_sequence:int last_hash:hash last_sequence:int previous_attestation_hash:hash?"
 # Records from before 2026-11-22, and later ones.
 EARLIER = """
@@ -23,6 +25,7 @@ _END = "chains:int records:int"
 _BROKEN = {"broken": "broken", "broken_unnamed": "int"}
 
 _patterns = {
+    "generation": re.compile("gen_[0-9a-f]{32}"),
     "hash": re.compile("sha256:[0-9a-f]{64}"),
     "time": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"),
 }
@@ -70,6 +73,13 @@ def only(name: str, value: Any, members: str) -> Any:
     """What the line holds under its only name. Raises ValueError for another line."""
     demand(value.keys() == {name} and has(value[name], members), f"the line is no {name}")
     return value[name]
+
+
+def read_manifest(value: dict[str, Any]) -> dict[str, Any]:
+    """The member `manifest` of the first line. Raises ValueError for another line."""
+    is_earlier = has(value.get("manifest"), _EARLIER_MANIFEST)
+    manifest = only("manifest", value, _EARLIER_MANIFEST if is_earlier else _MANIFEST)
+    return manifest  # type: ignore[no-any-return]
 
 
 def read_end(value: dict[str, Any], chains: int, records: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ._ed25519 import verify
 from ._export_lines import ExportLines
-from ._records import CHAIN, EARLIER, LINK, MANIFEST, RECORD, attestation_keys, canonical, demand
-from ._records import from_base64url, has, only, read_end
+from ._records import CHAIN, EARLIER, LINK, RECORD, attestation_keys, canonical, demand
+from ._records import from_base64url, has, only, read_end, read_manifest
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
 
@@ -42,7 +42,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
     has_stopped = False  # A chain may stop early only where the end names broken chains.
 
     try:
-        manifest = only("manifest", lines.next(), MANIFEST)
+        manifest = read_manifest(lines.next())
         created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
         demand(manifest["format"] == "agent-trust.attestations.v1", "the format is another one")
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")

@@ -11,7 +11,7 @@ const [record] = chainOf([sampleRecord(1)], sampleKey(1)) as [Attestation];
 function rowOf(change: Partial<Attestation>): Record<string, string> {
   const writer = csvWriter();
   const text =
-    writer.manifest({ createdAtMs: at(0), sinceMs: null, keyIds: [] }) +
+    writer.manifest({ createdAtMs: at(0), sinceMs: null, generation: null, keyIds: [] }) +
     writer.record({ ...record, ...change }) +
     writer.end({ chains: 1, records: 1, broken: [], brokenUnnamed: 0 });
   const [row = {}, ...rest] = readCsv(text);

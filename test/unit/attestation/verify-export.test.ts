@@ -49,11 +49,21 @@ function faultOf(of: readonly (string | null)[], set: Keyset = keys): string {
 const get = (chain: readonly Attestation[], index: number) => must(chain.at(index), 'a record of the sample');
 const without = (index: number) => lines.filter((_, i) => i !== index);
 const replaced = (index: number, line: string) => lines.map((old, i) => (i === index ? line : old));
-const manifest: ExportManifest = { createdAtMs: at(3_600_000), sinceMs: null, keyIds };
+const generation = `gen_${'0'.repeat(32)}`;
+const manifest: ExportManifest = { createdAtMs: at(3_600_000), sinceMs: null, generation, keyIds };
 
 describe('the lines of an export', () => {
   it('are in RFC 8785 form, each with one newline', () => {
     for (const line of lines) expect(`${canonicalJson(JSON.parse(line))}\n`).toBe(line);
+  });
+
+  it('verify with the name of a generation, without one as before there were any, and with no other text', () => {
+    const line = manifestLine(manifest);
+    expect(faultOf(replaced(0, line))).toBe('valid');
+    expect(faultOf(replaced(0, manifestLine({ ...manifest, generation: null })))).toBe('valid');
+    for (const other of ['', 'gen_', `gen_${'G'.repeat(32)}`, `acct_${'0'.repeat(32)}`])
+      expect(faultOf(replaced(0, line.replace(generation, other)))).not.toBe('valid');
+    expect(faultOf(replaced(0, line.replace(`"${generation}"`, 'null')))).not.toBe('valid');
   });
 
   it('have the members of contract §9', () => {
@@ -62,6 +72,7 @@ describe('the lines of an export', () => {
         format: 'agent-trust.attestations.v1',
         created_at: '2026-11-20T10:00:00.000Z',
         since: '2026-11-20T09:00:00.000Z',
+        generation,
         key_ids: [key.kid],
       },
     });

@@ -1130,6 +1130,8 @@ export interface Export {
     readonly created_at: string;
     /** Name and version of the format. */
     readonly format: 'agent-trust.attestations.v1';
+    /** Name of the history of the database. */
+    readonly generation?: string | null;
     /** `kid` of every key that may have signed a record of the export. */
     readonly key_ids: readonly string[];
     /** Each chain starts at its first record that is not older than this; null: at its first record. */
@@ -1850,6 +1852,8 @@ export interface HistoryRegressedEvent {
 }
 
 export interface Jwks {
+  /** Name of the history of the database. */
+  readonly generation?: string;
   /** All keys, whatever their purpose. */
   readonly keys: readonly {
     /** Key type (RFC 8037). */

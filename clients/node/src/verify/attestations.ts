@@ -133,7 +133,9 @@ const hash = matching(/^sha256:[0-9a-f]{64}$/);
 const time = matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const finding: Check = (value) => isObject(value) && hasMembers(value, { pointer: text, type: text });
 
-const manifestMembers = { created_at: time, format: text, key_ids: listOf(text), since: orNull(time) };
+// Exports from before 2026-11-27, and later ones.
+const earlierManifestMembers = { created_at: time, format: text, key_ids: listOf(text), since: orNull(time) };
+const manifestMembers = { ...earlierManifestMembers, generation: matching(/^gen_[0-9a-f]{32}$/) };
 const chainMembers = {
   chain_id: text,
   first_sequence: positive,
@@ -234,7 +236,9 @@ class ExportReader {
   }
 
   #readManifest(value: Json): void {
-    const manifest = onlyMember(value, 'manifest', manifestMembers);
+    const isEarlier = isObject(value['manifest']) && !('generation' in value['manifest']);
+    const members = isEarlier ? earlierManifestMembers : manifestMembers;
+    const manifest = onlyMember(value, 'manifest', members);
     demand(manifest['format'] === 'agent-trust.attestations.v1', 'the format is another one');
     const { key_ids } = manifest as unknown as Manifest;
     for (const kid of key_ids) {
