@@ -113,12 +113,11 @@ export class KeptSegments {
     return this.#generation !== null || this.#segments.length > 0;
   }
 
-  /** Nothing has to be handed in to this history. */
+  /** Nothing has to be handed in to this history, unless that is under way. */
   async note(generation: string): Promise<void> {
-    if (this.#generation === generation) return;
+    if (this.#generation === generation || this.#next !== null) return;
     const { files, directory, logger } = this.#options;
     this.#generation = generation;
-    this.#next = null;
     const path = generationFile(directory);
     await files.writeDurably(path, Buffer.from(`${generation}\n`)).catch((error: unknown) => {
       // The next start hands everything in once more, which the control plane passes over.
@@ -243,7 +242,10 @@ export class KeptSegments {
   }
 
   async #noteIfDone(): Promise<void> {
-    if (this.#next !== null && this.#pending.size === 0) await this.note(this.#next);
+    const next = this.#next;
+    if (next === null || this.#pending.size > 0) return;
+    this.#next = null;
+    await this.note(next);
   }
 
   #reasonToDrop({ shippedAtMs }: KeptSegment, keptSinceMs: number, isDiskLow: boolean): DropReason | null {

@@ -8,7 +8,7 @@ import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { Shipper } from '../../sidecar/attest/shipper.ts';
 import type { Spool, SpoolOptions } from '../../sidecar/attest/spool.ts';
-import { nodeFiles } from '../../sidecar/attest/spool-files.ts';
+import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
 import { ModelControlPlane } from '../support/model-control-plane.ts';
 import { sampleId } from '../support/sample-chains.ts';
 import {
@@ -140,13 +140,21 @@ describe('shipped records', () => {
     await shipToTheEnd(a);
     await shipToTheEnd(b);
     restored();
-    const killed = await open();
+    const written: string[] = [];
+    const writeDurably: SpoolFiles['writeDurably'] = (path, content) => {
+      written.push(path);
+      return nodeFiles.writeDurably(path, content);
+    };
+    const killed = await open({ files: { ...nodeFiles, writeDurably } });
     const shipper = ship(killed, (body) => {
       if (controlPlane.records.length >= a.length) throw new Error('away');
       return controlPlane.take(body);
     });
     shipper.noteGeneration(second);
     await until(() => shipper.state === 'retrying', { what: 'the control plane is away in the middle' });
+    // It hears of it again and again.
+    shipper.noteGeneration(second);
+    expect(written).toEqual([expect.stringContaining('origin.json')]);
     const copy = copyOfDisk(folder);
     folders.push(copy);
     await shipper.stop();
@@ -171,6 +179,7 @@ describe('shipped records', () => {
     shipper.noteGeneration(first);
     await append(spool, records);
     await until(() => controlPlane.records.length === 6, { what: 'all is shipped' });
+    await until(() => keptFiles().length === 5, { what: 'all but the last is kept' });
     const [oldest] = keptFiles();
     rmSync(join(folder.path, 'shipped', oldest ?? ''));
     restoreTo(spool.epoch, 0, []);
