@@ -59,6 +59,8 @@ import { followDatabaseClock, readDatabaseClock } from './storage/database-clock
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
 import { migrate, type OnStep, type OnWait } from './storage/migrate.ts';
+import { followReplica, Replica } from './storage/replica.ts';
+import { followChanges, readAtReplicaOf, replicaOf } from './storage/replica-reads.ts';
 import { passesThroughPooler } from './storage/session-settings.ts';
 import { startRefusal } from './storage/start-refusals.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
@@ -146,6 +148,8 @@ async function startAll(
   const bus = REDIS_URL === null ? inProcessBus(logger) : redisBus({ url: REDIS_URL, logger });
   started.add('bus', () => bus.close());
   publishHintsOf(sql, hintPublisher(bus));
+  const replica = replicaOf(sql);
+  if (replica !== null) await followChanges(bus, replica);
   const own = { sql, clock, bus, logger, random: systemRandom(), ed25519: chooseEd25519() };
   const keys = await openKeys(settings, { ...own, dataDir }, started);
 
@@ -253,6 +257,10 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
     const loop = start(deps);
     started.add(what, () => loop.stop());
   }
+  const replica = replicaOf(deps.sql);
+  if (replica === null) return;
+  const looks = followReplica(replica, deps.metrics);
+  started.add('looks at the replica', () => looks.stop());
 }
 
 /** Null: none is set. Throws StartError for one at an address that is not allowed. */
@@ -299,6 +307,8 @@ async function openDatabase(
   started.add('database connections', () => sql.end({ timeout: limits.databaseConnectMsMax / 1_000 }));
   await waitForDatabase(sql, { url, logger, signal });
   await tellConnectionRoom(sql, { connections: connectionsMax, logger });
+  if (settings.DATABASE_READ_URL !== null)
+    openReplica(sql, settings.DATABASE_READ_URL, { settings, logger, started });
   /** What was begun here last; null as long as another replica is at everything. */
   let at: { readonly file: string; readonly step: number } | null = null;
   const onStep: OnStep = (file) => {
@@ -319,6 +329,27 @@ async function openDatabase(
     started.add('conversions in the background', () => conversions.stop());
   }
   return { sql, relocation: embedded?.relocation ?? null };
+}
+
+/** It may be away: then reads go to the primary. */
+function openReplica(
+  primary: Database,
+  url: string,
+  {
+    settings,
+    logger,
+    started,
+  }: { readonly settings: SettingValues; readonly logger: Logger; readonly started: Teardown },
+): void {
+  const { DATABASE_CONNECTIONS: connectionsMax } = settings;
+  const replica = new Replica({
+    primary,
+    connect: () => connect({ url, setting: 'DATABASE_READ_URL', connectionsMax }),
+    clock: systemClock,
+    logger,
+  });
+  readAtReplicaOf(primary, replica, connectionShares(connectionsMax).passedOver);
+  started.add('connections to the replica', () => replica.close());
 }
 
 /** On a connection of its own, which waits for longer than requests do. */

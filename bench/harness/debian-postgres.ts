@@ -1,6 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { type GuardedProcess, startGuarded } from '../../control-plane/storage/guarded-process.ts';
@@ -33,6 +41,8 @@ export interface DebianPostgresOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Lines before those of Debian in pg_hba.conf. */
   readonly hostRules?: readonly string[];
+  /** A standby that follows the server of this URL, of a superuser. Default: a cluster of its own. */
+  readonly follows?: string;
   /** Puts further files into the folder of the cluster before the server starts. */
   readonly files?: Readonly<Record<string, string>>;
 }
@@ -55,11 +65,16 @@ export async function startDebianPostgres(options: DebianPostgresOptions): Promi
   const user = await postgresUser();
   const cluster = join(options.folder, 'cluster');
   const password = randomBytes(12).toString('hex');
-  await makeCluster(options, { user, cluster, password });
+  const { follows } = options;
+  if (follows === undefined) await makeCluster(options, { user, cluster, password });
+  else await copyCluster({ ...options, follows }, { user, cluster });
   let server = await startServer(options, { user, cluster });
   const stop = () => server.stop({ timeoutMs: stopMsMax });
   return {
-    url: `postgres://postgres:${password}@127.0.0.1:${options.port}/postgres`,
+    url:
+      follows === undefined
+        ? `postgres://postgres:${password}@127.0.0.1:${options.port}/postgres`
+        : Object.assign(new URL(follows), { port: String(options.port) }).href,
     get pid() {
       return Number(postmasterLines(cluster)[0]);
     },
@@ -118,6 +133,22 @@ async function makeCluster(
   }
   const rules = ['local all all trust', ...hostRules, 'host all all all scram-sha-256'];
   writeFileSync(join(cluster, 'pg_hba.conf'), `${rules.join('\n')}\n`);
+}
+
+async function copyCluster(
+  { programs, follows }: DebianPostgresOptions & { readonly follows: string },
+  { user, cluster }: Cluster,
+): Promise<void> {
+  mkdirSync(cluster, { mode: 0o700 });
+  if (user !== null) chownSync(cluster, user.uid, user.gid);
+  const made = startGuarded({
+    // Programs of the server may be links elsewhere, without those of the client.
+    command: join(dirname(realpathSync(join(programs, 'initdb'))), 'pg_basebackup'),
+    args: ['-D', cluster, '-d', follows, '-R', '--checkpoint=fast', '--no-sync'],
+    env: { PATH: '/usr/bin:/bin' },
+    user,
+  });
+  if ((await made.exited) !== 0) throw new Error(`pg_basebackup failed on ${cluster}:\n${made.lastLines()}`);
 }
 
 async function startServer(

@@ -4,7 +4,7 @@ import { type DecisionReason, type Outcome, outcomes } from '../../shared/model/
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { passportIdsOfAgent } from '../passports/passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { ownerName } from '../storage/stored-owner.ts';
@@ -71,7 +71,7 @@ export interface AttestationPage {
  * although others follow.
  */
 export async function listAttestations(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   filter: AttestationFilter,
   { limit, behind }: PageAsked,
@@ -94,7 +94,7 @@ export async function listAttestations(
 
 /** The passports to walk along; null: all records of the owner. */
 export async function passportsWalked(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   { passportId, agentId }: AttestationFilter,
 ): Promise<readonly string[] | null> {
@@ -134,7 +134,7 @@ export interface NumbersAsked {
 }
 
 export async function numbersAsked(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   { passportIds, gateId, reason }: Pick<PageQuery, 'passportIds' | 'gateId' | 'reason'>,
 ): Promise<NumbersAsked> {
@@ -172,7 +172,7 @@ interface ExaminedRow extends StoredRecord {
  * nothing for long. The owner's right to read each result is checked again at the end.
  */
 export function pageQuery(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   query: PageQuery,
   asked: NumbersAsked,
@@ -210,11 +210,11 @@ export function pageQuery(
 const placedMsMax = 2 ** 43 - 1;
 
 /** Not after the place of any record of that time or later. */
-const firstPlace = (sql: Database, timeMs: UnixMillis) =>
+const firstPlace = (sql: Database | Transaction, timeMs: UnixMillis) =>
   placeOf(sql, { timestampMs: Math.min(timeMs, placedMsMax) as UnixMillis, position: 0 });
 
 /** Matches the SQL function of that name (0028). */
-const placeOf = (sql: Database, { timestampMs, position }: Place) =>
+const placeOf = (sql: Database | Transaction, { timestampMs, position }: Place) =>
   sql`record_place(${timestampMs}::bigint, ${position}::bigint)`;
 
 /** Only a PERMIT has no reason, and a SUSPEND has a single one. */
@@ -226,7 +226,7 @@ function decisionsOf({ decision, reason }: AttestationFilter): readonly Outcome[
 
 /** The filters without an index; null: none. */
 function matchesOf(
-  sql: Database,
+  sql: Database | Transaction,
   { accountId, mode }: Owner,
   { passportIds, agentId, reason, permissionKey }: PageQuery,
   asked: NumbersAsked,
@@ -248,7 +248,7 @@ function matchesOf(
  * other account walks along those it may read for another reason.
  */
 function waysOf(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   { passportIds, agentId, gateId }: PageQuery,
   asked: NumbersAsked,
@@ -280,7 +280,7 @@ function waysOf(
  * in the chain of a passport that may belong to another account (contract §5). Null for an unknown id.
  */
 export async function findAttestation(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   attestationId: AttestationId,
 ): Promise<Attestation | null> {
@@ -291,7 +291,7 @@ export async function findAttestation(
 
 /** The place of such a record. */
 export async function findPlace(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   attestationId: AttestationId,
 ): Promise<Place | null> {
@@ -300,7 +300,7 @@ export async function findPlace(
 }
 
 async function findRow(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   attestationId: AttestationId,
 ): Promise<StoredRecord | null> {
@@ -312,12 +312,12 @@ async function findRow(
   return row ?? null;
 }
 
-const isReader = (sql: Database, { owner }: NumbersAsked) => sql`reader = ${owner}`;
+const isReader = (sql: Database | Transaction, { owner }: NumbersAsked) => sql`reader = ${owner}`;
 
-const isOtherReader = (sql: Database, { owner }: NumbersAsked) => sql`other_reader = ${owner}`;
+const isOtherReader = (sql: Database | Transaction, { owner }: NumbersAsked) => sql`other_reader = ${owner}`;
 
 /** The mode is that of the passport, whose owner is the reader, unless the BLOCK was for a wrong mode. */
-const isSource = (sql: Database, { accountId, mode }: Owner) => {
+const isSource = (sql: Database | Transaction, { accountId, mode }: Owner) => {
   const nameOf = (column: 'reader' | 'reason') =>
     sql`(SELECT name FROM record_names WHERE number = records.${sql(column)})`;
   return sql`(source_account = (SELECT number FROM record_names WHERE name = ${accountId}) AND gate IS NULL

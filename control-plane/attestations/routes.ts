@@ -11,9 +11,11 @@ import {
   AttestationPageAnswer,
   renderAttestation,
 } from '../../shared/wire/attestation.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
+import { readStalePage } from '../storage/replica-reads.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
@@ -67,7 +69,7 @@ export function attestationRoutes(
       { config, schema: { querystring: ListQuery, response: { 200: AttestationPageAnswer } } },
       async (request) => {
         const caller = callerOf(request);
-        const { limit, cursor, ...query } = request.query;
+        const { query } = request;
         const filter: AttestationFilter = {
           passportId: query.passport_id ?? null,
           gateId: query.gate_id ?? null,
@@ -79,12 +81,14 @@ export function attestationRoutes(
           untilMs: readTimeParameter('until', query.until),
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
-        const behind = cursor === undefined ? null : await readCursor(deps, caller, cursor, asked);
-        const { attestations, last } = await listAttestations(deps.sql, caller, filter, { limit, behind });
-        return {
-          attestations: attestations.map(renderAttestation),
-          next_cursor: last === null ? null : renderCursor(last, asked),
-        };
+        return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, { limit, cursor }) => {
+          const behind = cursor === undefined ? null : await readCursor(sql, caller, cursor, asked);
+          const { attestations, last } = await listAttestations(sql, caller, filter, { limit, behind });
+          return {
+            attestations: attestations.map(renderAttestation),
+            next_cursor: last === null ? null : renderCursor(last, asked),
+          };
+        });
       },
     );
 
@@ -117,7 +121,7 @@ export function attestationRoutes(
 }
 
 async function readCursor(
-  { sql }: Pick<AppendingDeps, 'sql'>,
+  sql: Database | Transaction,
   owner: Owner,
   cursor: string,
   asked: string,

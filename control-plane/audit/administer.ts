@@ -9,6 +9,7 @@ import type { Transaction } from '../base/database.ts';
 import { historyOf } from '../history/history.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { noteChange } from '../storage/replica-reads.ts';
 import { type Beginning, changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import { appendAuditEntry } from './append-entry.ts';
 
@@ -67,13 +68,13 @@ const takesAway = ({ operation, after }: AuditedChange): boolean =>
  * and mode share the lock of its chain: it is held for one statement and the commit, and its holder never
  * waits for another lock.
  */
-export const administer = <T>(
+export const administer = async <T>(
   deps: Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'bus' | 'signingKeys'>,
   caller: AuditedCaller,
   work: (tx: Transaction, change: WriteChange) => Promise<Changed<T>>,
   beginning: Beginning = {},
-): Promise<T> =>
-  changeTransaction(
+): Promise<T> => {
+  const result = await changeTransaction(
     deps,
     async (tx, change) => {
       const { result, audited } = await work(tx, change);
@@ -90,3 +91,6 @@ export const administer = <T>(
     },
     beginning,
   );
+  noteChange(deps, caller.accountId);
+  return result;
+};

@@ -60,7 +60,7 @@ export interface AuditPage {
 
 /** Newest first. Entries never move, so new ones neither repeat nor hide any. */
 export async function listAuditEntries(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   filter: AuditFilter,
   { limit, behind }: { readonly limit: number; readonly behind: AuditPlace | null },

@@ -8,6 +8,7 @@ import { AuditPageAnswer, renderAuditEntry } from '../../shared/wire/audit.ts';
 import { callerOf } from '../http/caller.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { readStalePage } from '../storage/replica-reads.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { parseAuditCursor, renderAuditCursor } from './audit-cursor.ts';
 import { type AuditFilter, listAuditEntries } from './audit-store.ts';
@@ -35,7 +36,7 @@ export function auditRoutes(deps: SigningDeps, exportSnapshot: ExportSnapshot): 
       { config, schema: { querystring: ListQuery, response: { 200: AuditPageAnswer } } },
       async (request) => {
         const caller = callerOf(request);
-        const { limit, cursor, ...query } = request.query;
+        const { query } = request;
         const filter: AuditFilter = {
           actor: query.actor ?? null,
           operation: query.operation ?? null,
@@ -44,16 +45,18 @@ export function auditRoutes(deps: SigningDeps, exportSnapshot: ExportSnapshot): 
           untilMs: readTimeParameter('until', query.until),
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
-        const behind = cursor === undefined ? null : parseAuditCursor(cursor, asked);
-        if (cursor !== undefined && behind === null) {
-          throw invalidRequest('cursor', 'cursor must be the next_cursor of the same query.');
-        }
-        const { entries, hasMore } = await listAuditEntries(deps.sql, caller, filter, { limit, behind });
-        const last = hasMore ? entries.at(-1) : undefined;
-        return {
-          entries: entries.map(renderAuditEntry),
-          next_cursor: last === undefined ? null : renderAuditCursor(last, asked),
-        };
+        return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, { limit, cursor }) => {
+          const behind = cursor === undefined ? null : parseAuditCursor(cursor, asked);
+          if (cursor !== undefined && behind === null) {
+            throw invalidRequest('cursor', 'cursor must be the next_cursor of the same query.');
+          }
+          const { entries, hasMore } = await listAuditEntries(sql, caller, filter, { limit, behind });
+          const last = hasMore ? entries.at(-1) : undefined;
+          return {
+            entries: entries.map(renderAuditEntry),
+            next_cursor: last === undefined ? null : renderAuditCursor(last, asked),
+          };
+        });
       },
     );
 

@@ -13,6 +13,8 @@ export interface ConnectionShares {
   readonly discoveries: Share;
   readonly snapshots: Share;
   readonly ingests: Share;
+  /** Reads that the replica of DATABASE_READ_URL cannot answer. */
+  readonly passedOver: Share;
 }
 
 /**
@@ -32,5 +34,6 @@ export function connectionShares(connections: number): ConnectionShares {
     discoveries: share(limits.discoveriesAtOnceMax, limits.discoveriesAtOnceMax),
     snapshots: share(limits.snapshotsAtOnceMax, limits.snapshotsPerAccountMax),
     ingests: share(limits.ingestsAtOnceMax, limits.ingestsPerAccountMax),
+    passedOver: share(limits.passedOverReadsAtOnceMax, limits.passedOverReadsPerAccountMax),
   };
 }

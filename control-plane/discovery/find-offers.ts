@@ -6,7 +6,8 @@
 import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
 import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { readStalePage } from '../storage/replica-reads.ts';
 import { readStoredEntry } from '../storage/stored-catalog-entry.ts';
 import type { DiscoveryDeps } from './deps.ts';
 import { type OfferPlace, placeOfQuery, renderOfferCursor } from './offer-cursor.ts';
@@ -25,23 +26,27 @@ export async function discoverGates(
   { sql, discoveries }: Pick<DiscoveryDeps, 'sql' | 'discoveries'>,
   query: DiscoveryQuery,
 ) {
-  const after = placeOfQuery(query);
   return discoveries('everybody', async () => {
-    const rows = await offersQuery(sql, query, after);
-    const [totals] = await totalQuery(sql, query);
-    const page = rows.slice(0, query.limit);
-    const last = page.at(-1);
-    return {
-      results: page.map((row) => renderOffer(toOffer(row))),
-      total: must(totals, 'an aggregate has a row').total,
-      next_cursor: rows.length > page.length && last !== undefined ? renderOfferCursor(last, query) : null,
-      query,
-    };
+    const page = await readStalePage(sql, { owner: null, query }, readOffers);
+    return { ...page, query };
   });
 }
 
+async function readOffers(sql: Database | Transaction, query: DiscoveryQuery) {
+  const after = placeOfQuery(query);
+  const rows = await offersQuery(sql, query, after);
+  const [totals] = await totalQuery(sql, query);
+  const page = rows.slice(0, query.limit);
+  const last = page.at(-1);
+  return {
+    results: page.map((row) => renderOffer(toOffer(row))),
+    total: must(totals, 'an aggregate has a row').total,
+    next_cursor: rows.length > page.length && last !== undefined ? renderOfferCursor(last, query) : null,
+  };
+}
+
 /** A capability with a colon is a permission key; without, an area or a category. No entry matches both. */
-const columnsOf = (sql: Database, { capability }: DiscoveryQuery): readonly Fragment[] =>
+const columnsOf = (sql: Database | Transaction, { capability }: DiscoveryQuery): readonly Fragment[] =>
   capability.includes(':') ? [sql`permission_key`] : [sql`area`, sql`category`];
 
 type OfferRow = Omit<Offer, 'entry' | 'catalog'> &
@@ -50,7 +55,7 @@ type OfferRow = Omit<Offer, 'entry' | 'catalog'> &
 
 /** The page in order, plus one more row if there is one. `after`: the page begins after that offer. */
 export function offersQuery(
-  sql: Database,
+  sql: Database | Transaction,
   query: DiscoveryQuery,
   after: OfferPlace | null = null,
 ): PendingQuery<OfferRow[]> {
@@ -98,7 +103,7 @@ const toOffer = (row: OfferRow): Offer => ({
 });
 
 /** The sort column. */
-function figureOf(sql: Database, { sort }: DiscoveryQuery): Fragment {
+function figureOf(sql: Database | Transaction, { sort }: DiscoveryQuery): Fragment {
   const figures = {
     price_asc: sql`price_cents`,
     price_desc: sql`price_cents`,
@@ -111,7 +116,7 @@ function figureOf(sql: Database, { sort }: DiscoveryQuery): Fragment {
 const isDescending = ({ sort }: DiscoveryQuery): boolean => sort === 'price_desc' || sort === 'uptime_desc';
 
 /** Nulls last, in either direction. `of`: the table, with its dot. */
-const orderOf = (sql: Database, query: DiscoveryQuery, of = sql``): Fragment =>
+const orderOf = (sql: Database | Transaction, query: DiscoveryQuery, of = sql``): Fragment =>
   sql`${of}${figureOf(sql, query)} ${isDescending(query) ? sql`DESC` : sql``} NULLS LAST`;
 
 interface Part {
@@ -125,7 +130,11 @@ interface Part {
  * cursor there are three: entries with its figure, entries with a later figure, entries without one. As one
  * condition with OR, the index would be read from its start.
  */
-function partsOf(sql: Database, query: DiscoveryQuery, after: OfferPlace | null): readonly Part[] {
+function partsOf(
+  sql: Database | Transaction,
+  query: DiscoveryQuery,
+  after: OfferPlace | null,
+): readonly Part[] {
   const figure = figureOf(sql, query);
   const order = orderOf(sql, query);
   const without: Part = { where: sql`AND ${figure} IS NULL`, order: figure };
@@ -147,7 +156,7 @@ function partsOf(sql: Database, query: DiscoveryQuery, after: OfferPlace | null)
 const mustBePriced = (query: DiscoveryQuery): boolean =>
   query.max_price_cents !== undefined || query.pricing_model !== undefined;
 
-function filtersOf(sql: Database, query: DiscoveryQuery): Fragment {
+function filtersOf(sql: Database | Transaction, query: DiscoveryQuery): Fragment {
   const {
     currency,
     max_price_cents: maxPrice,
@@ -167,7 +176,7 @@ function filtersOf(sql: Database, query: DiscoveryQuery): Fragment {
 }
 
 /** The total of matches. */
-export function totalQuery(sql: Database, query: DiscoveryQuery): PendingQuery<TotalRow[]> {
+export function totalQuery(sql: Database | Transaction, query: DiscoveryQuery): PendingQuery<TotalRow[]> {
   const isRanged =
     query.max_price_cents !== undefined ||
     query.min_uptime_bp !== undefined ||
@@ -178,7 +187,7 @@ export function totalQuery(sql: Database, query: DiscoveryQuery): PendingQuery<T
 type TotalRow = { readonly total: number };
 
 /** The index narrows the range; the rest is counted. */
-function countEntries(sql: Database, query: DiscoveryQuery) {
+function countEntries(sql: Database | Transaction, query: DiscoveryQuery) {
   const counts = columnsOf(sql, query).map(
     (column) => sql`(
       SELECT count(*) FROM discovery_entries
@@ -191,7 +200,7 @@ function countEntries(sql: Database, query: DiscoveryQuery) {
  * Areas and categories are counted under one name, and permission keys are neither, so the term is
  * unambiguous.
  */
-function sumCounts(sql: Database, query: DiscoveryQuery) {
+function sumCounts(sql: Database | Transaction, query: DiscoveryQuery) {
   const { capability, currency, pricing_model: model, min_security_profile: minLevel } = query;
   return sql<TotalRow[]>`
     SELECT coalesce(sum(entries), 0)::bigint AS total FROM discovery_counts

@@ -28,7 +28,7 @@ const columns = (sql: Database | Transaction) => sql`
   g.constraints, g.routes, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
   g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy"`;
 
-const stats = (sql: Database) => sql`
+const stats = (sql: Database | Transaction) => sql`
   coalesce(u.total_requests, 0) AS "totalRequests", coalesce(u.permits, 0) AS permits,
   coalesce(u.blocks, 0) AS blocks, u.last_request_at_ms AS "lastRequestAtMs"`;
 
@@ -161,7 +161,7 @@ export async function findCountedGate(
 }
 
 export async function listGates<Item>(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   asked: {
     readonly page: PagePlace;

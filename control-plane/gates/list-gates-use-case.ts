@@ -3,15 +3,18 @@ import type { PageRequest } from '../../shared/wire/paging.ts';
 import { placePage, renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { UseCase } from '../http/use-case.ts';
+import { readStalePage } from '../storage/replica-reads.ts';
 import { listGates } from './gate-store.ts';
 
 /** `GET /gates` */
 export const listGatesUseCase = {
   scope: 'gates:read',
   run: async (deps, caller, query) => {
-    const page = placePage(query, caller, 'gates');
     const toItem = (gate: CountedGate) => renderGateListItem(gate, deps.gateHost);
-    const found = await listGates(deps.sql, caller, { page, toItem, logger: deps.logger });
-    return renderPage(found, page, (item) => item);
+    return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, asked) => {
+      const page = placePage(asked, caller, 'gates');
+      const found = await listGates(sql, caller, { page, toItem, logger: deps.logger });
+      return renderPage(found, page, (item) => item);
+    });
   },
 } as const satisfies UseCase<AppendingDeps, PageRequest, object>;

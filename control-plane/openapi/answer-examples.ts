@@ -627,6 +627,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       history: { state: 'whole', missing: null },
       database_connections_max: 28,
       database_connections_refused: 0,
+      replica: { in_use: true, reason: null, staleness_ms: 640 },
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
     },
   ],

@@ -458,6 +458,10 @@ export const glossary: Readonly<Record<string, string>> = {
     'How many connections to PostgreSQL this program may open: `DATABASE_CONNECTIONS`.',
   database_connections_refused:
     'How many connections PostgreSQL has refused since the start, because it had no more.',
+  replica: 'The replica of `DATABASE_READ_URL`; null: none is set.',
+  in_use: 'False: lists, exports, discovery and statistics are read at the primary.',
+  'Readiness.reason': 'Why it is not in use; null: it is.',
+  staleness_ms: 'How old what it answers may be, in milliseconds; null: unknown.',
   push_lost: 'How many pushed messages could not be sent.',
   bad_signing_keys:
     'How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log names them.',

@@ -8,6 +8,8 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import { historyOf } from '../history/history.ts';
 import { refusedConnections } from '../storage/connection-room.ts';
 import { databaseFailure } from '../storage/database-away.ts';
+import type { Replica } from '../storage/replica.ts';
+import { replicaOf } from '../storage/replica-reads.ts';
 
 const config = { scope: null } as const;
 
@@ -44,6 +46,15 @@ export const ReadinessAnswer = Type.Object({
   database_connections_max: Type.Integer(),
   database_connections_refused: Type.Integer(),
   /** `stopped`: a chain was not as it should be, and this process appends to none until it is restarted. */
+  /** The replica of DATABASE_READ_URL; null: none is set. Not in use: reads go to the primary. */
+  replica: nullable(
+    Type.Object({
+      in_use: Type.Boolean(),
+      reason: nullable(Type.Enum(['away', 'behind', 'not_following', 'another_cluster'])),
+      /** How old what it answers may be. */
+      staleness_ms: nullable(Type.Integer()),
+    }),
+  ),
   appending: Type.Enum(['working', 'stopped']),
   /** The push to the sidecars. Without it they pull, so it never makes this program unready. */
   push: Type.Enum(['connected', 'disconnected']),
@@ -78,6 +89,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
     database_connections_max: deps.sql.options.max,
     database_connections_refused: refusedConnections(deps.sql),
   };
+  const replica = replicaReadiness(replicaOf(deps.sql));
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
   const { missing } = historyOf(deps.sql);
   const history = { state: missing === null ? ('whole' as const) : ('regressed' as const), missing };
@@ -89,6 +101,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       draining,
       database: 'reachable',
       ...connections,
+      replica,
       appending,
       push,
       push_lost,
@@ -103,6 +116,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       draining,
       database,
       ...connections,
+      replica,
       appending,
       push,
       push_lost,
@@ -112,6 +126,15 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
     };
   }
 }
+
+const replicaReadiness = (replica: Replica | null): Readiness['replica'] =>
+  replica === null
+    ? null
+    : {
+        in_use: replica.passedOver === null,
+        reason: replica.passedOver,
+        staleness_ms: replica.stalenessMs === null ? null : Math.round(replica.stalenessMs),
+      };
 
 /** Each change once, and not at every probe: there are as many as probers like. */
 function tellChanges({ logger }: Pick<AppendingDeps, 'logger'>): (readiness: Readiness) => void {

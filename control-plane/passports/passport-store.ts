@@ -144,7 +144,7 @@ export interface PassportFilter {
 }
 
 export async function listPassports<Item>(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   asked: {
     readonly filter: PassportFilter;
@@ -177,7 +177,7 @@ export async function listPassports<Item>(
 
 /** Ids of the owner's passports with this agent_id, whatever their state, at most `max`, the newest first. */
 export async function passportIdsOfAgent(
-  sql: Database,
+  sql: Database | Transaction,
   owner: Owner,
   asked: {
     readonly agentId: string;
@@ -195,7 +195,7 @@ export async function passportIdsOfAgent(
 }
 
 /** `passportStatusAt` in SQL: 'expired' is hardly ever written, and mostly seen by the time. */
-function hasStatusAt(sql: Database, status: PassportStatus, nowMs: UnixMillis) {
+function hasStatusAt(sql: Database | Transaction, status: PassportStatus, nowMs: UnixMillis) {
   switch (status) {
     case 'revoked':
       return sql`p.status = 'revoked'`;

@@ -19,6 +19,7 @@ import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { readStalePage } from '../storage/replica-reads.ts';
 import { propagationOf } from '../sync/propagation.ts';
 import { type IssuedPassport, issuePassport } from './issue-passport.ts';
 import { findPassport, listPassports, type StoredPassport } from './passport-store.ts';
@@ -52,15 +53,17 @@ export const listPassportsUseCase = {
   scope: 'passports:read',
   run: async (deps, caller, query) => {
     const filter = parseFilter(query);
-    const page = placePage(query, caller, 'passports', [filter.issuerId, filter.status, filter.trustTier]);
-    const found = await listPassports(deps.sql, caller, {
-      filter,
-      page,
-      nowMs: deps.clock.now(),
-      toItem: renderPassportListItem,
-      logger: deps.logger,
+    return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, asked) => {
+      const page = placePage(asked, caller, 'passports', [filter.issuerId, filter.status, filter.trustTier]);
+      const found = await listPassports(sql, caller, {
+        filter,
+        page,
+        nowMs: deps.clock.now(),
+        toItem: renderPassportListItem,
+        logger: deps.logger,
+      });
+      return renderPage(found, page, (item) => item);
     });
-    return renderPage(found, page, (item) => item);
   },
 } as const satisfies UseCase<SigningDeps, Static<typeof PassportListQuery>, object>;
 

@@ -3,7 +3,7 @@ import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { dayMs, hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { DecisionBucket, StatisticsStep } from '../../shared/wire/statistics.ts';
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { statisticsLimits } from './limits.ts';
 
 const stepMsOf = { minute: minuteMs, hour: hourMs, day: dayMs } as const satisfies Record<
@@ -50,7 +50,7 @@ interface CountRow {
 
 /** Every bucket of the span, oldest first, empty ones included. */
 export async function readDecisionStatistics(
-  sql: Database,
+  sql: Database | Transaction,
   { accountId, mode }: Owner,
   { step, fromMs, toMs }: StatisticsSpan,
   gateId: GateId | null,

@@ -9,6 +9,7 @@ import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
+import { readStale } from '../storage/replica-reads.ts';
 import { readDecisionStatistics, spanOf } from './read-statistics.ts';
 
 const config = { scope: 'attestations:read' } as const;
@@ -28,7 +29,10 @@ export function statisticsRoutes({ sql, clock }: Pick<BaseDeps, 'sql' | 'clock'>
         const span = spanOf(step, given, clock.now());
         // A gate of another account has no counts here, so its existence is not revealed.
         const gateId = gate === undefined ? null : pathId('gate', gate, 'gate_not_found');
-        const buckets = await readDecisionStatistics(sql, callerOf(request), span, gateId);
+        const caller = callerOf(request);
+        const buckets = await readStale(sql, caller.accountId, (from) =>
+          readDecisionStatistics(from, caller, span, gateId),
+        );
         return {
           starts_at: renderTime(span.fromMs),
           ends_at: renderTime(span.toMs),

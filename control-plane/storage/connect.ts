@@ -2,7 +2,8 @@
  * Room `control-plane/storage`: PostgreSQL: connections and what statements need of them
  * (`session-settings.ts`, `database-tls.ts`), `migrate.ts` with the folder `migrations`, `locks.ts` (every
  * advisory lock, and the order of all locks), `together.ts` (statements in one journey), `copy-rows.ts`
- * (many rows at once, as bytes), `fair-share.ts`, `embedded.ts`, and what a database refuses at the start
+ * (many rows at once, as bytes), `replica-reads.ts` (what may be some seconds old), `fair-share.ts`,
+ * `embedded.ts`, and what a database refuses at the start
  * (`start-refusals.ts`).
  */
 
@@ -29,6 +30,8 @@ export interface ConnectOptions {
    * `postgres:///database?host=/folder&user=name`, as libpq has it (docs/database.md).
    */
   readonly url: string;
+  /** The setting that the URL is of, for errors; default: DATABASE_URL. */
+  readonly setting?: DatabaseSetting;
   /** Connections of this pool; default `limits.databaseConnectionsMax`. */
   readonly connectionsMax?: number;
   /** How long the database may take over one statement; default `limits.databaseSilenceMsMax`. */
@@ -42,6 +45,9 @@ export interface ConnectOptions {
   /** Called for each sent statement, with its connection. Default: none. Tests watch locks with it. */
   readonly onStatement?: (connection: number, text: string, parameters: readonly unknown[]) => void;
 }
+
+/** A setting with the address of a database. */
+export type DatabaseSetting = 'DATABASE_URL' | 'DATABASE_READ_URL';
 
 const bigintOid = 20;
 
@@ -75,7 +81,8 @@ const types = {
  * itself. `end()` closes it.
  */
 export function connect(options: ConnectOptions): Database {
-  const address = addressOf(options.url);
+  const setting = options.setting ?? 'DATABASE_URL';
+  const address = addressOf(options.url, setting);
   const isRefusal = (error: Error): boolean => {
     const isNoRoom =
       'code' in error && isNoRoomCode(error.code, { isThroughPooler: passesThroughPooler(sql) });
@@ -89,7 +96,7 @@ export function connect(options: ConnectOptions): Database {
     isrefusal: isRefusal,
   };
   const sql: Database = postgres({
-    ...placeOptions(address),
+    ...placeOptions(address, setting),
     ...untyped,
     ...(options.onStatement === undefined ? {} : { debug: options.onStatement }),
     max: options.connectionsMax ?? limits.databaseConnectionsMax,
@@ -114,9 +121,9 @@ const isNoRoomCode = (code: unknown, on: { readonly isThroughPooler: boolean }):
   code === '53300' || (on.isThroughPooler && code === '08P01');
 
 /** Throws StartError where it cannot be read. */
-export function addressOf(url: string): DatabaseAddress {
+export function addressOf(url: string, setting: DatabaseSetting = 'DATABASE_URL'): DatabaseAddress {
   const address = parseDatabaseUrl(url);
-  if (address instanceof Wrong) throw new StartError(`DATABASE_URL ${address.sentence}.`);
+  if (address instanceof Wrong) throw new StartError(`${setting} ${address.sentence}.`);
   return address;
 }
 
@@ -126,12 +133,12 @@ const hostsOf = ({ socketFolder, hosts }: DatabaseAddress): object =>
     ? { host: hosts.map(({ host }) => host), port: hosts.map(({ port }) => port) }
     : { host: socketFolder, port: hosts[0]?.port };
 
-const placeOptions = (address: DatabaseAddress) => ({
+const placeOptions = (address: DatabaseAddress, setting: DatabaseSetting) => ({
   ...(address.user === null ? {} : { user: address.user }),
   ...(address.password === null ? {} : { password: address.password }),
   ...(address.database === null ? {} : { database: address.database }),
   ...(address.sessionKind === null ? {} : { target_session_attrs: address.sessionKind }),
-  ssl: driverTls(address),
+  ssl: driverTls(address, setting),
 });
 
 /** The URL of a server that listens in this folder. */

@@ -49,6 +49,20 @@ export const storageLimits = {
   conversionFailedMsMax: minuteMs,
   /** When all is converted nothing new comes but with another build. */
   conversionsOverMs: hourMs,
+   * How old what a replica answers may be. A standby of Debian's default settings is milliseconds behind; one
+   * that is further behind is busy or cut off, and what people have just seen would be gone again.
+   */
+  readStalenessMsMax: 5 * secondMs,
+  /** How far primary and replica are is read this often: several times within the staleness. */
+  replicaLookIntervalMs: secondMs,
+  /** A replica that takes longer to say how far it is answers nothing else in time either. */
+  replicaLookMsMax: secondMs,
+  /** What still runs on connections to a replica gets this long when they are closed. */
+  replicaEndMsMax: 5 * secondMs,
+  /** Accounts whose last change is remembered; beyond it everybody reads as if they had changed something. */
+  changedAccountsMax: 10_000,
+  /** Reads of one account that wait for their turn at the primary: a quarter second at 5 ms each. */
+  passedOverWaitingMax: 100,
 } as const;
 
 mustHold(
@@ -58,6 +72,10 @@ mustHold(
 mustHold(
   storageLimits.exportPulseMs * 2 < limits.databaseSilenceMsMax,
   'an export that waits for its reader is not mistaken for a dead database',
+);
+mustHold(
+  storageLimits.replicaLookIntervalMs + storageLimits.replicaLookMsMax < storageLimits.readStalenessMsMax,
+  'a replica is not passed over because a look was late once',
 );
 mustHold(
   limits.idempotencyWaitMsMax < storageLimits.databaseStatementMsMax,

@@ -45,6 +45,10 @@ export function passThroughPooler(sql: Database): void {
 
 export const passesThroughPooler = (sql: Database): boolean => throughPoolers.has(sql);
 
+/** PgBouncer refuses a connection that asks for a setting of its session. */
+export const isRefusedParameter = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '08P01';
+
 /** See beginReading. A word of our patch of the driver. */
 export const eagerly = 'eager';
 

@@ -3,9 +3,11 @@ import { PassThrough, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import type { Transaction } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { storageLimits } from './limits.ts';
+import { ReplicaPassedOver } from './replica.ts';
+import { atReplicaOr, replicaOf } from './replica-reads.ts';
 
 /** Bounds of exports; see limits.ts for what each is good for. */
 export interface ExportBounds {
@@ -19,10 +21,9 @@ export interface ExportBounds {
  * What `pieces` reads in one snapshot for an account, as a stream that is read from PostgreSQL no faster than
  * its reader takes it.
  */
-export type ExportSnapshot = (
-  accountId: AccountId,
-  pieces: (tx: Transaction) => AsyncIterable<Buffer>,
-) => Promise<Readable>;
+export type ExportSnapshot = (accountId: AccountId, pieces: Pieces) => Promise<Readable>;
+
+type Pieces = (tx: Transaction) => AsyncIterable<Buffer>;
 
 /**
  * All of an export is read in one REPEATABLE READ transaction: it is the state of one moment, and each
@@ -32,6 +33,9 @@ export type ExportSnapshot = (
  * export later (the reader leaves or stalls, the database goes away, the time is over) ends the transaction,
  * frees its connection and breaks the stream off; the file then lacks its end, and no verifier takes it for
  * whole. Rejects with `overloaded` when too many exports are running.
+ *
+ * With DATABASE_READ_URL it is read there. Where that fails before there is something to read, it begins
+ * again at the primary, within the same bounds; what the replica breaks off later has to be asked for again.
  */
 export function snapshotExporter(
   deps: Pick<BaseDeps, 'sql' | 'logger'>,
@@ -49,13 +53,19 @@ export function snapshotExporter(
     running.push(accountId);
   }
 
-  return async (accountId, pieces) => {
+  /** `begins`: what has to hold of the server before anything is read. */
+  async function exportFrom(
+    sql: Database,
+    { accountId, pieces }: { readonly accountId: AccountId; readonly pieces: Pieces },
+    begins: (tx: Transaction) => Promise<void>,
+  ): Promise<Readable> {
     enter(accountId);
     const output = new PassThrough();
     const end = (reason: string) => output.destroy(new Error(reason));
     const lastMoment = setTimeout(end, bounds.exportMsMax, `it took longer than ${bounds.exportMsMax} ms`);
-    deps.sql
+    sql
       .begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
+        await begins(tx);
         const pulse = setInterval(
           () => tx`SELECT 1`.catch(() => end('its connection is lost')),
           storageLimits.exportPulseMs,
@@ -71,12 +81,22 @@ export function snapshotExporter(
         // Only now, so that a reader at the end has a slot for its next export.
         () => output.end(),
         (error: unknown) => {
-          deps.logger.warn({ err: error, account_id: accountId }, 'an export ended early');
+          if (!(error instanceof ReplicaPassedOver))
+            deps.logger.warn({ err: error, account_id: accountId }, 'an export ended early');
           output.destroy(error instanceof Error ? error : new Error('the export failed'));
         },
       );
     await once(output, 'readable');
     return output;
+  }
+
+  return async (accountId, pieces) => {
+    const asked = { accountId, pieces };
+    const replica = replicaOf(deps.sql);
+    const here = () => exportFrom(deps.sql, asked, async () => undefined);
+    if (replica === null) return here();
+    const check = (tx: Transaction) => replica.check(tx, { owner: accountId, from: 0 });
+    return atReplicaOr(replica, () => exportFrom(replica.pool, asked, check), here);
   };
 }
 

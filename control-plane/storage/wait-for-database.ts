@@ -5,7 +5,7 @@ import type { Database } from '../base/database.ts';
 import { addressOf } from './connect.ts';
 import { databaseFailure } from './database-away.ts';
 import { storageLimits } from './limits.ts';
-import { passesThroughPooler, passThroughPooler } from './session-settings.ts';
+import { isRefusedParameter, passesThroughPooler, passThroughPooler } from './session-settings.ts';
 import { placeOf, refuseReadOnly, startRefusal } from './start-refusals.ts';
 
 const versionNumMin = 150_000;
@@ -63,10 +63,6 @@ async function refuseOldVersion(sql: Database, place: string): Promise<void> {
     throw new StartError(`The database at ${place} is PostgreSQL ${row?.name}; 15 or newer is needed.`);
   }
 }
-
-/** PgBouncer refuses a connection that asks for a setting of its session. */
-const isRefusedParameter = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === '08P01';
 
 /** A pooler may drop the settings of a session too (`ignore_startup_parameters`). */
 async function noticePooler(sql: Database, logger: Logger): Promise<void> {

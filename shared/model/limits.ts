@@ -40,7 +40,7 @@ export const limits = {
   attestationPageItemsMax: 500,
   /** Skipped items are still read; so deep in a list a filter is the better tool. */
   pageOffsetMax: 1_000_000,
-  /** A cursor of a list holds an id and a number: about 100 characters. */
+  /** A cursor of a list holds an id and two numbers: about 110 characters. */
   listCursorCharsMax: 256,
   /** Free text of people and agents: long enough for a sentence, short enough for a log line. */
   nameCharsMax: 200,
@@ -323,6 +323,12 @@ export const limits = {
    */
   decisionsAtOnceMax: 10,
   decisionsPerAccountMax: 6,
+  /**
+   * Reads that fall from a replica to the primary, of all accounts and of one: at 5 ms each 800 a second.
+   * Exports and searches among them keep to their own bounds too.
+   */
+  passedOverReadsAtOnceMax: 4,
+  passedOverReadsPerAccountMax: 2,
   /** Timeout of a new connection: below the patience of callers, so that they get their 503. */
   databaseConnectMsMax: 5 * secondMs,
   /**

@@ -92,10 +92,18 @@ export const settings = {
     doc: 'PostgreSQL 15 or newer; TLS by sslmode and sslrootcert (docs/database.md).',
     read: databaseUrl,
   }),
+  DATABASE_READ_URL: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none',
+    isSecret: true,
+    doc: 'A streaming replica of the database: lists, exports, discovery and statistics are read there, at most 5 s old (docs/database.md).',
+    read: databaseUrl,
+  }),
   DATABASE_CONNECTIONS: setting({
     of: ['control-plane'],
     default: String(limits.databaseConnectionsMax),
-    doc: 'Connections to PostgreSQL that one control plane opens at most. The server has to allow as many for each replica.',
+    doc: 'Connections to PostgreSQL that one control plane opens at most, and as many to DATABASE_READ_URL. The server has to allow as many for each replica.',
     read: wholeNumber(limits.databaseConnectionsRange),
   }),
   BACKGROUND_CONVERSIONS: setting({

@@ -38,6 +38,7 @@ describe('without a key', () => {
       bad_signing_keys: 0,
       database_connections_max: 8,
       database_connections_refused: 0,
+      replica: null,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
       history: { state: 'whole', missing: null },
     });

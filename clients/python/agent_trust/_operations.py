@@ -1784,6 +1784,15 @@ class KeyRotation(TypedDict):
     previous: KeyRotationPrevious
 
 
+class ReadinessReplica(TypedDict):
+    # False: lists, exports, discovery and statistics are read at the primary.
+    in_use: bool
+    # Why it is not in use; null: it is.
+    reason: Literal["away", "behind", "not_following", "another_cluster", None]
+    # How old what it answers may be, in milliseconds; null: unknown.
+    staleness_ms: int | None
+
+
 class ReadinessHistoryMissing(TypedDict):
     # How many revisions of feeds.
     changes: int
@@ -1820,6 +1829,8 @@ class Readiness(TypedDict):
     database_connections_max: int
     # How many connections PostgreSQL has refused since the start, because it had no more.
     database_connections_refused: int
+    # The replica of `DATABASE_READ_URL`; null: none is set.
+    replica: ReadinessReplica | None
     # Whether this process appends to the chains of records: working, or stopped by an internal error until
     # it is restarted.
     appending: Literal["working", "stopped"]

@@ -1915,6 +1915,15 @@ export interface Readiness {
   readonly database_connections_max: number;
   /** How many connections PostgreSQL has refused since the start, because it had no more. */
   readonly database_connections_refused: number;
+  /** The replica of `DATABASE_READ_URL`; null: none is set. */
+  readonly replica: {
+    /** False: lists, exports, discovery and statistics are read at the primary. */
+    readonly in_use: boolean;
+    /** Why it is not in use; null: it is. */
+    readonly reason: 'away' | 'behind' | 'not_following' | 'another_cluster' | null;
+    /** How old what it answers may be, in milliseconds; null: unknown. */
+    readonly staleness_ms: number | null;
+  } | null;
   /**
    * Whether this process appends to the chains of records: working, or stopped by an internal error until
    * it is restarted.
