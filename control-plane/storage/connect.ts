@@ -3,8 +3,7 @@
  * (`session-settings.ts`, `database-tls.ts`), `migrate.ts` with the folder `migrations`, `locks.ts` (every
  * advisory lock, and the order of all locks), `together.ts` (statements in one journey), `copy-rows.ts`
  * (many rows at once, as bytes), `replica-reads.ts` (what may be some seconds old), `fair-share.ts`,
- * `embedded.ts`, and what a database refuses at the start
- * (`start-refusals.ts`).
+ * `embedded.ts`, and what a database refuses at the start (`start-refusals.ts`).
  */
 
 import postgres from 'postgres';
@@ -22,7 +21,7 @@ import {
   pinTransactions,
   sessionSettings,
 } from './session-settings.ts';
-import { socketMaker } from './watched-socket.ts';
+import { Sockets } from './watched-socket.ts';
 
 export interface ConnectOptions {
   /**
@@ -89,10 +88,11 @@ export function connect(options: ConnectOptions): Database {
     if (isNoRoom) options.onRefused?.();
     return isNoRoom;
   };
+  const sockets = new Sockets(options.silenceMsMax ?? limits.databaseSilenceMsMax);
   // Options of the driver that its types leave out, one of them of our patch.
   const untyped: object = {
     ...hostsOf(address),
-    socket: socketMaker(options.silenceMsMax ?? limits.databaseSilenceMsMax),
+    socket: sockets.make,
     isrefusal: isRefusal,
   };
   const sql: Database = postgres({
@@ -111,10 +111,16 @@ export function connect(options: ConnectOptions): Database {
       ...sessionSettings({ looksThroughTables: options.looksThroughTables ?? false }),
     },
   });
-  pinTransactions(sql);
+  pinTransactions(sql, { onReadOnly: () => sockets.leaveServer() });
+  socketsOfPools.set(sql, sockets);
   if (options.isThroughPooler === true) passThroughPooler(sql);
   return sql;
 }
+
+const socketsOfPools = new WeakMap<Database, Sockets>();
+
+/** The server behind the pool is a standby now: its connections end, and new ones look for the primary. */
+export const leaveServer = (sql: Database): void => socketsOfPools.get(sql)?.leaveServer();
 
 /** Before it has a session PgBouncer refuses everything with 08P01. */
 const isNoRoomCode = (code: unknown, on: { readonly isThroughPooler: boolean }): boolean =>

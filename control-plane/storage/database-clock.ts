@@ -5,6 +5,7 @@ import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { leaveServer } from './connect.ts';
 import { storageLimits } from './limits.ts';
 
 /**
@@ -70,7 +71,10 @@ export function followDatabaseClock(
 async function noteReading(sql: Database, clock: CarriedClock): Promise<number> {
   const askedAtMs = clock.monotonic();
   // Not now(), which is the start of the statement's transaction; and cut to the millisecond, not rounded.
-  const [row] = await sql<[{ nowMs: UnixMillis }]>`
-    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`;
+  const [row] = await sql<[{ nowMs: UnixMillis; isStandby: boolean }]>`
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs",
+      pg_is_in_recovery() AS "isStandby"`;
+  // A control plane that writes nothing would go on reading there.
+  if (row.isStandby) leaveServer(sql);
   return clock.note({ nowMs: row.nowMs, askedAtMs });
 }

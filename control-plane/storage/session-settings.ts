@@ -49,14 +49,17 @@ export const passesThroughPooler = (sql: Database): boolean => throughPoolers.ha
 export const isRefusedParameter = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '08P01';
 
+const isReadOnly = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '25006';
+
 /** See beginReading. A word of our patch of the driver. */
 export const eagerly = 'eager';
 
 /**
  * Names the isolation of each transaction as it begins, so that the default of the database, the role or a
- * session does not count. One that names its own keeps it.
+ * session does not count. One that names its own keeps it. `onReadOnly`: the server took no writes (25006).
  */
-export function pinTransactions(sql: Database): void {
+export function pinTransactions(sql: Database, { onReadOnly }: { readonly onReadOnly: () => void }): void {
   const begin = sql.begin.bind(sql);
   const pinned = <T>(
     options: string | ((tx: Transaction) => Promise<T>),
@@ -65,7 +68,7 @@ export function pinTransactions(sql: Database): void {
     const [modes, run] = typeof options === 'string' ? [options, work] : ['', options];
     const isEager = modes === eagerly;
     const isolation = /isolation level/i.test(modes) ? '' : 'ISOLATION LEVEL READ COMMITTED ';
-    return begin(isEager ? `${eagerly} ${isolation}` : `${isolation}${modes}`, (tx) => {
+    const transaction = begin(isEager ? `${eagerly} ${isolation}` : `${isolation}${modes}`, (tx) => {
       const settings = throughPoolers.get(sql);
       // Travels with the first statement of the work; where it fails, the driver fails the transaction.
       if (settings !== undefined)
@@ -74,6 +77,10 @@ export function pinTransactions(sql: Database): void {
           .catch(() => undefined);
       return run?.(tx);
     });
+    transaction.catch((error: unknown) => {
+      if (isReadOnly(error)) onReadOnly();
+    });
+    return transaction;
   };
   Object.assign(sql, { begin: pinned });
 }

@@ -9,8 +9,11 @@ interface Place {
   readonly path?: string | false;
 }
 
+/** Between two farewells: a server that stays read-only is not connected to without end. */
+const leaveIntervalMs = secondMs;
+
 /**
- * Makes the sockets of a pool, and destroys each one that is silent in both directions for `silenceMsMax`.
+ * The sockets of a pool. Makes them, and destroys each one that is silent in both directions for `silenceMsMax`.
  * The driver has no deadline for an answer, and a link that just falls silent brings no error: the queries on
  * it would hang, and with them requests and the end of the program. They are rejected with CONNECTION_CLOSED
  * instead, and the pool connects anew.
@@ -18,22 +21,43 @@ interface Place {
  * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this
  * does (`storageLimits.databaseIdleMsMax`).
  */
-export function socketMaker(silenceMsMax: number): (place: Place) => Socket {
-  let made = 0;
-  return ({ host, port, path }) => {
-    const turn = made++ % host.length;
+export class Sockets {
+  readonly #silenceMsMax: number;
+  readonly #open = new Set<Socket>();
+  #made = 0;
+  #leftAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(silenceMsMax: number) {
+    this.#silenceMsMax = silenceMsMax;
+  }
+
+  /**
+   * A pooler keeps connections of clients when the server behind it ends and comes back as a standby, so that
+   * a pool would stay with it for ever. All are destroyed, at most once a second: which of them lead there is
+   * not known. What is under way on the others fails as if the server had died, as it just has.
+   */
+  leaveServer(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#leftAtMs < leaveIntervalMs) return;
+    this.#leftAtMs = nowMs;
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  readonly make = ({ host, port, path }: Place): Socket => {
+    const turn = this.#made++ % host.length;
     const to = { host: host[turn] ?? 'localhost', port: port[turn] ?? 5432 };
     // Where the name to be proved by TLS is looked for: by the driver, and for an IP address by Node.js.
     const socket = Object.assign(new DriverSocket(), { host: to.host, _host: to.host });
     // A COPY is several small writes: with Nagle's algorithm each waits 40 ms for an acknowledgement.
     socket.setNoDelay(true);
+    this.#open.add(socket);
     // Only when this function has returned does the driver listen for errors.
     setImmediate(() => {
       // Given up meanwhile. Connecting would revive it without an owner.
-      if (socket.destroyed) return;
+      if (socket.destroyed) return void this.#open.delete(socket);
       if (path) socket.connect({ path });
       else socket.connect(to);
-      destroyWhenSilent(socket, silenceMsMax);
+      destroyWhenSilent(socket, this.#silenceMsMax, () => this.#open.delete(socket));
     });
     return socket;
   };
@@ -56,12 +80,16 @@ class DriverSocket extends Socket {
  * By looks from outside: the driver removes every listener of a socket that it puts under TLS, also one for
  * timeouts.
  */
-function destroyWhenSilent(socket: Socket, silenceMsMax: number): void {
+function destroyWhenSilent(socket: Socket, silenceMsMax: number, onEnd: () => void): void {
   const lookMs = Math.min(silenceMsMax / 4, secondMs);
   let passed = -1;
   let silentMs = 0;
   const timer = setInterval(() => {
-    if (socket.destroyed) return clearInterval(timer);
+    if (socket.destroyed) {
+      clearInterval(timer);
+      onEnd();
+      return;
+    }
     const passedNow = socket.bytesRead + socket.bytesWritten;
     silentMs = passedNow === passed ? silentMs + lookMs : 0;
     passed = passedNow;
