@@ -15,7 +15,9 @@ let database: TestDatabase;
 let server: Server;
 let pool: Database;
 let asked: number;
-/** Done at each question for types; what it gives is passed on. */
+/** In the text of the question. */
+let question: string;
+/** Done at each question; what it gives is passed on. */
 let onTypes: (near: Socket, question: Buffer) => Promise<Buffer>;
 let unhandled: unknown[];
 const keep = (reason: unknown) => void unhandled.push(reason);
@@ -23,6 +25,7 @@ const keep = (reason: unknown) => void unhandled.push(reason);
 beforeEach(async () => {
   database = await testDatabase();
   asked = 0;
+  question = 'pg_catalog.pg_type';
   unhandled = [];
   process.on('unhandledRejection', keep);
   const url = new URL(database.url);
@@ -51,18 +54,18 @@ function passTo(path: string, near: Socket): void {
   }
   far.pipe(near);
   near.on('data', (bytes) => {
-    if (bytes.includes('pg_catalog.pg_type')) {
+    if (bytes.includes(question)) {
       asked += 1;
-      onTypes(near, bytes).then((question) => far.write(question), keep);
+      onTypes(near, bytes).then((passed) => far.write(passed), keep);
     } else {
       far.write(bytes);
     }
   });
 }
 
-const firstTime = (work: (near: Socket) => unknown) => async (near: Socket, question: Buffer) => {
+const firstTime = (work: (near: Socket) => unknown) => async (near: Socket, bytes: Buffer) => {
   if (asked === 1) await work(near);
-  return question;
+  return bytes;
 };
 const killSessions = async (): Promise<void> => {
   await database.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -98,4 +101,38 @@ it('gives up a connection on which the question for types was refused, and asks 
   await expect(readArray()).rejects.toThrow(/no_type/);
   expect(await readArray()).toEqual(['one', 'two']);
   expect({ asked, unhandled }).toEqual({ asked: 2, unhandled: [] });
+});
+
+describe('a connection that ends while the driver asks whether the server is the primary', () => {
+  beforeEach(async () => {
+    const { host, port, user, database: name } = pool.options;
+    await pool.end({ timeout: 1 });
+    question = 'pg_catalog.pg_is_in_recovery';
+    pool = connect({
+      url: `postgres://${user}@${host}:${port}/${name}?target_session_attrs=primary`,
+      connectionsMax: 1,
+    });
+  });
+
+  it('is replaced, and the statement that waited for it is served', async () => {
+    onTypes = firstTime((near) => near.destroy());
+    expect(await readArray()).toEqual(['one', 'two']);
+    expect({ asked, unhandled }).toEqual({ asked: 2, unhandled: [] });
+  });
+
+  it('is replaced where the question is refused', async () => {
+    onTypes = async (_near, bytes) =>
+      asked > 1 ? bytes : Buffer.from(bytes.toString('latin1').replace('select', 'sElEcc'), 'latin1');
+    expect(await readArray()).toEqual(['one', 'two']);
+    expect({ asked, unhandled }).toEqual({ asked: 2, unhandled: [] });
+  });
+
+  it('fails the statement alone where every one ends', async () => {
+    onTypes = async (near, bytes) => {
+      near.destroy();
+      return bytes;
+    };
+    await expect(readArray()).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
+    expect(unhandled).toEqual([]);
+  });
 });
