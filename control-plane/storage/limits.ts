@@ -49,6 +49,7 @@ export const storageLimits = {
   conversionFailedMsMax: minuteMs,
   /** When all is converted nothing new comes but with another build. */
   conversionsOverMs: hourMs,
+  /**
    * How old what a replica answers may be. A standby of Debian's default settings is milliseconds behind; one
    * that is further behind is busy or cut off, and what people have just seen would be gone again.
    */

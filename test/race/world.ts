@@ -78,7 +78,7 @@ export async function startWorld(programs: Programs, redis: TestRedis, chance: C
 }
 
 /** Programs whose output is read when all is over, that of killed ones too. */
-function recorded(programs: Programs) {
+export function recorded(programs: Programs) {
   const all: { readonly name: string; output(): string }[] = [];
   return {
     programs: {
@@ -88,6 +88,15 @@ function recorded(programs: Programs) {
         return program;
       },
     },
+    /** Of each program what it wrote last. */
+    lastLines: (count: number) =>
+      all.flatMap(({ name, output }) =>
+        output()
+          .trimEnd()
+          .split('\n')
+          .slice(-count)
+          .map((line) => `${name}: ${line}`),
+      ),
     faultsOfOurs: () =>
       all.flatMap(({ name, output }) =>
         output()

@@ -40,6 +40,8 @@ export const debianPrograms = {
   haproxy: { commands: ['haproxy'], package: 'haproxy', otherwise: '' },
   initdb: { commands: ['initdb'], package: 'postgresql', otherwise: '' },
   pgbouncer: { commands: ['pgbouncer'], package: 'pgbouncer', otherwise: '' },
+  etcd: { commands: ['etcd'], package: 'etcd-server', otherwise: '' },
+  patroni: { commands: ['patroni'], package: 'patroni', otherwise: '' },
   openssl: { commands: ['openssl'], package: 'openssl', otherwise: '' },
   curl: { commands: ['curl'], package: 'curl', otherwise: '' },
   buildah: { commands: ['buildah'], package: 'buildah', otherwise: '' },

@@ -1,0 +1,47 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Servers } from '../race/clients.ts';
+import { call } from '../support/http-client.ts';
+import type { Installation } from '../support/installation.ts';
+
+/** Checks that need no database: none may ever be refused. */
+export interface PlainChecks {
+  /** Attestations of the PERMITs. */
+  readonly ids: readonly string[];
+  readonly refusals: readonly string[];
+  stop(): Promise<void>;
+}
+
+const everyMs = 100;
+
+/** At a gate without limits, and at one with far more room than is asked for, each sidecar asked in turn. */
+export async function startPlainChecks(world: Installation, servers: Servers): Promise<PlainChecks> {
+  const gateId = await world.createGate();
+  const { token } = await world.issuePassport();
+  const ids: string[] = [];
+  const refusals: string[] = [];
+  let isStopped = false;
+  const ask = async (origin: string): Promise<void> => {
+    const reply = await call(`${origin}/v1/gates/${gateId}/check`, {
+      key: servers.key,
+      body: { passport: token, request: { permission_key: 'orders:create' } },
+    }).catch((error: unknown) => ({ status: 0, body: { error: String(error) } }));
+    if (reply.status === 200 && reply.body.decision === 'PERMIT') ids.push(reply.body.attestation_id);
+    else refusals.push(`${new Date().toISOString()} ${origin} ${reply.status} ${JSON.stringify(reply.body)}`);
+  };
+  const running = Promise.all(
+    servers.sidecars.map(async (origin) => {
+      while (!isStopped) {
+        await ask(origin);
+        await pause(everyMs);
+      }
+    }),
+  );
+  return {
+    ids,
+    refusals,
+    stop: async () => {
+      isStopped = true;
+      await running;
+    },
+  };
+}
