@@ -112,15 +112,9 @@ export function connect(options: ConnectOptions): Database {
     },
   });
   pinTransactions(sql, { onReadOnly: () => sockets.leaveServer() });
-  socketsOfPools.set(sql, sockets);
   if (options.isThroughPooler === true) passThroughPooler(sql);
   return sql;
 }
-
-const socketsOfPools = new WeakMap<Database, Sockets>();
-
-/** The server behind the pool is a standby now: its connections end, and new ones look for the primary. */
-export const leaveServer = (sql: Database): void => socketsOfPools.get(sql)?.leaveServer();
 
 /** Before it has a session PgBouncer refuses everything with 08P01. */
 const isNoRoomCode = (code: unknown, on: { readonly isThroughPooler: boolean }): boolean =>

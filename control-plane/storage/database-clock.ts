@@ -5,8 +5,8 @@ import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { leaveServer } from './connect.ts';
 import { storageLimits } from './limits.ts';
+import { leaveServer } from './session-settings.ts';
 
 /**
  * The time at the database, in Unix milliseconds, for a comparison with what another replica has written: all

@@ -52,6 +52,11 @@ export const isRefusedParameter = (error: unknown): boolean =>
 const isReadOnly = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '25006';
 
+const leavers = new WeakMap<Database, () => void>();
+
+/** The server behind the pool is a standby now: its connections end, and new ones look for the primary. */
+export const leaveServer = (sql: Database): void => leavers.get(sql)?.();
+
 /** See beginReading. A word of our patch of the driver. */
 export const eagerly = 'eager';
 
@@ -60,6 +65,7 @@ export const eagerly = 'eager';
  * session does not count. One that names its own keeps it. `onReadOnly`: the server took no writes (25006).
  */
 export function pinTransactions(sql: Database, { onReadOnly }: { readonly onReadOnly: () => void }): void {
+  leavers.set(sql, onReadOnly);
   const begin = sql.begin.bind(sql);
   const pinned = <T>(
     options: string | ((tx: Transaction) => Promise<T>),

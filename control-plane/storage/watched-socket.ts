@@ -13,10 +13,10 @@ interface Place {
 const leaveIntervalMs = secondMs;
 
 /**
- * The sockets of a pool. Makes them, and destroys each one that is silent in both directions for `silenceMsMax`.
- * The driver has no deadline for an answer, and a link that just falls silent brings no error: the queries on
- * it would hang, and with them requests and the end of the program. They are rejected with CONNECTION_CLOSED
- * instead, and the pool connects anew.
+ * The sockets of a pool. Makes them, and destroys each one that is silent in both directions for
+ * `silenceMsMax`. The driver has no deadline for an answer, and a link that just falls silent brings no
+ * error: the queries on it would hang, and with them requests and the end of the program. They are rejected
+ * with CONNECTION_CLOSED instead, and the pool connects anew.
  *
  * Counts bytes and does not read them, so it holds under TLS too. The pool closes what is idle before this
  * does (`storageLimits.databaseIdleMsMax`).

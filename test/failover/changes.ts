@@ -27,7 +27,9 @@ const everyMs = 100;
 /** A failover may take a minute on a busy machine. */
 const retryMsMax = 180_000;
 
-/** Issues passports and revokes two of three, at either control plane. A change without an answer is repeated. */
+/**
+ * Issues passports and revokes two of three, at either control plane. A change without an answer is repeated.
+ */
 export function startChanges(servers: Servers, chance: Chance): Changes {
   const progress = new Progress();
   const issued: Issued[] = [];

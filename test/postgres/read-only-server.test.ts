@@ -6,7 +6,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
 import { type TestPgBouncer, testPgBouncer } from '../support/pgbouncer.ts';
 
-/** Two servers, and a PgBouncer in front of each, which keeps its clients when the server changes its role. */
+/** Two servers, and a PgBouncer in front of each, which keeps its clients when its server turns read-only. */
 let servers: readonly DebianPostgres[] = [];
 let bouncers: readonly TestPgBouncer[] = [];
 
