@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { resolve } from 'node:path';
 import { Argument, Command } from 'commander';
+import { addAdminCommands } from '../control-plane/cli/admin.ts';
 import { apiAccessOf, apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
 import { CommandError } from '../control-plane/cli/call-api.ts';
 import { type CheckedProgram, checkedPrograms } from '../control-plane/cli/healthcheck.ts';
-import { addWebhooksCommand } from '../control-plane/cli/webhooks.ts';
 import { addGuardMcpCommand } from '../mcp-proxy/command.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
@@ -25,6 +25,12 @@ import { leaveClosedTerminal, type Running, runUntilSignal } from './run-until-s
 
 // The programs are imported by the command that needs them: loading all of them takes more than a second,
 // which a health check or `--help` would pay.
+
+interface RecoverOptions {
+  readonly apply: boolean;
+  readonly keepOlderGates: boolean;
+  readonly profile?: string;
+}
 
 const everything = ['control-plane', 'sidecar'] as const;
 
@@ -133,36 +139,24 @@ function commands(setExitCode: (code: number) => void): Command {
     });
 
   program
-    .command('attestations')
-    .description('work with signed records')
-    .command('verify')
-    .description(
-      'verify an export (jsonl or json) offline; exit 0: everything verifies, 5: something does not, 2: a file is missing',
-    )
-    .argument('<file>', 'the export; - reads standard input')
-    .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
-    .action(async (file: string, options: { jwks: string }) => {
-      const { verifyAttestationsCommand } = await import('../control-plane/cli/verify-attestations.ts');
-      setExitCode(await verifyAttestationsCommand({ file, jwks: options.jwks, output: process.stdout }));
-    });
-
-  program
     .command('recover')
     .description(
       'after a restore: what sidecars know and the database lacks, and with --apply take it back; exit 0: history is whole, 1: it is not',
     )
     .option('--apply', 'take back what can be had, state what is lost, and begin a new history', false)
     .option('--keep-older-gates', 'go on with the policies of gates that are in the database', false)
+    .option('--profile <name>', 'a service of `agent-trust login`; default: see below')
     .addHelpText('after', () => `${apiKeyHelp}${settingsHelp(['command'])()}`)
-    .action(async ({ apply, keepOlderGates }: { apply: boolean; keepOlderGates: boolean }) => {
+    .action(async ({ apply, keepOlderGates, profile }: RecoverOptions) => {
       const { recoverCommand } = await import('../control-plane/cli/recover.ts');
-      const access = await apiAccessOf(env, { origin: null, keyFile: null });
+      const access = await apiAccessOf(env, { profile: profile ?? null });
       const asked = { access, isApplied: apply, keepsOlderGates: keepOlderGates };
       setExitCode(await recoverCommand({ ...asked, output: process.stdout }));
     });
 
   const help = () => `${apiKeyHelp}${settingsHelp(['command'])()}`;
-  addWebhooksCommand(program, { env, output: process.stdout, setExitCode, stopSignal, help });
+  const { stdin, stdout: output, stderr: errors } = process;
+  addAdminCommands(program, { env, stdin, output, errors, setExitCode, stopSignal, help });
   addGuardMcpCommand(program, {
     env,
     setExitCode,
@@ -170,7 +164,7 @@ function commands(setExitCode: (code: number) => void): Command {
     help: () => `${apiKeyHelp}${settingsHelp(['command', 'mcp-proxy'])()}`,
     service: async ({ sidecar, controlPlane }) => {
       const { LOG_LEVEL, SIDECAR_HOST, SIDECAR_PORT } = parseSettings(['command', 'mcp-proxy'], env);
-      const { origin, key } = await apiAccessOf(env, { origin: controlPlane, keyFile: null });
+      const { origin, key } = await apiAccessOf(env, { origin: controlPlane });
       return {
         sidecarUrl: sidecar ?? originOf({ host: SIDECAR_HOST, port: SIDECAR_PORT }),
         controlPlaneUrl: origin,

@@ -4,6 +4,16 @@ import { limits, mustHold } from '../../shared/model/limits.ts';
 export const cliLimits = {
   /** One line of an export: a record with 32 pointers of the maximum length, every character escaped. */
   exportLineBytesMax: 4 * 1024 * 1024,
+  /** One file, which a person can read. */
+  profilesMax: 100,
+  /** A key and a line break, typed or piped. */
+  promptCharsMax: 4_096,
+  /** Keys of an account looked through for the own one, whose scopes `login` names. */
+  ownKeyLookedAtMax: 2_000,
+  /** Calls in flight at once: enough to hide the way there, few for a plan limit. */
+  callsAtOnce: 8,
+  /** A file of bodies or policies: some thousands of gates. */
+  inputBytesMax: 8 * 1024 * 1024,
 } as const;
 
 mustHold(

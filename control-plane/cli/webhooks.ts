@@ -1,33 +1,27 @@
 import type { Command } from 'commander';
 import { webhookEvents } from '../../shared/model/webhook.ts';
 import { exitCode } from '../../shared/runtime/exit-codes.ts';
-import type { Environment } from '../../shared/runtime/settings.ts';
-import type { TextSink } from './verify-attestations.ts';
+import type { CommandHost } from './host.ts';
+import { addEndpointCommands } from './webhook-endpoints.ts';
 
-/** Services of the composition root for the commands, whose CommandError and SettingsError it shows. */
-export interface WebhookCommandHost {
-  readonly env: Environment;
-  readonly output: TextSink;
-  setExitCode(code: number): void;
-  /** Aborted when the person or the system wants the command to end. */
-  stopSignal(): AbortSignal;
-  /** For the end of `--help`: where the key and the settings come from. */
-  readonly help: () => string;
-}
-
-interface ApiOptions {
+interface ListenerOptions {
   readonly api?: string;
+  readonly profile?: string;
 }
 
-/** Adds `agent-trust webhooks`: work with events on a developer's machine. */
-export function addWebhooksCommand(program: Command, host: WebhookCommandHost): void {
+/** Adds `agent-trust webhooks`: endpoints, and work with events on a developer's machine. */
+export function addWebhooksCommand(program: Command, host: CommandHost): void {
   const webhooks = program
     .command('webhooks')
-    .description('events on your own machine, while you build their receiver');
+    .description(
+      'webhooks, what was sent to them, and events on your own machine while you build a receiver',
+    );
+  addEndpointCommands(webhooks, host);
   const apiOption = ['--api <origin>', 'the control plane, without /v1; default: from the settings'] as const;
-  const access = async ({ api }: ApiOptions) => {
+  const profileOption = ['--profile <name>', 'a service of `agent-trust login`; default: see below'] as const;
+  const access = async ({ api, profile }: ListenerOptions) => {
     const { apiAccessOf } = await import('./api-access.ts');
-    return apiAccessOf(host.env, { origin: api ?? null, keyFile: null });
+    return apiAccessOf(host.env, { origin: api ?? null, profile: profile ?? null });
   };
 
   webhooks
@@ -36,8 +30,9 @@ export function addWebhooksCommand(program: Command, host: WebhookCommandHost): 
     .requiredOption('--forward-to <url>', 'where to, such as http://localhost:3000/webhooks')
     .option('--events <names...>', 'only these events; default: all')
     .option(...apiOption)
+    .option(...profileOption)
     .addHelpText('after', host.help)
-    .action(async (options: ApiOptions & { forwardTo: string; events?: string[] }) => {
+    .action(async (options: ListenerOptions & { forwardTo: string; events?: string[] }) => {
       const { listenCommand } = await import('./webhooks-listen.ts');
       const { forwardTo, events = [] } = options;
       const api = await access(options);
@@ -51,8 +46,9 @@ export function addWebhooksCommand(program: Command, host: WebhookCommandHost): 
     .argument('<event>', webhookEvents.join(', '))
     .option('--forward-to <url>', 'send it from here to this address, signed with AGENT_TRUST_WEBHOOK_SECRET')
     .option(...apiOption)
+    .option(...profileOption)
     .addHelpText('after', host.help)
-    .action(async (event: string, options: ApiOptions & { forwardTo?: string }) => {
+    .action(async (event: string, options: ListenerOptions & { forwardTo?: string }) => {
       const { triggerCommand } = await import('./webhooks-trigger.ts');
       const code = await triggerCommand({
         event,

@@ -8,6 +8,9 @@ export const plainTextPattern = new RegExp(`^[^${misleading}]*$`);
 /** The same, and no colon. */
 export const plainTextWithoutColonPattern = new RegExp(`^[^:${misleading}]*$`);
 
+/** Each of these characters, for what shows text that was not refused. */
+export const misleadingCharacter = new RegExp(`[${misleading}]`, 'g');
+
 export const isPlainText = (text: string): boolean => plainTextPattern.test(text);
 
 /** Continues the name of a field. */

@@ -28,6 +28,8 @@ const namesOfCommands: ReadonlySet<string> = new Set([
   'AGENT_TRUST_API_KEY',
   'AGENT_TRUST_PASSPORT',
   'AGENT_TRUST_PASSPORT_FILE',
+  'AGENT_TRUST_PROFILE',
+  'AGENT_TRUST_URL',
   'AGENT_TRUST_WEBHOOK_SECRET',
 ]);
 

@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+import { addApprovalCommands } from './approvals.ts';
+import { addAttestationCommands } from './attestations.ts';
+import { addAuditCommands } from './audit.ts';
+import { addCompletionCommand } from './completion.ts';
+import { addGateCommands } from './gates.ts';
+import type { CommandHost } from './host.ts';
+import { addIssuerCommands } from './issuers.ts';
+import { addKeyCommands } from './keys.ts';
+import { addLoginCommands } from './login.ts';
+import { addPassportCommands } from './passports.ts';
+import { addWebhooksCommand } from './webhooks.ts';
+
+/** Adds the commands of administrators: they call the service, and run on any machine. */
+export function addAdminCommands(program: Command, host: CommandHost): void {
+  addLoginCommands(program, host);
+  addGateCommands(program, host);
+  addPassportCommands(program, host);
+  addIssuerCommands(program, host);
+  addKeyCommands(program, host);
+  addApprovalCommands(program, host);
+  addWebhooksCommand(program, host);
+  addAttestationCommands(program, host);
+  addAuditCommands(program, host);
+  addCompletionCommand(program, host);
+}

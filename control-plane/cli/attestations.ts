@@ -1,0 +1,141 @@
+import type { Command } from 'commander';
+import { choice } from './choice.ts';
+import { given } from './given.ts';
+import type { ApiOptions, CommandHost } from './host.ts';
+import { type ListOptions, lists, printList } from './lists.ts';
+import { recordColumns } from './record-columns.ts';
+import { callsApi, examplesHelp, withApi } from './with-api.ts';
+
+/** Filters of records. */
+interface RecordFilter {
+  readonly gate?: string;
+  readonly passport?: string;
+  readonly agent?: string;
+  readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+  readonly reason?: string;
+  readonly permission?: string;
+}
+
+/** Adds `agent-trust attestations`: signed records. */
+export function addAttestationCommands(program: Command, host: CommandHost): void {
+  const attestations = program.command('attestations').description('signed records of decisions');
+  addReading(attestations, host);
+  addFollowing(attestations, host);
+  addVerifying(attestations, host);
+}
+
+const filtered = (command: Command): Command =>
+  command
+    .option('--gate <id>', 'of this gate, gate_…')
+    .option('--passport <id>', 'of this passport, pass_…')
+    .option('--agent <id>', 'of this agent')
+    .addOption(choice('--decision <decision>', 'only these', ['PERMIT', 'SUSPEND', 'BLOCK']))
+    .option('--reason <reason>', 'such as spend_limit_exceeded')
+    .option('--permission <key>', 'such as orders:create');
+
+const filterOf = (options: RecordFilter) =>
+  given({
+    gate_id: options.gate,
+    passport_id: options.passport,
+    agent_id: options.agent,
+    decision: options.decision,
+    reason: options.reason as never,
+    permission_key: options.permission,
+  });
+
+interface RecordListOptions extends ListOptions, RecordFilter {
+  readonly since?: string;
+  readonly until?: string;
+}
+
+function addReading(attestations: Command, host: CommandHost): void {
+  callsApi(
+    lists(filtered(attestations.command('list').description('records, newest first')))
+      .option('--since <time>', 'not older, such as 2026-11-27T00:00:00Z')
+      .option('--until <time>', 'older than this'),
+    host,
+    [
+      'agent-trust attestations list --gate gate_… --decision BLOCK',
+      'agent-trust attestations list --all --json',
+    ],
+  ).action((options: RecordListOptions) =>
+    withApi(host, options, async (work) => {
+      const filter = { ...filterOf(options), ...given({ since: options.since, until: options.until }) };
+      await printList(work, options, {
+        fetch: (query) => work.client.attestations.list({ ...query, ...filter }),
+        itemsOf: (page) => page.attestations,
+        columns: recordColumns,
+      });
+      return undefined;
+    }),
+  );
+  callsApi(attestations.command('get').description('one record').argument('<record>', 'att_…'), host).action(
+    (id: string, options: ApiOptions) =>
+      withApi(host, options, async ({ client, print }) => {
+        print.item(await client.attestations.get(id));
+        return undefined;
+      }),
+  );
+  callsApi(
+    attestations
+      .command('export')
+      .description('all records as they are signed, for `attestations verify`')
+      .addOption(choice('--format <format>', 'how', ['jsonl', 'json', 'csv']).default('jsonl'))
+      .option('--since <time>', 'each chain from its first record that is not older'),
+    host,
+    ['agent-trust attestations export > records.jsonl'],
+  ).action((options: ApiOptions & { format: 'jsonl' | 'json' | 'csv'; since?: string }) =>
+    withApi(host, options, async ({ client }) => {
+      const { writeStream } = await import('./write-stream.ts');
+      const { format, since } = options;
+      return writeStream(await client.attestations.export({ format, ...given({ since }) }), host);
+    }),
+  );
+}
+
+function addFollowing(attestations: Command, host: CommandHost): void {
+  callsApi(
+    filtered(attestations.command('tail').description('new records as they arrive, until Ctrl-C')).option(
+      '--since <time>',
+      'begin with records that are not older; default: with new ones',
+    ),
+    host,
+    [
+      'agent-trust attestations tail',
+      "agent-trust attestations tail --gate gate_… --json | jq -c '[.decision, .reason]'",
+    ],
+  ).action((options: ApiOptions & RecordFilter & { since?: string }) =>
+    withApi(host, options, async (work) => {
+      const { tailAttestations } = await import('./tail-attestations.ts');
+      return tailAttestations(work, {
+        filter: filterOf(options),
+        since: options.since ?? null,
+        signal: host.stopSignal(),
+      });
+    }),
+  );
+}
+
+function addVerifying(attestations: Command, host: CommandHost): void {
+  attestations
+    .command('verify')
+    .description(
+      'verify an export (jsonl or json) offline; exit 0: everything verifies, 5: something does not, 2: a file is missing',
+    )
+    .argument('<file>', 'the export; - reads standard input')
+    .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
+    .addHelpText('after', () =>
+      examplesHelp(['agent-trust attestations verify records.jsonl --jwks jwks.json']),
+    )
+    .action(async (file: string, options: { jwks: string }) => {
+      const { verifyAttestationsCommand } = await import('./verify-attestations.ts');
+      host.setExitCode(
+        await verifyAttestationsCommand({
+          file,
+          jwks: options.jwks,
+          output: host.output,
+          errors: host.errors,
+        }),
+      );
+    });
+}

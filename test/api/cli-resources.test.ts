@@ -1,0 +1,255 @@
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, startApi } from '../support/api.ts';
+import { type RunOptions, runCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** The commands of administrators against a control plane on a socket: what they call, print and refuse. */
+let api: Api;
+let url: string;
+let folder: ReturnType<typeof temporaryFolder>;
+let env: Readonly<Record<string, string>>;
+let key: string;
+
+beforeAll(async () => {
+  api = await startApi();
+  await api.app.listen({ host: '127.0.0.1', port: 0 });
+  url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  folder = temporaryFolder();
+  ({ key } = await api.createAccount());
+  env = { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: key };
+});
+afterAll(async () => {
+  await api?.close();
+  folder?.remove();
+});
+
+const run = (line: string, options: Partial<RunOptions> = {}) =>
+  runCommand(line.split(' '), { env, ...options });
+/** Of a command that succeeds: its objects. */
+async function json(line: string, options: Partial<RunOptions> = {}) {
+  const ran = await run(`${line} --json`, options);
+  expect(ran, line).toMatchObject({ code: 0 });
+  return ran.stdout
+    .trim()
+    .split('\n')
+    .filter((text) => text !== '')
+    .map((text) => JSON.parse(text));
+}
+
+describe('resources', () => {
+  it('creates, shows, changes and deletes a gate', async () => {
+    const file = join(folder.path, 'gate.yaml');
+    writeFileSync(file, 'trust_level: L1\nconstraints:\n  spend_limits:\n    daily_usd: 50\n');
+    const [made] = await json(`gates create --name Orders --file ${file}`);
+    expect(made).toMatchObject({ name: 'Orders', trust_level: 'L1' });
+    expect(made.constraints.spend_limits.daily_usd).toBe(50);
+    const id = made.gate_id;
+    const shown = await run(`gates get ${id}`);
+    expect(shown.stdout).toMatch(/^name: Orders$/m);
+    expect(shown.stdout).toMatch(/^ {4}daily_usd: 50$/m);
+    const [patched] = await json(`gates update ${id} --file -`, {
+      stdin: '{"constraints":{"spend_limits":null}}',
+    });
+    expect(patched.constraints).toEqual({});
+    await json(`gates publish ${id} --file -`, { stdin: 'permissions: [{ key: "orders:create" }]' });
+    expect((await json(`gates catalog ${id}`))[0]).toMatchObject({ version: 1 });
+    expect(await run(`gates delete ${id}`)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--yes/),
+    });
+    expect(await run(`gates delete ${id}`, { typed: ['n'] })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/Nothing was changed/),
+    });
+    expect(await json(`gates delete ${id} --yes`)).toMatchObject([{ deleted: true }]);
+    const gone = await run(`gates get ${id}`);
+    expect(gone.code).toBe(1);
+    expect(gone.stderr).toMatch(/^gate_not_found: .* \[req_/);
+    expect(gone.stdout).toBe('');
+  });
+
+  it('goes through a list page by page, and says where it goes on', async () => {
+    const own = { env: { ...env, AGENT_TRUST_API_KEY: (await api.createAccount()).key } };
+    for (let n = 0; n < 5; n++) await json(`gates create --name g${n} --trust-level L1`, own);
+    const first = await run('gates list --limit 2', own);
+    expect(first.stdout.split('\n')).toHaveLength(4);
+    expect(first.stdout).toMatch(/^GATE +NAME +LEVEL/);
+    const [, cursor = ''] = /--cursor (\S+)/.exec(first.stderr) ?? [];
+    const rest = await json(`gates list --limit 100 --cursor ${cursor}`, own);
+    expect(rest.map(({ name }) => name)).toEqual(['g2', 'g1', 'g0']);
+    expect(await json('gates list --all', own)).toHaveLength(5);
+    expect(await run('gates list --limit 0', own)).toMatchObject({ code: 2 });
+    expect(await run('gates list --cursor nonsense', own)).toMatchObject({ code: 1 });
+  });
+
+  it('issues, suspends and revokes a passport; its token goes into a file for its owner alone', async () => {
+    const file = join(folder.path, 'buyer.jwt');
+    const issue = `passports issue --agent buyer --permission orders:create orders:read --token-file ${file}`;
+    const ran = await run(issue);
+    expect(ran.code, ran.stderr).toBe(0);
+    const token = readFileSync(file, 'utf8').trim();
+    expect(token).toMatch(/^eyJ/);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(ran.stdout).not.toContain(token);
+    const [, id] = /^passport_id: (\S+)$/m.exec(ran.stdout) ?? [];
+    // A second one would lose the first.
+    expect(await run(issue)).toMatchObject({ code: 2, stderr: expect.stringMatching(/exists/) });
+    expect(await json(`passports suspend ${id}`)).toMatchObject([{ status: 'suspended' }]);
+    expect(await json(`passports verify ${id}`)).toMatchObject([{ valid: false, reason: 'suspended' }]);
+    expect(await json(`passports reactivate ${id}`)).toMatchObject([{ status: 'active' }]);
+    expect(await json('passports list --status active')).toMatchObject([{ agent_id: 'buyer' }]);
+    const revoked = await run(`passports revoke ${id} --reason leaked`, { typed: ['yes'] });
+    expect(revoked.stdout).toMatch(/^status: revoked$/m);
+  });
+
+  it('leaves no file behind where nothing was issued', async () => {
+    const file = join(folder.path, 'none.jwt');
+    expect((await run(`passports issue --agent x --permission nonsense --token-file ${file}`)).code).toBe(1);
+    expect(() => statSync(file)).toThrow();
+  });
+
+  it('works with issuers, templates, keys and webhooks', async () => {
+    const [issuer] = await json('issuers create --name Acme --domain acme.example');
+    expect(await json(`issuers suspend ${issuer.issuer_id}`)).toMatchObject([{ status: 'suspended' }]);
+    expect(await json(`issuers reactivate ${issuer.issuer_id}`)).toMatchObject([{ status: 'active' }]);
+    expect((await json('issuers list')).map(({ name }) => name)).toContain('Acme');
+    expect(await json('templates create --file -', { stdin: 'name: Base' })).toMatchObject([
+      { name: 'Base' },
+    ]);
+    expect((await run('templates list')).stdout).toMatch(/payments-low-risk/);
+
+    const keyFile = join(folder.path, 'new.key');
+    const [made] = await json(`keys create --name reader --scope gates:read --key-file ${keyFile}`);
+    expect(made).not.toHaveProperty('key');
+    expect(readFileSync(keyFile, 'utf8')).toMatch(/^at_live_\S+\n$/);
+    const [rolled] = await json(`keys roll ${made.key_id} --overlap 60 --yes`);
+    expect(rolled.key).toMatch(/^at_live_/);
+    expect(await json(`keys delete ${rolled.key_id} --yes`)).toMatchObject([{ deleted: true }]);
+    expect(await run('keys create --name x --scope gates:reed')).toMatchObject({ code: 2 });
+
+    const secretFile = join(folder.path, 'hook.secret');
+    const at = 'https://shop.example/hook';
+    const [hook] = await json(
+      `webhooks create --url ${at} --events gate.created --secret-file ${secretFile}`,
+    );
+    expect(readFileSync(secretFile, 'utf8')).toMatch(/^whsec_/);
+    expect(await json(`webhooks update ${hook.webhook_id} --status disabled`)).toMatchObject([
+      { status: 'disabled' },
+    ]);
+    expect((await json(`webhooks roll-secret ${hook.webhook_id} --yes`))[0].secret).toMatch(/^whsec_/);
+    expect(await json(`webhooks deliveries ${hook.webhook_id}`)).toEqual([]);
+    expect(await json(`webhooks delete ${hook.webhook_id} --yes`)).toMatchObject([{ deleted: true }]);
+
+    const audited = await json('audit list --operation deleteWebhook');
+    expect(audited).toMatchObject([{ target: hook.webhook_id }]);
+    expect((await run('audit export')).stdout).toMatch(/^\{"manifest":/);
+    expect((await run('attestations export')).stdout).toMatch(/^\{"manifest":/);
+  });
+
+  it('shows no control characters of strangers', async () => {
+    const [made] = await json('issuers create --file -', {
+      stdin: '{"name":"x","metadata":{"a":"\\u001b[2J\\u202e"}}',
+    });
+    const { stdout } = await run(`issuers get ${made.issuer_id}`);
+    for (const char of ['\u001b', '\u202e']) expect(stdout).not.toContain(char);
+    expect(stdout).toContain('[2J');
+  });
+
+  it('colours on a terminal alone, and never with NO_COLOR', async () => {
+    expect((await run('gates list', { isTerminal: true })).stdout).toContain('\u001b[1mGATE');
+    const plain = { ...env, NO_COLOR: '1' };
+    expect((await run('gates list', { isTerminal: true, env: plain })).stdout).not.toContain('\u001b');
+    expect((await run('gates list')).stdout).not.toContain('\u001b');
+  });
+
+  it('says where a service is not reached, or is another', async () => {
+    const away = { env: { ...env, AGENT_TRUST_URL: 'http://127.0.0.1:1' } };
+    expect(await run('gates list', away)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/cannot be reached/),
+    });
+    expect(await run('gates list', { env: { ...env, AGENT_TRUST_URL: 'ftp://x' } })).toMatchObject({
+      code: 2,
+    });
+  });
+});
+
+describe('login', () => {
+  const config = (name: string) => join(folder.path, name, 'agent-trust', 'config.json');
+  const home = (name: string) => ({ env: { XDG_CONFIG_HOME: join(folder.path, name) } });
+
+  it('stores a service with its key, for its owner alone, and shows the key no more', async () => {
+    const own = home('one');
+    const ran = await run(`login --url ${url} --json`, { ...own, stdin: `${key}\n` });
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(JSON.parse(ran.stdout)).toMatchObject({
+      profile: 'default',
+      url,
+      mode: 'live',
+      scopes: ['admin:*'],
+      scopes_are_all: true,
+    });
+    expect(statSync(config('one')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder.path, 'one', 'agent-trust')).mode & 0o777).toBe(0o700);
+    expect(await json('issuers list', own)).toBeInstanceOf(Array);
+    const listed = await run('profiles list', own);
+    expect(listed.stdout).toContain(url);
+    expect(`${ran.stdout}${ran.stderr}${listed.stdout}`).not.toContain(key);
+  });
+
+  it('tells profiles apart, and never sends the key of one to the service of another', async () => {
+    const own = home('two');
+    const { key: other } = await api.createKey({ name: 'reader', scopes: ['gates:read'] }, key);
+    const file = join(folder.path, 'other.key');
+    writeFileSync(file, other);
+    expect((await run(`login --url ${url} --profile prod`, { ...own, typed: [key] })).code).toBe(0);
+    const reader = await run(`login --url ${url} --profile reader --key-file ${file} --json`, own);
+    expect(JSON.parse(reader.stdout)).toMatchObject({ scopes: ['gates:read'], scopes_are_all: false });
+    expect((await run('issuers list', own)).stderr).toMatch(/^insufficient_scope/);
+    expect((await run('issuers list --profile prod', own)).code).toBe(0);
+    expect((await run('profiles use prod', own)).code).toBe(0);
+    expect((await run('issuers list', own)).code).toBe(0);
+    const named = { env: { ...own.env, AGENT_TRUST_PROFILE: 'reader' } };
+    expect((await run('issuers list', named)).code).toBe(1);
+    // The environment is closer than the profile in use; its address brings no key of a profile with it.
+    const elsewhere = { env: { ...own.env, AGENT_TRUST_URL: 'http://127.0.0.1:1', DATA_DIR: folder.path } };
+    expect(await run('issuers list', elsewhere)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no API key/),
+    });
+    expect((await run('logout prod', own)).code).toBe(0);
+    expect(await run('issuers list --profile prod', own)).toMatchObject({ code: 2 });
+    expect(readFileSync(config('two'), 'utf8')).not.toContain(key);
+  });
+
+  it('refuses a key that the service does not know, and stores nothing', async () => {
+    const own = home('three');
+    const { key: deleted, keyId } = await api.createKey({ name: 'x', scopes: ['gates:read'] }, key);
+    await json(`keys delete ${keyId} --yes`);
+    expect(await run(`login --url ${url}`, { ...own, stdin: deleted })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/does not know this key/),
+    });
+    expect((await run(`login --url ${url}`, { ...own, stdin: 'nonsense' })).code).toBe(2);
+    expect((await run(`login --url ${url} --profile ../x`, { ...own, stdin: key })).code).toBe(2);
+    expect(() => statSync(config('three'))).toThrow();
+  });
+
+  it.each([
+    ['the file', 0o700, 0o640],
+    ['the folder', 0o750, 0o600],
+  ])('refuses profiles that others can reach, by %s', async (_what, folderMode, fileMode) => {
+    const own = home(`wide-${fileMode}`);
+    const place = join(folder.path, `wide-${fileMode}`, 'agent-trust');
+    mkdirSync(place, { recursive: true, mode: folderMode });
+    writeFileSync(join(place, 'config.json'), '{"current":null,"profiles":{}}', { mode: fileMode });
+    chmodSync(place, folderMode);
+    chmodSync(join(place, 'config.json'), fileMode);
+    const ran = await run('gates list', own);
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/open to other users .* chmod/) });
+    expect((await run(`login --url ${url}`, { ...own, stdin: key })).code).toBe(2);
+  });
+});
