@@ -13,8 +13,10 @@ import type { Database, Transaction } from '../base/database.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
+import { readStoredLabels } from '../storage/stored-labels.ts';
 
-type GateRow = Omit<Gate, 'constraints' | 'routes' | 'catalogTerms' | 'lastChangedBy'> & {
+type GateRow = Omit<Gate, 'constraints' | 'routes' | 'labels' | 'catalogTerms' | 'lastChangedBy'> & {
+  readonly labels: unknown;
   readonly constraints: unknown;
   readonly routes: unknown;
   readonly lastChangedBy: unknown;
@@ -25,7 +27,7 @@ type CountedRow = GateRow & GateStats;
 
 const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
-  g.constraints, g.routes, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
+  g.constraints, g.routes, g.labels, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
   g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy"`;
 
 const stats = (sql: Database | Transaction) => sql`
@@ -54,6 +56,7 @@ const readRow = (row: GateRow): Gate => ({
   trustLevel: row.trustLevel,
   constraints: readStoredConstraints(row.constraints, 'gate'),
   routes: readStoredRoutes(row.routes),
+  labels: readStoredLabels(row.labels),
   catalogTerms:
     row.catalogPrices === null
       ? null
@@ -101,11 +104,11 @@ function termColumns({ catalogTerms }: Gate): {
 export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
   const { prices, approvals } = termColumns(gate);
   await tx`
-    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, routes, catalog_prices,
-      catalog_approvals, version, policy_version, created_at_ms, updated_at_ms, last_changed_by)
+    INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, routes, labels,
+      catalog_prices, catalog_approvals, version, policy_version, created_at_ms, updated_at_ms, last_changed_by)
     VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
-      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${routesColumn(gate)}::text::jsonb, ${prices}::text::jsonb,
-      ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
+      ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${routesColumn(gate)}::text::jsonb,
+      ${JSON.stringify(gate.labels)}::text::jsonb, ${prices}::text::jsonb, ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
 
@@ -188,7 +191,7 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
   await tx`
     UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
       constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
-      routes = ${routesColumn(gate)}::text::jsonb,
+      routes = ${routesColumn(gate)}::text::jsonb, labels = ${JSON.stringify(gate.labels)}::text::jsonb,
       catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version},
       policy_version = ${gate.policyVersion}, updated_at_ms = ${gate.updatedAtMs},
       last_changed_by = ${storedActor(gate.lastChangedBy)}::text::jsonb

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
+import { parseLabels } from '../../shared/wire/labels.ts';
 import { distinctEvents, type WebhookCreation } from '../../shared/wire/webhook.ts';
 import type { Transaction } from '../base/database.ts';
 import type { WebhookDeps } from './deps.ts';
@@ -40,6 +41,7 @@ export async function createWebhook(
     url: wanted.url,
     events: distinctEvents(wanted.events),
     description: wanted.description ?? null,
+    labels: parseLabels(wanted.labels ?? {}),
     status: 'enabled',
     disabledReason: null,
     failingSinceMs: null,

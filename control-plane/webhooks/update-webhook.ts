@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
+import { parseLabels } from '../../shared/wire/labels.ts';
 import { refuseChanges } from '../../shared/wire/read-only.ts';
 import {
   distinctEvents,
@@ -62,6 +63,7 @@ function changed(before: Webhook, update: Static<typeof WebhookUpdate>): Webhook
     url: update.url ?? before.url,
     events: update.events === undefined ? before.events : distinctEvents(update.events),
     description: update.description === undefined ? before.description : update.description,
+    labels: update.labels === undefined ? before.labels : parseLabels(update.labels),
     status,
     disabledReason: status === 'enabled' ? null : reason,
   };

@@ -3,6 +3,7 @@ import type { CatalogTerms } from './catalog.ts';
 import type { Constraints } from './constraints.ts';
 import type { GateRoute } from './gate-route.ts';
 import type { AccountId, GateId } from './ids.ts';
+import type { Labels } from './labels.ts';
 import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
@@ -14,6 +15,7 @@ export interface Gate {
   readonly mode: Mode;
   readonly name: string;
   readonly description: string | null;
+  readonly labels: Labels;
   readonly trustLevel: TrustTier;
   readonly constraints: Constraints;
   /** In matching order; empty: none. */
@@ -24,7 +26,8 @@ export interface Gate {
   readonly version: number;
   /**
    * The version at which trust level, constraints, routes or catalog last changed. An approval is bound to it
-   * (contract §8), so a new name or description leaves approvals alone.
+   * (contract §8), so a new name, description or label leaves approvals
+   * alone.
    */
   readonly policyVersion: number;
   readonly createdAtMs: UnixMillis;

@@ -1,4 +1,5 @@
 import type { AccountId, DeliveryId, EventId, WebhookId } from './ids.ts';
+import type { Labels } from './labels.ts';
 import type { Mode } from './mode.ts';
 import { hourMs, minuteMs, secondMs, type UnixMillis } from './time.ts';
 
@@ -38,6 +39,7 @@ export interface Webhook {
   readonly url: string | null;
   readonly events: readonly WebhookEvent[];
   readonly description: string | null;
+  readonly labels: Labels;
   readonly status: WebhookStatus;
   /** Null while it is enabled. */
   readonly disabledReason: DisablingReason | null;

@@ -3,6 +3,7 @@ import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import type { Catalog, CatalogOffer, CatalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { Gate, GateStats } from '../model/gate.ts';
+import type { Labels } from '../model/labels.ts';
 import type { Template } from '../model/template.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
@@ -22,6 +23,7 @@ import {
 } from './constraints.ts';
 import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
 import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts';
+import { parseLabels, renderLabels } from './labels.ts';
 import { mergePatch } from './merge-patch.ts';
 import { readOnly } from './read-only.ts';
 import type { GateBody } from './sync-schema.ts';
@@ -37,6 +39,7 @@ export const GateCreation = closed({
   routes: Type.Optional(nullable(GateRoutes)),
   template_id: Type.Optional(Type.String()),
   catalog: Type.Optional(CatalogPublication),
+  labels: Type.Optional(FreeForm),
 });
 
 /** The read-only members of a gate. */
@@ -54,6 +57,8 @@ const gateFields = {
   ...gateReadOnly,
   name: Type.String(),
   description: nullable(Type.String()),
+  /** Only if it has some. */
+  labels: Type.Optional(FreeForm),
   trust_level: Tier,
   trust_profile: Tier,
 };
@@ -77,6 +82,7 @@ export const GatePatch = closed({
   constraints: Type.Optional(nullable(FreeForm)),
   /** Replaced as a whole; null removes all. */
   routes: Type.Optional(nullable(GateRoutes)),
+  labels: Type.Optional(nullable(FreeForm)),
   ...readOnly({ ...gateReadOnly, stats: Stats }),
 });
 
@@ -113,7 +119,10 @@ export const GateDeletion = Type.Object({
 });
 
 /** The part of a gate that its owner sets. */
-export type GatePolicy = Pick<Gate, 'name' | 'description' | 'trustLevel' | 'constraints' | 'routes'>;
+export type GatePolicy = Pick<
+  Gate,
+  'name' | 'description' | 'labels' | 'trustLevel' | 'constraints' | 'routes'
+>;
 
 export interface CountedGate extends Gate {
   readonly stats: GateStats;
@@ -139,6 +148,7 @@ export function parseGateCreation(body: Static<typeof GateCreation>, template: T
       trustLevel,
       constraints: mergeOverTemplate(template, body.constraints ?? {}),
       routes: parseGateRoutes(body.routes ?? []),
+      labels: parseLabels(body.labels ?? {}),
     },
     offer: body.catalog === undefined ? null : parseCatalogPublication(body.catalog, 'catalog.'),
   };
@@ -172,8 +182,12 @@ export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePol
     trustLevel: readTrustLevel(patch) ?? current.trustLevel,
     constraints,
     routes: patch.routes === undefined ? current.routes : parseGateRoutes(patch.routes ?? []),
+    labels: patch.labels === undefined ? current.labels : patchedLabels(current.labels, patch.labels),
   };
 }
+
+const patchedLabels = (labels: Labels, patch: FreeForm | null): Labels =>
+  patch === null ? {} : parseLabels(mergePatch({ ...labels }, patch) as FreeForm);
 
 function refuseRemoval(patch: Static<typeof GatePatch>): void {
   const removed = (['name', 'trust_level', 'trust_profile'] as const).find((name) => patch[name] === null);
@@ -199,6 +213,7 @@ const renderCommon = (gate: Gate, gateHost: string) => ({
   id: gate.gateId,
   name: gate.name,
   description: gate.description,
+  ...renderLabels(gate.labels),
   trust_level: gate.trustLevel,
   trust_profile: gate.trustLevel,
   gate_url: `${gateHost}/${gate.gateId}`,

@@ -12,6 +12,7 @@ import {
   webhookStatuses,
 } from '../model/webhook.ts';
 import { closed, Description, FreeForm, nullable, Timestamp } from './fields.ts';
+import { renderLabels } from './labels.ts';
 import { pagingQuery } from './paging.ts';
 import { readOnly } from './read-only.ts';
 
@@ -22,6 +23,7 @@ export const WebhookCreation = closed({
   url: nullable(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   events: Events,
   description: Type.Optional(Description),
+  labels: Type.Optional(FreeForm),
 });
 
 /** The read-only members of a webhook. */
@@ -38,6 +40,8 @@ export const WebhookUpdate = closed({
   url: Type.Optional(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   events: Type.Optional(Events),
   description: Type.Optional(Description),
+  /** Replaced as a whole. */
+  labels: Type.Optional(FreeForm),
   status: Type.Optional(Type.Enum(webhookStatuses)),
   ...readOnly({ ...webhookReadOnly, ...webhookHealth }),
 });
@@ -66,6 +70,8 @@ export const WebhookAnswer = Type.Object({
   url: nullable(Type.String()),
   events: Events,
   description: Description,
+  /** Only if it has some. */
+  labels: Type.Optional(FreeForm),
   status: Type.Enum(webhookStatuses),
 });
 
@@ -119,6 +125,7 @@ export const renderWebhook = (webhook: Webhook): Static<typeof WebhookAnswer> =>
   url: webhook.url,
   events: [...webhook.events],
   description: webhook.description,
+  ...renderLabels(webhook.labels),
   status: webhook.status,
   disabled_reason: webhook.disabledReason,
   failing_since: renderOptionalTime(webhook.failingSinceMs),

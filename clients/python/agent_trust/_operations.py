@@ -408,6 +408,9 @@ class GateCreation(TypedDict):
     template_id: NotRequired[str | None]
     # What the gate offers, and at what price.
     catalog: NotRequired[CatalogPublication | None]
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any] | None]
 
 
 class NewGate(TypedDict):
@@ -430,6 +433,9 @@ class NewGate(TypedDict):
     name: str
     # Text for people.
     description: str | None
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # Minimum trust tier of a passport.
     trust_level: Literal["L1", "L2", "L3"]
     # The same as `trust_level`.
@@ -467,6 +473,8 @@ class GatePatch(TypedDict):
     constraints: NotRequired[Mapping[str, Any] | None]
     # Replaces all routes; null or an empty array removes them.
     routes: NotRequired[Sequence[GateRoute] | None]
+    # Merged into the labels; null removes one, or all.
+    labels: NotRequired[Mapping[str, Any] | None]
     # Id of the gate, `gate_…`.
     gate_id: NotRequired[str | None]
     # The id of this object under its short name.
@@ -506,6 +514,9 @@ class Gate(TypedDict):
     name: str
     # Text for people.
     description: str | None
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # Minimum trust tier of a passport.
     trust_level: Literal["L1", "L2", "L3"]
     # The same as `trust_level`.
@@ -550,6 +561,9 @@ class GateWithStats(TypedDict):
     name: str
     # Text for people.
     description: str | None
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # Minimum trust tier of a passport.
     trust_level: Literal["L1", "L2", "L3"]
     # The same as `trust_level`.
@@ -583,6 +597,9 @@ class GateListItem(TypedDict):
     name: str
     # Text for people.
     description: str | None
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # Minimum trust tier of a passport.
     trust_level: Literal["L1", "L2", "L3"]
     # The same as `trust_level`.
@@ -1393,6 +1410,9 @@ class WebhookCreation(TypedDict):
     events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
     # Text for people.
     description: NotRequired[str | None]
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any] | None]
 
 
 class WebhookUpdate(TypedDict):
@@ -1402,6 +1422,8 @@ class WebhookUpdate(TypedDict):
     events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]] | None]
     # Text for people.
     description: NotRequired[str | None]
+    # Replaces all labels.
+    labels: NotRequired[Mapping[str, Any] | None]
     # Current status.
     status: NotRequired[Literal["enabled", "disabled", None]]
     # Id of the webhook, `wh_…`.
@@ -1445,6 +1467,9 @@ class Webhook(TypedDict):
     events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
     # Text for people.
     description: str | None
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # Current status.
     status: Literal["enabled", "disabled"]
 
@@ -1467,6 +1492,9 @@ class NewWebhook(TypedDict):
     events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
     # Text for people.
     description: str | None
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # Current status.
     status: Literal["enabled", "disabled"]
     # Secret that signs deliveries: `whsec_` and base64. Shown only once; stored encrypted.

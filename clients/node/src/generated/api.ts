@@ -416,6 +416,11 @@ export interface GateCreation {
   readonly template_id?: string | null;
   /** What the gate offers, and at what price. */
   readonly catalog?: CatalogPublication | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>> | null;
 }
 
 export interface NewGate {
@@ -440,6 +445,11 @@ export interface NewGate {
   readonly name: string;
   /** Text for people. */
   readonly description: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** Minimum trust tier of a passport. */
   readonly trust_level: 'L1' | 'L2' | 'L3';
   /** The same as `trust_level`. */
@@ -468,6 +478,8 @@ export interface GatePatch {
   readonly constraints?: Readonly<Record<string, unknown>> | null;
   /** Replaces all routes; null or an empty array removes them. */
   readonly routes?: readonly GateRoute[] | null;
+  /** Merged into the labels; null removes one, or all. */
+  readonly labels?: Readonly<Record<string, unknown>> | null;
   /** Id of the gate, `gate_…`. */
   readonly gate_id?: string | null;
   /** The id of this object under its short name. */
@@ -520,6 +532,11 @@ export interface Gate {
   readonly name: string;
   /** Text for people. */
   readonly description: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** Minimum trust tier of a passport. */
   readonly trust_level: 'L1' | 'L2' | 'L3';
   /** The same as `trust_level`. */
@@ -555,6 +572,11 @@ export interface GateWithStats {
   readonly name: string;
   /** Text for people. */
   readonly description: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** Minimum trust tier of a passport. */
   readonly trust_level: 'L1' | 'L2' | 'L3';
   /** The same as `trust_level`. */
@@ -601,6 +623,11 @@ export interface GateListItem {
   readonly name: string;
   /** Text for people. */
   readonly description: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** Minimum trust tier of a passport. */
   readonly trust_level: 'L1' | 'L2' | 'L3';
   /** The same as `trust_level`. */
@@ -1534,6 +1561,11 @@ export interface WebhookCreation {
   readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
   /** Text for people. */
   readonly description?: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>> | null;
 }
 
 export interface WebhookUpdate {
@@ -1543,6 +1575,8 @@ export interface WebhookUpdate {
   readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[] | null;
   /** Text for people. */
   readonly description?: string | null;
+  /** Replaces all labels. */
+  readonly labels?: Readonly<Record<string, unknown>> | null;
   /** Current status. */
   readonly status?: 'enabled' | 'disabled' | null;
   /** Id of the webhook, `wh_…`. */
@@ -1590,6 +1624,11 @@ export interface Webhook {
   readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** Current status. */
   readonly status: 'enabled' | 'disabled';
 }
@@ -1614,6 +1653,11 @@ export interface NewWebhook {
   readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** Current status. */
   readonly status: 'enabled' | 'disabled';
   /** Secret that signs deliveries: `whsec_` and base64. Shown only once; stored encrypted. */
