@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { addApplyCommands } from './apply.ts';
 import { addApprovalCommands } from './approvals.ts';
 import { addAttestationCommands } from './attestations.ts';
 import { addAuditCommands } from './audit.ts';
@@ -22,5 +23,6 @@ export function addAdminCommands(program: Command, host: CommandHost): void {
   addWebhooksCommand(program, host);
   addAttestationCommands(program, host);
   addAuditCommands(program, host);
+  addApplyCommands(program, host);
   addCompletionCommand(program, host);
 }

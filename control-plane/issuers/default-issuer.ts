@@ -5,6 +5,9 @@ import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
 
+/** As long as the account does not rename it. */
+export const defaultIssuerName = 'Default issuer';
+
 /**
  * The account's issuer for requests that name none (contract §3). Created on first use. Concurrent requests
  * get the same one: the second insert waits for the first transaction, then does nothing.
@@ -21,7 +24,7 @@ export async function ensureDefaultIssuer(
     issuerId: random.newId('iss', nowMs),
     accountId: owner.accountId,
     mode: owner.mode,
-    name: 'Default issuer',
+    name: defaultIssuerName,
     domain: null,
     trustTier: 'L3',
     metadata: {},

@@ -8,6 +8,8 @@ export const exitCode = {
   failure: 1,
   /** Nothing was tried: an argument, a setting or a file that must be given is wrong or missing. */
   usage: 2,
+  /** `apply --plan`: the account is not as the file says. */
+  changesPlanned: 3,
   /** An export, or the keys to check it with, does not verify. */
   notVerified: 5,
 } as const;
@@ -24,6 +26,7 @@ const meanings: readonly (readonly [code: ExitCode, meaning: string])[] = [
     exitCode.usage,
     'usage error, nothing was attempted: an argument, a setting or a file is wrong or missing',
   ],
+  [exitCode.changesPlanned, '`apply --plan` found something to do; nothing was changed'],
   [
     exitCode.notVerified,
     'an export does not verify, names chains that are not whole, or could not be read to its end',

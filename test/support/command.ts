@@ -10,12 +10,15 @@ export interface Ran {
   readonly stderr: string;
 }
 
+/** A line, or what happens before the person types it. */
+export type Typed = string | (() => Promise<string>);
+
 export interface RunOptions {
   readonly env: Environment;
   /** Piped in. */
   readonly stdin?: string;
   /** As if it were typed at a terminal. Each question takes the next one. */
-  readonly typed?: readonly string[];
+  readonly typed?: readonly Typed[];
   readonly isTerminal?: boolean;
   readonly signal?: AbortSignal;
   /** Gets what is written while it runs. */
@@ -79,13 +82,14 @@ function inherit(command: Command): void {
 }
 
 /** A line whenever somebody listens for one. */
-function typing(lines: readonly string[]): Readable {
+function typing(lines: readonly Typed[]): Readable {
   const left = [...lines];
   const input = new Readable({ read: () => null });
   input.on('newListener', (event) => {
     if (event !== 'data') return;
     const line = left.shift();
-    setImmediate(() => void (line === undefined ? input.push(null) : input.push(`${line}\n`)));
+    if (typeof line === 'function') void line().then((text) => input.push(`${text}\n`));
+    else setImmediate(() => void (line === undefined ? input.push(null) : input.push(`${line}\n`)));
   });
   return input;
 }

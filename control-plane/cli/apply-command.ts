@@ -1,0 +1,98 @@
+import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
+import { agreed } from './agree.ts';
+import { type Account, readAccount } from './apply-current.ts';
+import { type ReadFile, readApplyFile } from './apply-file.ts';
+import type { ApplyOptions } from './apply-options.ts';
+import { changesOf, planOf, type Step, withFutureNames } from './apply-plan.ts';
+import { openSecretsFile, PlanIsOld, runSteps, type SecretsFile } from './apply-run.ts';
+import { CommandError, UsageError } from './call-api.ts';
+import { readInput } from './files.ts';
+import type { Work } from './host.ts';
+import { jsonLine, type Paint, paintFor, visible } from './print.ts';
+
+/** How often a plan is made anew for changes of others, each time a fresh one. */
+const plansMax = 3;
+
+/**
+ * `agent-trust apply`: compares a file with the account, shows what differs, asks, and does it. Names tell
+ * resources apart, so another run does only what is left.
+ */
+export async function applyFile(work: Work, options: ApplyOptions): Promise<ExitCode> {
+  if (options.file === '-' && options.yes !== true && options.plan !== true)
+    throw new UsageError('A file on standard input needs --yes, or --plan: nobody can be asked.');
+  const file = readApplyFile(options.file, await readInput(options.file, work.dialogue.stdin));
+  for (let plans = 1; ; plans++) {
+    const account = await readAccount(work.client);
+    const steps = await planOf(work, file, account, options.prune ?? null);
+    showPlan(work, steps, (text) => withFutureNames(text, file, account));
+    if (steps.length === 0) return exitCode.success;
+    if (options.plan === true) return exitCode.changesPlanned;
+    refuseLostSecrets(steps, options);
+    if (!(await agreed(work, options, `Apply this to ${work.access.origin}?`))) return exitCode.failure;
+    try {
+      await runWithSecrets(work, steps, { file, account }, options);
+      return exitCode.success;
+    } catch (error) {
+      if (!(error instanceof PlanIsOld)) throw error;
+      if (plans === plansMax)
+        throw new CommandError('The account keeps changing meanwhile. Run it again later.');
+      work.print.say('Something was changed meanwhile by others. The plan is made anew.');
+    }
+  }
+}
+
+const makesSecrets = (steps: readonly Step[]): boolean =>
+  steps.some(({ kind, verb }) => kind === 'webhook' && verb === 'create');
+
+function refuseLostSecrets(steps: readonly Step[], { secretsFile }: ApplyOptions): void {
+  if (!makesSecrets(steps) || secretsFile !== undefined) return;
+  throw new UsageError(
+    'The secret of a new webhook is shown once: name a file for it with --secrets-file. Nothing was changed.',
+  );
+}
+
+async function runWithSecrets(
+  work: Work,
+  steps: readonly Step[],
+  of: { readonly file: ReadFile; readonly account: Account },
+  { secretsFile }: ApplyOptions,
+): Promise<void> {
+  const isNeeded = makesSecrets(steps) && secretsFile !== undefined;
+  const secrets: SecretsFile | null = isNeeded ? await openSecretsFile(secretsFile) : null;
+  try {
+    await runSteps(work, steps, { ...of, secrets });
+  } finally {
+    await secrets?.close();
+  }
+}
+
+const signs = { create: '+', change: '~', delete: '-' } as const;
+const styles = { create: 'green', change: 'yellow', delete: 'red' } as const;
+
+function showPlan({ print, host }: Work, steps: readonly Step[], named: (text: string) => string): void {
+  const { output } = host;
+  if (print.isJson) {
+    for (const { verb, kind, name, id, before, after } of steps)
+      output.write(named(jsonLine({ verb, kind, name, id, changes: changesOf(before, after) })));
+    return;
+  }
+  const paint = paintFor(output, host.env);
+  for (const step of steps) output.write(named(visible(renderStep(step, paint))));
+  const count = (verb: Step['verb']) => steps.filter((step) => step.verb === verb).length;
+  output.write(
+    steps.length === 0
+      ? 'No changes: the account is as the file says.\n'
+      : `${count('create')} to create, ${count('change')} to change, ${count('delete')} to delete.\n`,
+  );
+}
+
+function renderStep({ kind, verb, name, id, before, after }: Step, paint: Paint): string {
+  const title = `${signs[verb]} ${kind} "${name}"${id === null ? '' : ` ${id}`}`;
+  const lines = (verb === 'delete' ? [] : changesOf(before, after)).map((change) => {
+    const [old, next] = [JSON.stringify(change.before), JSON.stringify(change.after)];
+    if (!('before' in change)) return paint('green', `    + ${change.member}: ${next}`);
+    if (!('after' in change)) return paint('red', `    - ${change.member}: ${old}`);
+    return paint('yellow', `    ~ ${change.member}: ${old} -> ${next}`);
+  });
+  return [paint(styles[verb], title), ...lines].map((line) => `${line}\n`).join('');
+}

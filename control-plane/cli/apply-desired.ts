@@ -1,0 +1,182 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { Labels } from '../../shared/model/labels.ts';
+import type { Template } from '../../shared/model/template.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { renderCatalogEntry } from '../../shared/wire/catalog.ts';
+import { renderConstraints } from '../../shared/wire/constraints.ts';
+import { parseGateCreation } from '../../shared/wire/gate.ts';
+import { renderGateRoutes } from '../../shared/wire/gate-routes.ts';
+import { parseIssuerCreation } from '../../shared/wire/issuer.ts';
+import { parseLabels } from '../../shared/wire/labels.ts';
+import { parseTemplateCreation } from '../../shared/wire/template.ts';
+import { distinctEvents } from '../../shared/wire/webhook.ts';
+import type { ApplyFile, ReadFile } from './apply-file.ts';
+
+/** Members of a resource, as the service answers them: two that say the same are equal. */
+export type Members = Readonly<Record<string, unknown>>;
+
+export interface DesiredGate {
+  readonly name: string;
+  readonly members: Members;
+  /** Null: as it is in the service. */
+  readonly catalog: Members | null;
+}
+
+export interface Desired {
+  readonly issuers: readonly { readonly name: string; readonly members: Members }[];
+  readonly templates: readonly { readonly name: string; readonly members: Members }[];
+  readonly gates: readonly DesiredGate[];
+  readonly webhooks: readonly { readonly url: string; readonly members: Members }[];
+}
+
+/** What the file takes from the account. */
+export interface Known {
+  /** Ids of issuers by name. */
+  readonly issuers: ReadonlyMap<string, string>;
+  readonly templates: readonly Members[];
+}
+
+export const issuerPrefix = 'issuer:';
+
+/** Reads the file as the service would. Throws UsageError with the line at fault. */
+export function desiredOf(file: ReadFile, known: Known): Desired {
+  const { content } = file;
+  const each = <Entry, Made>(
+    list: 'issuers' | 'templates' | 'gates' | 'webhooks',
+    entries: readonly Entry[] | undefined,
+    make: (entry: Entry) => Made,
+    nameOf: (made: Made) => string,
+  ): readonly Made[] => {
+    const names = new Set<string>();
+    return (entries ?? []).map((entry, index) => {
+      const at = `${list}.${index}`;
+      const made = within(file, at, () => make(entry));
+      const name = nameOf(made);
+      if (names.has(name)) throw file.fault(at, `"${name}" is in ${list} twice.`);
+      names.add(name);
+      return made;
+    });
+  };
+  const common = within(file, 'labels', () => parseLabels(content.labels ?? {}), true);
+  return {
+    issuers: each('issuers', content.issuers, desiredIssuer, ({ name }) => name),
+    templates: each('templates', content.templates, desiredTemplate, ({ name }) => name),
+    gates: each(
+      'gates',
+      content.gates,
+      (entry) => desiredGate(entry, content, known, common),
+      ({ name }) => name,
+    ),
+    webhooks: each(
+      'webhooks',
+      content.webhooks,
+      (entry) => desiredWebhook(entry, common),
+      ({ url }) => url,
+    ),
+  };
+}
+
+function within<T>(file: ReadFile, at: string, read: () => T, isWhole = false): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw file.fault(error.param === null || isWhole ? at : `${at}.${error.param}`, error.message);
+  }
+}
+
+type Entry<List extends 'issuers' | 'templates' | 'gates' | 'webhooks'> = NonNullable<
+  ApplyFile[List]
+>[number];
+
+function desiredIssuer({ status, ...entry }: Entry<'issuers'>) {
+  const { name, domain, trustTier, metadata } = parseIssuerCreation(entry);
+  const members = { domain, trust_tier: trustTier, metadata };
+  return { name, members: { ...members, ...(status === undefined ? {} : { status }) } };
+}
+
+function desiredTemplate(entry: Entry<'templates'>) {
+  const { name, description, trustLevel, constraints } = parseTemplateCreation(entry);
+  return {
+    name,
+    members: { description, trust_level: trustLevel, constraints: renderConstraints(constraints) },
+  };
+}
+
+function desiredGate(entry: Entry<'gates'>, file: ApplyFile, known: Known, common: Labels): DesiredGate {
+  const { template, catalog, labels = {}, ...body } = entry;
+  const constraints = withIssuers(entry.constraints ?? {}, known.issuers);
+  const { policy, offer } = parseGateCreation(
+    { ...body, constraints, ...(catalog === undefined ? {} : { catalog }) },
+    template === undefined ? null : templateOf(template, file, known),
+  );
+  const routes = renderGateRoutes(policy.routes);
+  return {
+    name: policy.name,
+    members: {
+      description: policy.description,
+      trust_level: policy.trustLevel,
+      constraints: renderConstraints(policy.constraints),
+      routes,
+      labels: parseLabels({ ...common, ...labels }),
+    },
+    catalog:
+      offer === null ? null : { ...offer.more, permissions: offer.permissions.map(renderCatalogEntry) },
+  };
+}
+
+/** `issuer:NAME` stands for the id of an issuer of the account. */
+function withIssuers(constraints: Members, issuers: ReadonlyMap<string, string>): Record<string, unknown> {
+  const { trusted_issuers: named } = constraints;
+  if (!Array.isArray(named)) return { ...constraints };
+  const ids = named.map((text: unknown) => {
+    if (typeof text !== 'string' || !text.startsWith(issuerPrefix)) return text;
+    const id = issuers.get(text.slice(issuerPrefix.length));
+    if (id !== undefined) return id;
+    throw new ApiError('invalid_request', {
+      param: 'constraints.trusted_issuers',
+      message: `There is no issuer "${text.slice(issuerPrefix.length)}", neither in the file nor in the account.`,
+    });
+  });
+  return { ...constraints, trusted_issuers: ids };
+}
+
+function templateOf(name: string, file: ApplyFile, { templates }: Known): Template {
+  const own = file.templates?.find((each) => each.name === name);
+  const found = templates.find((each) => each['name'] === name || each['template_id'] === name);
+  const given = own ?? found;
+  if (given === undefined) {
+    throw new ApiError('invalid_request', {
+      param: 'template',
+      message: `There is no template "${name}", neither in the file nor in the account.`,
+    });
+  }
+  const { description, trust_level, constraints } = given as Entry<'templates'>;
+  const parsed = parseTemplateCreation({
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(trust_level === undefined ? {} : { trust_level }),
+    ...(constraints === undefined ? {} : { constraints }),
+  });
+  // What it is called in messages; it is never stored.
+  const templateId = name as Template['templateId'];
+  return { ...parsed, templateId, isBuiltIn: false, createdAtMs: 0 as UnixMillis };
+}
+
+function desiredWebhook(
+  { url, events, description, status, labels = {} }: Entry<'webhooks'>,
+  common: Labels,
+) {
+  const members = {
+    events: distinctEvents(events),
+    description: description ?? null,
+    labels: parseLabels({ ...common, ...labels }),
+  };
+  return { url, members: { ...members, ...(status === undefined ? {} : { status }) } };
+}
+
+/** The members of a catalog that its publisher sets. */
+export function catalogMembers(catalog: Members): Members {
+  const { gate_id, version, published_at, content_hash, signature, signing_key_id, ...set } = catalog;
+  return set;
+}

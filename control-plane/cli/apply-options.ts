@@ -1,0 +1,11 @@
+import type { Label } from './apply-plan.ts';
+import type { ApiOptions } from './host.ts';
+
+/** Options of `agent-trust apply`. */
+export interface ApplyOptions extends ApiOptions {
+  readonly file: string;
+  readonly plan?: boolean;
+  readonly yes?: boolean;
+  readonly prune?: Label;
+  readonly secretsFile?: string;
+}

@@ -1,0 +1,148 @@
+import { open } from 'node:fs/promises';
+import { AgentTrustError, NotFoundError, PreconditionFailedError } from '../../clients/node/src/errors.ts';
+import type {
+  CatalogPublication,
+  GateCreation,
+  GatePatch,
+  IssuerCreation,
+  TemplateCreation,
+  WebhookCreation,
+  WebhookUpdate,
+} from '../../clients/node/src/generated/api.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { Account } from './apply-current.ts';
+import { desiredOf } from './apply-desired.ts';
+import type { ReadFile } from './apply-file.ts';
+import { knownOf, mergePatchOf, type Step } from './apply-plan.ts';
+import { CommandError, UsageError } from './call-api.ts';
+import type { Work } from './host.ts';
+import { jsonLine } from './print.ts';
+
+/** Something in the plan has changed since it was made. */
+export class PlanIsOld extends Error {}
+
+/** A file for the secrets of new webhooks, open for adding. */
+export interface SecretsFile {
+  add(secret: object): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens the file for its owner alone. Throws UsageError where others can read it. */
+export async function openSecretsFile(path: string): Promise<SecretsFile> {
+  const handle = await open(path, 'a', 0o600).catch((error: Error) => {
+    throw new UsageError(`${path} cannot be written: ${error.message}`);
+  });
+  const { mode } = await handle.stat();
+  if ((mode & 0o077) !== 0) {
+    await handle.close();
+    throw new UsageError(`${path} is open to other users, and is to hold secrets. Run chmod 0600 ${path}.`);
+  }
+  return {
+    add: async (secret) => {
+      await handle.writeFile(jsonLine(secret));
+      await handle.sync();
+    },
+    close: () => handle.close(),
+  };
+}
+
+/**
+ * Does one step after another, and says so. Throws PlanIsOld where a resource is not as the plan saw it, and
+ * CommandError where a step is refused: what was done stays done, and another run goes on from there.
+ */
+export async function runSteps(
+  { client, print, access }: Work,
+  steps: readonly Step[],
+  of: { readonly file: ReadFile; readonly account: Account; readonly secrets: SecretsFile | null },
+): Promise<void> {
+  const issuers = new Map<string, string>();
+  const gates = new Map<string, string>();
+  for (const [place, step] of steps.entries()) {
+    try {
+      const id = await runStep(client, resolved(step, of, issuers), { gates, secrets: of.secrets });
+      if (step.kind === 'issuer') issuers.set(step.name, id);
+      if (step.kind === 'gate') gates.set(step.name, id);
+      print.say(`${step.verb}d ${step.kind} "${step.name}" ${id}`);
+    } catch (error) {
+      if (error instanceof PreconditionFailedError || error instanceof NotFoundError) throw new PlanIsOld();
+      if (!(error instanceof AgentTrustError)) throw error;
+      const done = place === 0 ? 'Nothing was changed.' : `${place} of ${steps.length} steps are done.`;
+      throw new CommandError(
+        `${step.kind} "${step.name}" at ${access.origin}: ${error.code}: ${error.message} ${done} Run it again to go on.`,
+      );
+    }
+  }
+}
+
+/** With the ids of issuers that this run has created. */
+function resolved(
+  step: Step,
+  { file, account }: { readonly file: ReadFile; readonly account: Account },
+  issuers: ReadonlyMap<string, string>,
+): Step {
+  if (step.kind !== 'gate' || step.verb === 'delete' || issuers.size === 0) return step;
+  const { gates } = desiredOf(file, knownOf(account, issuers));
+  return {
+    ...step,
+    after: must(
+      gates.find(({ name }) => name === step.name),
+      'a gate of the file',
+    ).members,
+  };
+}
+
+/** Resolves to the id. */
+async function runStep(
+  client: Work['client'],
+  step: Step,
+  { gates, secrets }: { readonly gates: ReadonlyMap<string, string>; readonly secrets: SecretsFile | null },
+): Promise<string> {
+  const { kind, name, id, etag, before, after } = step;
+  const ifMatch = etag === undefined ? {} : { ifMatch: etag };
+  if (kind === 'catalog') {
+    const gateId = id ?? must(gates.get(name), 'a gate is made before its catalog');
+    await client.catalogs.publish(gateId, after as CatalogPublication);
+    return gateId;
+  }
+  if (step.verb === 'delete') {
+    const gone = must(id, 'what is deleted has an id');
+    if (kind === 'gate') await client.gates.delete(gone, ifMatch);
+    else await client.webhooks.delete(gone);
+    return gone;
+  }
+  if (id === null) return create(client, step, secrets);
+  if (kind === 'gate') await client.gates.update(id, mergePatchOf(before, after) as GatePatch, ifMatch);
+  if (kind === 'issuer') {
+    const { metadata, status } = after as {
+      metadata: Record<string, unknown>;
+      status?: 'active' | 'suspended';
+    };
+    await client.issuers.update(id, { metadata, ...(status === undefined ? {} : { status }) });
+  }
+  if (kind === 'webhook') await client.webhooks.update(id, after as WebhookUpdate);
+  return id;
+}
+
+async function create(client: Work['client'], step: Step, secrets: SecretsFile | null): Promise<string> {
+  const { kind, name, after } = step;
+  switch (kind) {
+    case 'issuer': {
+      const { status, ...body } = after;
+      const made = await client.issuers.create({ ...body, name } as IssuerCreation);
+      if (status === 'suspended') await client.issuers.update(made.issuer_id, { status });
+      return made.issuer_id;
+    }
+    case 'template':
+      return (await client.templates.create({ ...after, name } as TemplateCreation)).template_id;
+    case 'webhook': {
+      const { status, ...body } = after;
+      const made = await client.webhooks.create({ ...body, url: name } as unknown as WebhookCreation);
+      const { webhook_id, url, secret } = made;
+      await must(secrets, 'a file for secrets is open').add({ webhook_id, url, secret });
+      if (status === 'disabled') await client.webhooks.update(webhook_id, { status });
+      return webhook_id;
+    }
+    default:
+      return (await client.gates.create({ ...after, name } as unknown as GateCreation)).gate_id;
+  }
+}

@@ -1,0 +1,303 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { applySchema } from '../../control-plane/cli/apply-file.ts';
+import { changesOf, mergePatchOf } from '../../control-plane/cli/apply-plan.ts';
+import { mergePatch } from '../../shared/wire/merge-patch.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { type Ran, type RunOptions, runCommand } from '../support/command.ts';
+import { runs } from '../support/runs.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** `agent-trust apply` and `agent-trust export`: an account as a file. */
+let api: Api;
+let url: string;
+let folder: ReturnType<typeof temporaryFolder>;
+
+beforeAll(async () => {
+  api = await startApi();
+  await api.app.listen({ host: '127.0.0.1', port: 0 });
+  url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  folder = temporaryFolder();
+});
+afterAll(async () => {
+  await api?.close();
+  folder?.remove();
+});
+
+interface Account {
+  readonly key: string;
+  run(line: string, options?: Partial<RunOptions>): Promise<Ran>;
+  apply(yaml: string, line?: string, options?: Partial<RunOptions>): Promise<Ran>;
+  call(method: string, path: string, body?: object): ReturnType<Api['call']>;
+}
+
+let files = 0;
+async function newAccount(): Promise<Account> {
+  const { key } = await api.createAccount();
+  const env = { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: key };
+  const run: Account['run'] = (line, options = {}) => runCommand(line.split(' '), { env, ...options });
+  return {
+    key,
+    run,
+    apply: (yaml, line = '--yes', options = {}) => {
+      const file = join(folder.path, `${++files}.yaml`);
+      writeFileSync(file, yaml);
+      return run(`apply -f ${file} ${line}`, options);
+    },
+    call: (method, path, body) =>
+      api.call({ method, url: `/v1${path}`, key, ...(body === undefined ? {} : { body }) }),
+  };
+}
+
+const whole = `
+version: 1
+labels: { managed-by: apply }
+issuers:
+  - { name: Acme, domain: Acme.example, metadata: { tier: gold } }
+  - { name: Old, status: suspended }
+templates:
+  - name: Base
+    trust_level: L2
+    constraints: { spend_limits: { daily_usd: 50 }, rate_limits: { requests_per_minute: 10 } }
+gates:
+  - name: Orders
+    template: Base
+    constraints:
+      rate_limits: null
+      approvals: { above_usd: 20 }
+      trusted_issuers: [own, 'issuer:Acme']
+    routes: [{ methods: [POST], path: /orders, permission_key: 'orders:create' }]
+    catalog:
+      permissions: [{ key: 'orders:create', pricing: { model: per_call, price_cents: 5 } }]
+  - { name: Files, trust_level: L1, labels: { team: storage } }
+webhooks:
+  - { url: 'https://shop.example/hook', events: [gate.created] }
+`;
+
+describe('apply', () => {
+  it('shows a plan, asks, does it, and has nothing to do afterwards', async () => {
+    const account = await newAccount();
+    const planned = await account.apply(whole, '--plan');
+    expect(planned.code, planned.stderr).toBe(3);
+    expect(planned.stdout).toContain('+ gate "Orders"\n');
+    expect(planned.stdout).toContain('    + constraints.spend_limits.daily_usd: 50\n');
+    expect(planned.stdout).toContain('["own","issuer:Acme"]');
+    expect(planned.stdout).toMatch(/^7 to create, 0 to change, 0 to delete\.$/m);
+    expect((await account.call('GET', '/gates')).body.total).toBe(0);
+    // Before anything is done: a secret that is shown nowhere would be lost.
+    expect(await account.apply(whole)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--secrets-file/),
+    });
+    const secrets = join(folder.path, 'hooks.jsonl');
+    expect(await account.apply(whole, `--secrets-file ${secrets}`, { typed: ['no'] })).toMatchObject({
+      code: 1,
+    });
+    expect((await account.call('GET', '/gates')).body.total).toBe(0);
+    const done = await account.apply(whole, `--secrets-file ${secrets}`, { typed: ['y'] });
+    expect(done.code, done.stderr).toBe(0);
+    expect(done.stderr).toMatch(/^created gate "Orders" gate_/m);
+    expect(JSON.parse(readFileSync(secrets, 'utf8'))).toMatchObject({
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    expect(statSync(secrets).mode & 0o777).toBe(0o600);
+    expect(`${done.stdout}${done.stderr}`).not.toContain('whsec_');
+
+    const again = await account.apply(whole);
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^No changes/) });
+    const [files, orders] = (await account.call('GET', '/gates')).body.items;
+    expect(files.labels).toEqual({ 'managed-by': 'apply', team: 'storage' });
+    const { body: gate } = await account.call('GET', `/gates/${orders.gate_id}`);
+    expect(gate.constraints.trusted_issuers).toEqual([
+      'own',
+      expect.stringMatching(/^iss_[0-9a-z]*[1-9a-z]/),
+    ]);
+    expect(gate.constraints).not.toHaveProperty('rate_limits');
+  });
+
+  it('shows each member that differs, and changes these alone', async () => {
+    const account = await newAccount();
+    const of = (limits: string) =>
+      `{ version: 1, gates: [{ name: G, trust_level: L1, constraints: ${limits} }] }`;
+    await account.apply(
+      of('{ spend_limits: { daily_usd: 50, monthly_usd: 100 }, allowed_domains: [a.example] }'),
+    );
+    const changed = await account.apply(of('{ spend_limits: { daily_usd: 60 } }'), '--yes --json');
+    expect(changed.code, changed.stderr).toBe(0);
+    const [step] = changed.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(step).toMatchObject({ verb: 'change', kind: 'gate', name: 'G' });
+    expect(step.changes).toEqual([
+      { member: 'constraints.spend_limits.daily_usd', before: 50, after: 60 },
+      { member: 'constraints.spend_limits.monthly_usd', before: 100 },
+      { member: 'constraints.allowed_domains', before: ['a.example'] },
+    ]);
+    expect(await account.apply(of('{ spend_limits: { daily_usd: 60 } }'))).toMatchObject({ code: 0 });
+  });
+
+  it('deletes what has the label and left the file, and nothing else', async () => {
+    const account = await newAccount();
+    const secrets = `--secrets-file ${join(folder.path, 'pruned.jsonl')}`;
+    await account.call('POST', '/gates', { name: 'By hand', trust_level: 'L1' });
+    await account.apply(whole, `--yes ${secrets}`);
+    const less = 'version: 1\nlabels: { managed-by: apply }\ngates: [{ name: Files, trust_level: L1 }]';
+    expect((await account.apply(less, '--plan')).stdout).toMatch(/0 to delete/);
+    const pruned = await account.apply(less, '--yes --prune managed-by=apply');
+    expect(pruned.code, pruned.stderr).toBe(0);
+    expect(pruned.stdout).toMatch(/^- gate "Orders" gate_/m);
+    expect(pruned.stdout).toMatch(/^- webhook "https:\/\/shop\.example\/hook" wh_/m);
+    const names = (await account.call('GET', '/gates')).body.items.map(({ name }: { name: string }) => name);
+    expect(names.toSorted()).toEqual(['By hand', 'Files']);
+    expect((await account.call('GET', '/webhooks')).body.total).toBe(0);
+    const unlabelled = 'version: 1\ngates: [{ name: Other, trust_level: L1 }]';
+    expect(await account.apply(unlabelled, '--yes --prune managed-by=apply')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/lacks the label/),
+    });
+  });
+
+  it('makes the plan anew where somebody changed a gate meanwhile', async () => {
+    const account = await newAccount();
+    const of = (usd: number) =>
+      `{ version: 1, gates: [{ name: G, trust_level: L1, constraints: { spend_limits: { daily_usd: ${usd} } } }] }`;
+    await account.apply(of(50));
+    const [{ gate_id }] = (await account.call('GET', '/gates')).body.items;
+    const ran = await account.apply(of(60), '--json', {
+      typed: [
+        async () => {
+          await account.call('PUT', `/gates/${gate_id}`, { description: 'by somebody else' });
+          return 'y';
+        },
+        'y',
+      ],
+    });
+    expect(ran.stderr).toMatch(/The plan is made anew/);
+    const plans = ran.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).changes.map(({ member }: { member: string }) => member));
+    expect(plans).toEqual([
+      ['constraints.spend_limits.daily_usd'],
+      ['description', 'constraints.spend_limits.daily_usd'],
+    ]);
+    expect(ran.code, ran.stderr).toBe(0);
+    const { body } = await account.call('GET', `/gates/${gate_id}`);
+    expect(body.constraints.spend_limits.daily_usd).toBe(60);
+    expect(body.description).toBe(null);
+  });
+
+  it('goes on where it broke off', async () => {
+    const account = await newAccount();
+    const broken = `${whole.replace('https://shop.example/hook', 'https://127.0.0.1/hook')}`;
+    const secrets = `--secrets-file ${join(folder.path, 'broken.jsonl')}`;
+    const first = await account.apply(broken, `--yes ${secrets}`);
+    expect(first).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/6 of 7 steps are done\. Run it again/),
+    });
+    const rest = await account.apply(whole, `--yes ${secrets}`);
+    expect(rest.stdout).toMatch(/^1 to create, 0 to change/m);
+    expect(rest.code, rest.stderr).toBe(0);
+  });
+
+  it('refuses names that several have, in the account and in the file', async () => {
+    const account = await newAccount();
+    for (let n = 0; n < 2; n++) await account.call('POST', '/gates', { name: 'G', trust_level: 'L1' });
+    const gate = '  - { name: G, trust_level: L1 }\n';
+    expect(await account.apply(`version: 1\ngates:\n${gate}`)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/2 gates of the account are "G": gate_\w+, gate_\w+\. Rename/),
+    });
+    expect(await account.apply(`version: 1\ngates:\n${gate}${gate}`)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/:4:5: "G" is in gates twice/),
+    });
+  });
+
+  it.each([
+    ['no version', 'gates: []', /version is required/],
+    [
+      'an unknown member',
+      'version: 1\ngates:\n  - name: G\n    trust_levle: L1',
+      /:4:18: gates\.0\.trust_levle is not/,
+    ],
+    [
+      'a wrong value',
+      'version: 1\ngates:\n  - name: G\n    trust_level: L4',
+      /:4:18: gates\.0\.trust_level must be/,
+    ],
+    ['no level', 'version: 1\ngates:\n  - name: G', /:3:5: trust_level is required/],
+    ['an unknown template', 'version: 1\ngates: [{ name: G, template: T }]', /no template "T"/],
+    [
+      'an unknown issuer',
+      "version: 1\ngates: [{ name: G, trust_level: L1, constraints: { trusted_issuers: ['issuer:X'] } }]",
+      /no issuer "X"/,
+    ],
+    ['broken YAML', 'version: 1\ngates: [', /:2:\d+: /],
+    ['a key twice', 'version: 1\nversion: 1', /:2:1: .*unique/],
+    ['a bomb of aliases', bomb(), /alias/i],
+  ])('says by its line what is wrong: %s', async (_what, yaml, words) => {
+    const ran = await (await newAccount()).apply(yaml);
+    expect(ran.stderr).toMatch(words);
+    expect(ran.code).toBe(2);
+  });
+
+  it('refuses to change what the service does not change', async () => {
+    const account = await newAccount();
+    await account.apply('version: 1\nissuers: [{ name: A }]\ntemplates: [{ name: T }]');
+    for (const [yaml, words] of [
+      ['version: 1\nissuers: [{ name: A, domain: a.example }]', /domain of the issuer "A" cannot be changed/],
+      ['version: 1\ntemplates: [{ name: T, trust_level: L3 }]', /trust_level of the template "T" cannot/],
+    ] as const)
+      expect(await account.apply(yaml)).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
+  });
+});
+
+function bomb(): string {
+  const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+  for (let n = 1; n < 8; n++)
+    lines.push(
+      `a${n}: &a${n} [${Array(10)
+        .fill(`*a${n - 1}`)
+        .join(', ')}]`,
+    );
+  return lines.join('\n');
+}
+
+it('exports what an empty account then exports too', async () => {
+  const [one, other] = [await newAccount(), await newAccount()];
+  const secrets = () => `--yes --secrets-file ${join(folder.path, `export-${++files}.jsonl`)}`;
+  await one.apply(whole, secrets());
+  const { stdout: first } = await one.run('export');
+  expect(first).not.toContain('whsec_');
+  const moved = await other.apply(first, secrets());
+  expect(moved.code, moved.stderr).toBe(0);
+  expect((await other.run('export')).stdout).toBe(first);
+  expect((await other.apply(first)).stdout).toMatch(/^No changes/);
+  expect((await one.apply(first)).stdout).toMatch(/^No changes/);
+});
+
+it('has the schema that docs/apply.schema.json shows (UPDATE_DOCS=1 writes it)', () => {
+  const file = new URL('../../docs/apply.schema.json', import.meta.url);
+  const text = `${JSON.stringify(applySchema, null, 2)}\n`;
+  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(file, text);
+  expect(readFileSync(file, 'utf8')).toBe(text);
+});
+
+it('makes of two objects the patch that leads from one to the other, and shows no change of equal ones', () => {
+  const leaf = fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer()), fc.boolean());
+  const name = fc.constantFrom('a', 'b', 'c');
+  const object = fc.dictionary(name, fc.oneof(leaf, fc.dictionary(name, leaf)));
+  fc.assert(
+    fc.property(object, object, (before, after) => {
+      expect(mergePatch(before, mergePatchOf(before, after))).toEqual(after);
+      expect(changesOf(before, before)).toEqual([]);
+    }),
+    { numRuns: runs({ short: 200, long: 20_000 }) },
+  );
+});
