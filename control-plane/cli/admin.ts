@@ -4,6 +4,7 @@ import { addApprovalCommands } from './approvals.ts';
 import { addAttestationCommands } from './attestations.ts';
 import { addAuditCommands } from './audit.ts';
 import { addCompletionCommand } from './completion.ts';
+import { addDoctorCommand } from './doctor.ts';
 import { addGateCommands } from './gates.ts';
 import type { CommandHost } from './host.ts';
 import { addIssuerCommands } from './issuers.ts';
@@ -24,5 +25,6 @@ export function addAdminCommands(program: Command, host: CommandHost): void {
   addAttestationCommands(program, host);
   addAuditCommands(program, host);
   addApplyCommands(program, host);
+  addDoctorCommand(program, host);
   addCompletionCommand(program, host);
 }

@@ -60,7 +60,7 @@ async function readKey(host: CommandHost, file: string | null, origin: string): 
 const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname);
 
-interface OwnScopes {
+export interface OwnScopes {
   readonly scopes: readonly string[];
   /** False: there may be others. */
   readonly isWhole: boolean;
@@ -70,7 +70,7 @@ interface OwnScopes {
  * The scopes of the key, as the list of keys shows them; where it may not see that list, what it may read.
  * Throws CommandError where the service does not know the key, or is none of ours.
  */
-async function scopesOf(origin: string, key: string): Promise<OwnScopes> {
+export async function scopesOf(origin: string, key: string): Promise<OwnScopes> {
   const client = new AgentTrust({ url: origin, apiKey: key });
   try {
     const own = await ownKey(client, key);
