@@ -20,8 +20,8 @@ import type { CommandHost } from './host.ts';
 import { jsonLine, paintFor, visible } from './print.ts';
 
 /**
- * `agent-trust doctor`: settings, service, key, clocks, database, Redis, history, records, sidecars with their
- * spools, and the last backup. Reads only. 0: nothing fails. 1: something does.
+ * `agent-trust doctor`: settings, service, key, clocks, database, Redis, history, records, sidecars with
+ * their spools, and the last backup. Reads only. 0: nothing fails. 1: something does.
  */
 export async function doctor(host: CommandHost, options: DoctorOptions): Promise<ExitCode> {
   const { settings, findings: ofSettings } = checkSettings(host.env);
