@@ -30,6 +30,7 @@ export async function checkService(
     serviceFinding(readiness, origin),
     clockFinding(readiness),
     databaseFinding(readiness),
+    sidecarsFinding(readiness),
     pushFinding(readiness),
     historyFinding(readiness),
     ...(readiness.bad_signing_keys === 0
@@ -99,6 +100,18 @@ function databaseFinding(readiness: Readiness): Finding {
         'Raise max_connections, or lower DATABASE_CONNECTIONS.',
       );
 }
+
+const sidecarsFinding = ({ sidecars }: Readiness): Finding => {
+  if (sidecars === null)
+    return unknown('sidecars', 'not known while the database is away', 'See the line of the database.');
+  return sidecars.connected > 0
+    ? ok('sidecars', `${sidecars.connected} connected`)
+    : warn(
+        'sidecars',
+        'none is connected',
+        'Start one (docs/operate/deploy.md), or look at its CONTROL_PLANE_URL.',
+      );
+};
 
 const pushFinding = ({ push, push_lost: lost }: Readiness): Finding =>
   push === 'connected'

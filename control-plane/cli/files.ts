@@ -64,7 +64,7 @@ export interface SecretFile {
  * Makes a new file for its owner alone. Throws UsageError where one is there already: it may hold a secret
  * that is nowhere else.
  */
-export async function newSecretFile(path: string): Promise<SecretFile> {
+async function newSecretFile(path: string): Promise<SecretFile> {
   const handle = await open(path, 'wx', 0o600).catch((error: unknown) => {
     if (hasCode(error, 'EEXIST')) throw new UsageError(`${path} exists. Name a new file for the secret.`);
     throw new UsageError(`${path} cannot be written: ${error instanceof Error ? error.message : error}`);

@@ -26,7 +26,7 @@ export const lists = (command: Command): Command =>
     .option('--all', 'all of them')
     .option('--cursor <text>', 'where the list before ended: standard error names it');
 
-export function atLeastOne(text: string): number {
+function atLeastOne(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('It is a whole number of at least 1.');
 }

@@ -76,6 +76,7 @@ it('finds all of it well, in a line for each part', async () => {
     'service ok',
     'clocks ok',
     'database ok',
+    'sidecars ok',
     'push ok',
     'history ok',
     'key ok',
