@@ -14,6 +14,7 @@ import { chainGoesOnElsewhere } from '../history/history.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps, Projection } from './deps.ts';
+import { earliestOf, uuidOfId } from './id-uuid.ts';
 import { insertAttestations, type NewAttestation, namesOf } from './insert-attestations.ts';
 import { isLinkedTo, type LinkedRecords, linkRecords } from './link-records.ts';
 import { findNumbers, numberNames, type RecordNames } from './record-names.ts';
@@ -171,8 +172,26 @@ async function putInPlace(
     return { attestation, chain: head.number, latestMs, ...of };
   });
   const numbers = await numberNames(tx, names, known);
+  if ([...heads.values()].some(({ isMonthTurning }) => isMonthTurning)) await refuseRepeated(tx, records);
   const store = insertAttestations(linked, { signatures: await links.signatures, numbers });
   return { linked, heads: links.after, store, projections };
+}
+
+/** A record was stored since it was looked for. As the unique id of a partition says it, for all of them. */
+export class RepeatedRecord extends Error {
+  override readonly name = 'RepeatedRecord';
+}
+
+/**
+ * Ids are unique within a month. A record that another transaction stored in the last moments of the month
+ * before is found here, because both are in one chain, which is locked by now.
+ */
+async function refuseRepeated(tx: Transaction, records: readonly NewRecord[]): Promise<void> {
+  const ids = records.map(({ record }) => record.id);
+  const repeated = await tx`
+    SELECT FROM records WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[])
+      AND position >= records_from(${earliestOf(ids)}) LIMIT 1`;
+  if (repeated.count > 0) throw new RepeatedRecord('a record with one of these ids is stored already');
 }
 
 /**

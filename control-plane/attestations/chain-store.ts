@@ -3,6 +3,7 @@ import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { advisoryLocks } from '../storage/locks.ts';
 import { together } from '../storage/together.ts';
 import type { ChainTip } from './link-records.ts';
 
@@ -15,6 +16,8 @@ interface StoredHead extends ChainTip {
    * holds at every replica from the commit of the report on.
    */
   readonly isAhead: boolean;
+  /** The month turned a moment ago, or is about to. */
+  readonly isMonthTurning: boolean;
 }
 
 /** The current heads of these chains, not locked. */
@@ -33,11 +36,22 @@ export async function readChainTips(
 }
 
 /**
- * For the rest of the transaction. A cached plan from a time of few chains would hash-join the moving heads
- * with all of them (docs/adr/0023).
+ * Prepares the transaction for its records. A cached plan from a time of few chains would hash-join the
+ * moving heads with all of them (docs/adr/0023).
+ *
+ * `lacksPartition`: a record that arrives in ten days would have no partition (0045). By the clock of the
+ * database, which chooses the partition: whatever the clock of this program says, and however long all
+ * control planes were away.
  */
-const joinByKeys = (tx: Transaction) => tx`
-  SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`;
+const beginAppending = (tx: Transaction) => tx<{ lacksPartition: boolean }[]>`
+  SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+    to_regclass(record_partition(record_month(statement_timestamp() + interval '10 days'))) IS NULL AS "lacksPartition"`;
+
+/** Those of this month and the next two, unless another transaction has just made them. */
+async function makePartitions(tx: Transaction): Promise<void> {
+  await tx`SELECT pg_advisory_xact_lock(${advisoryLocks.recordPartitions})`;
+  await tx`SELECT make_record_partitions()`;
+}
 
 /**
  * Locks the heads of these chains until the transaction ends, and creates missing chains with these owners.
@@ -64,11 +78,14 @@ export async function lockChainHeads(
   const lock = tx<({ chain_id: ChainId } & StoredHead)[]>`
     SELECT chain_id, number, sequence, hash, latest_ms AS "latestMs",
       EXISTS (SELECT FROM known_places WHERE known_places.chain_id = chains.chain_id
-        AND in_generation = (SELECT max(number) FROM generations)) AS "isAhead"
+        AND in_generation = (SELECT max(number) FROM generations)) AS "isAhead",
+      record_month(statement_timestamp() - interval '10 minutes') <> record_month(statement_timestamp() + interval '1 minute')
+        AS "isMonthTurning"
     FROM chains WHERE chain_id = ANY(${chainIds}::text[])
     ORDER BY chain_id FOR UPDATE`;
   // Sent together; the last statement sees the chains that the one before it created.
-  const [, , rows] = await together([() => joinByKeys(tx), () => begin, () => lock]);
+  const [[state], , rows] = await together([() => beginAppending(tx), () => begin, () => lock]);
+  if (state?.lacksPartition === true) await makePartitions(tx);
   return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
 }
 

@@ -1,5 +1,6 @@
 import { assert } from '../../shared/errors/assert.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 
 /** Crockford base 32 (shared/model/ids.ts). */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -32,6 +33,19 @@ export function uuidBytesOfId(id: AttestationId): Buffer {
 
 /** The uuid in a form PostgreSQL reads: 32 hex digits. */
 export const uuidOfId = (id: AttestationId): string => uuidBytesOfId(id).toString('hex');
+
+/**
+ * When the id was made, by whoever made it: no record arrived more than a minute before that (contract §9),
+ * so that `records_from` (0045) of this time leaves out only partitions without it.
+ */
+export const timeOfId = (id: AttestationId): UnixMillis => uuidBytesOfId(id).readUIntBE(0, 6) as UnixMillis;
+
+/** The earliest of them. */
+export const earliestOf = (ids: readonly AttestationId[]): UnixMillis =>
+  ids.reduce((earliest, id) => Math.min(earliest, timeOfId(id)), timeMsMax) as UnixMillis;
+
+/** An id has 48 bits of time. */
+const timeMsMax = 2 ** 48 - 1;
 
 /** The id in a uuid as PostgreSQL writes it: `8-4-4-4-12` hex digits. */
 export function idOfUuid(uuid: string): AttestationId {

@@ -23,7 +23,7 @@ import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/jud
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
 import { readConnectionStatus } from '../sync/sidecar-store.ts';
-import { appendRecords, type NewRecord } from './append-records.ts';
+import { appendRecords, type NewRecord, RepeatedRecord } from './append-records.ts';
 import { readChainTips } from './chain-store.ts';
 import type { AppendingDeps } from './deps.ts';
 import { type EndOutcome, endEpoch } from './end-epoch.ts';
@@ -266,13 +266,14 @@ function refuseUntrueTakes(
   throw new BatchRejected({ kind: 'refused', refused });
 }
 
-/** SQLSTATE unique_violation, of the id of a record. */
+/** SQLSTATE unique_violation, of the id of a record in one of the partitions; or over two of them. */
 const isTakenId = (error: unknown): boolean =>
-  error instanceof Error &&
-  'code' in error &&
-  error.code === '23505' &&
-  'constraint_name' in error &&
-  error.constraint_name === 'records_pkey';
+  error instanceof RepeatedRecord ||
+  (error instanceof Error &&
+    'code' in error &&
+    error.code === '23505' &&
+    'constraint_name' in error &&
+    /^records_(?:before|\d+_\d+)_pkey$/.test(String(error.constraint_name)));
 
 /**
  * Thrown to roll back and return `answer`, so that a refused batch leaves no row; control flow, not a

@@ -11,7 +11,7 @@ import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
 import { findContradiction, ownRules, type PassportTerms, type ToldDecision } from './find-contradiction.ts';
-import { uuidOfId } from './id-uuid.ts';
+import { earliestOf, timeOfId, uuidOfId } from './id-uuid.ts';
 import { attestationsLimits } from './limits.ts';
 import { attestationsOf, recordColumns, type StoredRecord } from './record-row.ts';
 
@@ -126,6 +126,7 @@ function whyNot(
   known: KnownThings,
   isApproved: boolean,
 ): string | null {
+  if (timeOfId(record.id) > sender.nowMs + attestationsLimits.recordAheadMsMax) return 'id is in the future';
   const isOwnChain =
     record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
   return (
@@ -156,7 +157,7 @@ export async function readKnown(
   const about = [...shipped.map(({ record }) => record), ...suspends];
   const gateIds = distinct(about.map(({ gateId }) => gateId));
   const passportIds = distinct(about.map(({ passportId }) => passportId));
-  const ids = shipped.map(({ record }) => uuidOfId(record.id));
+  const ids = shipped.map(({ record }) => record.id);
   const ofGates = sql<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
     SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
   const ofPassports = sql<PassportRow[]>`
@@ -164,7 +165,8 @@ export async function readKnown(
       issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
   const ofRecords = sql<StoredRecord[]>`
-    SELECT ${sql(recordColumns)} FROM records WHERE attestation_id = ANY(${`{${ids.join()}}`}::uuid[])`;
+    SELECT ${sql(recordColumns)} FROM records
+    WHERE attestation_id = ANY(${`{${ids.map(uuidOfId).join()}}`}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
   const [gates, passports, stored] = await readTogether(sql, [ofGates, ofPassports, ofRecords]);
   const owners = sharedOwners();
   return {

@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { passportIdsOfAgent } from '../passports/passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { ownerName } from '../storage/stored-owner.ts';
-import { idOfUuid, uuidOfId } from './id-uuid.ts';
+import { idOfUuid, timeOfId, uuidOfId } from './id-uuid.ts';
 import { findNumbers, type RecordNames } from './record-names.ts';
 import { attestationsOf, letterOf, recordColumns, type StoredRecord } from './record-row.ts';
 
@@ -184,7 +184,7 @@ export function pageQuery(
   // An index orders records of one place arbitrarily, so a walk includes all of its last place.
   const walked = sql`ORDER BY place DESC FETCH FIRST ${walkedMax} ROWS WITH TIES`;
   const narrowed = sql`
-    ${sinceMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) >= ${firstPlace(sql, sinceMs)}`}
+    ${sinceMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) >= ${firstPlace(sql, sinceMs)} AND position >= records_from(${cappedMs(sinceMs)})`}
     ${untilMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) < ${firstPlace(sql, untilMs)}`}
     ${behind === null ? sql`` : sql`AND (record_place(timestamp_ms, position), position) < (${placeOf(sql, behind)}, ${behind.position})`}`;
   const walks = waysOf(sql, owner, query, asked).flatMap((way) =>
@@ -211,7 +211,9 @@ const placedMsMax = 2 ** 43 - 1;
 
 /** Not after the place of any record of that time or later. */
 const firstPlace = (sql: Database | Transaction, timeMs: UnixMillis) =>
-  placeOf(sql, { timestampMs: Math.min(timeMs, placedMsMax) as UnixMillis, position: 0 });
+  placeOf(sql, { timestampMs: cappedMs(timeMs), position: 0 });
+
+const cappedMs = (timeMs: UnixMillis) => Math.min(timeMs, placedMsMax) as UnixMillis;
 
 /** Matches the SQL function of that name (0028). */
 const placeOf = (sql: Database | Transaction, { timestampMs, position }: Place) =>
@@ -307,7 +309,7 @@ async function findRow(
   const asked = await numbersAsked(sql, owner, { passportIds: null, gateId: null, reason: null });
   const [row] = await sql<StoredRecord[]>`
     SELECT ${sql(recordColumns)} FROM records
-    WHERE attestation_id = ${uuidOfId(attestationId)}
+    WHERE attestation_id = ${uuidOfId(attestationId)} AND position >= records_from(${timeOfId(attestationId)})
       AND (${isReader(sql, asked)} OR ${isOtherReader(sql, asked)} OR ${isSource(sql, owner)})`;
   return row ?? null;
 }

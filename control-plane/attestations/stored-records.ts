@@ -4,7 +4,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
-import { uuidOfId } from './id-uuid.ts';
+import { earliestOf, uuidOfId } from './id-uuid.ts';
 import { attestationsOf, recordColumns, type StoredRecord } from './record-row.ts';
 
 /**
@@ -17,7 +17,8 @@ export async function findStoredRecords(
 ): Promise<ReadonlyMap<AttestationId, NewRecord>> {
   if (ids.length === 0) return new Map();
   const rows = await tx<StoredRecord[]>`
-    SELECT ${tx(recordColumns)} FROM records WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[])`;
+    SELECT ${tx(recordColumns)} FROM records
+    WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
   const records = await attestationsOf(tx, rows);
   const passports = await passportOwners(tx, distinct(records.map(({ passportId }) => passportId)));
   const gates = await gateOwners(tx, distinct(records.map(({ gateId }) => gateId)));

@@ -9,6 +9,8 @@ export const advisoryLocks = {
   signingKeys: 7_236_502,
   /** Replicas that start at once make one account. */
   firstAccount: 7_236_503,
+  /** One transaction at a time makes partitions of records. */
+  recordPartitions: 7_236_506,
 } as const;
 
 /**
@@ -58,6 +60,7 @@ export const lockOrder = [
   // A transaction that lets several expire skips those that others have locked.
   'approvals',
   'chains',
+  'recordPartitions',
   'record_names',
   'gate_use',
   'passport_use',

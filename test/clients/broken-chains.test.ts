@@ -31,8 +31,11 @@ const hourMs = 3_600_000;
 beforeAll(async () => {
   api = await startApi();
   // As whoever has the database could: what the schema itself would refuse is not what is tested.
-  await api.deps.sql`DROP INDEX records_in_chain`;
-  await api.deps.sql`CREATE INDEX records_in_chain ON records (chain, sequence)`;
+  const { sql } = api.deps;
+  const unique = await sql<{ name: string }[]>`
+    SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE 'records_%_in_chain'`;
+  for (const { name } of unique) await sql`DROP INDEX ${sql(name)}`;
+  await sql`CREATE INDEX records_in_chain ON records (chain, sequence)`;
   jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
   writeFileSync(join(folder.path, 'jwks.json'), JSON.stringify(jwks));
   [python] = await pythons();

@@ -44,11 +44,13 @@ async function settle(n: number): Promise<void> {
   });
 }
 
+/** Of the table, and of its partitions. */
 async function rowsLookedAt(table: string): Promise<number> {
   await pool`SELECT pg_stat_force_next_flush()`;
   const [row] = await pool<{ read: number }[]>`
-    SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint AS read
-    FROM pg_stat_user_tables WHERE relname = ${table}`;
+    SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint AS read
+    FROM pg_stat_user_tables WHERE relid IN (SELECT relid FROM pg_partition_tree(${table}::regclass))
+      OR relname = ${table}`;
   return row?.read ?? 0;
 }
 
