@@ -209,7 +209,7 @@ async function auditOffline(stage: Stage, gateId: string): Promise<void> {
     writeFileSync(jwks, await download(`${stage.url}/.well-known/jwks.json`, null));
     print(`The export is ${readFileSync(file).byteLength} bytes; from here on no server is asked.`);
     const output = { write: (text: string) => print(text.trimEnd()) };
-    if ((await verifyAttestationsCommand({ file, jwks, output })) !== 0) {
+    if ((await verifyAttestationsCommand({ files: [file], jwks, output })) !== 0) {
       throw new DemoError('The export does not verify.');
     }
 
@@ -220,7 +220,7 @@ async function auditOffline(stage: Stage, gateId: string): Promise<void> {
     print(
       `Now somebody makes the desk cheaper by changing one byte (at offset ${at}), and the auditor verifies again:`,
     );
-    if ((await verifyAttestationsCommand({ file, jwks, output })) !== 5) {
+    if ((await verifyAttestationsCommand({ files: [file], jwks, output })) !== 5) {
       throw new DemoError('The changed byte was not found.');
     }
   } finally {

@@ -30,8 +30,12 @@ export interface ChainWalk {
   end(): ExportEnd;
 }
 
+/**
+ * `take` gets each record in its place; with the chain that begins with it, or that alone where its records
+ * are all in archives.
+ */
 export function walkChains(
-  take: (attestation: Attestation, begins: NumberedChain | null) => void,
+  take: (attestation: Attestation | null, begins: NumberedChain | null) => void,
 ): ChainWalk {
   let current: NumberedChain | null = null;
   let isStopped = false;
@@ -74,6 +78,10 @@ export function walkChains(
     },
     reach: (chain, sequence) => {
       enter(chain);
+      if (chain.lastSequence < chain.firstSequence) {
+        take(null, chain);
+        count.chains += 1;
+      }
       if (!isStopped && next <= sequence) stop(chain, missing(chain, next));
     },
     note,

@@ -6,9 +6,10 @@ import type { Transaction } from '../base/database.ts';
 import { readGenerations } from '../history/history-store.ts';
 import { readExportKeys } from '../signing/signing-key-store.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
+import type { RecordMonth } from './archive-store.ts';
 import { walkChains } from './chain-walk.ts';
 import { attestationsLimits } from './limits.ts';
-import { type ExportNames, readSlice, sliceExport } from './read-export.ts';
+import { type ExportNames, readSlice, sliceArchive, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';
 
 export interface ExportAsked {
@@ -17,6 +18,8 @@ export interface ExportAsked {
   /** Each chain starts at its first record not older; null: at its first. */
   readonly sinceMs: UnixMillis | null;
   readonly nowMs: UnixMillis;
+  /** Only what arrived before this month and is in no archive yet. Default: everything that is not. */
+  readonly before?: RecordMonth;
 }
 
 /** Streams the chains of an owner (contract §9), reading from PostgreSQL no faster than the client. */
@@ -34,16 +37,22 @@ const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 /** One chunk per slice. Each record is encoded as it arrives. */
 async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerator<Buffer> {
   const writer = exportFormats[asked.format].writer();
-  const { sinceMs, nowMs } = asked;
+  const { sinceMs, nowMs, before } = asked;
+  // Before the snapshot is taken: a partition of which its chains speak stays until the export is over.
+  await tx`LOCK TABLE records IN ACCESS SHARE MODE`;
   const { current: generation } = await readGenerations(tx);
   yield Buffer.from(writer.manifest({ sinceMs, generation, ...(await readExportKeys(tx, nowMs)) }));
   const names: ExportNames = { current: new Map() };
   let text = textBuffer(sliceBytesUsual);
   const walk = walkChains((attestation, begins) => {
     if (begins !== null) text.add(writer.chain(begins));
-    text.add(writer.record(attestation));
+    if (attestation !== null) text.add(writer.record(attestation));
   });
-  for await (const slice of sliceExport(tx, asked.owner, sinceMs, walk)) {
+  const slices =
+    before === undefined
+      ? sliceExport(tx, asked.owner, sinceMs, walk)
+      : sliceArchive(tx, asked.owner, before, walk);
+  for await (const slice of slices) {
     await readSlice(tx, slice, names, walk);
     const taken = text.take();
     text = textBuffer(sliceBytesUsual);

@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { minuteMs } from '../../shared/model/time.ts';
+import { dayMs, minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const attestationsLimits = {
@@ -12,6 +12,15 @@ export const attestationsLimits = {
    * exportStallMsMax.
    */
   exportSliceRowsMax: 200,
+  /**
+   * How long a month has to be over before its records may leave the database: a settlement keeps its key for
+   * a day, and an approval is pending and then approved for a week each.
+   */
+  archiveAgeMsMin: 15 * dayMs,
+  /** Chains that one step of an archive looks at or marks: it holds their marks for some milliseconds. */
+  archiveChainsMax: 200,
+  /** Partitions that the audit entry of an archive names, which stays below 8 KiB. */
+  partitionsNamedMax: 60,
   /**
    * Batches stored without a draft after a stale one: the drafts behind it are stale too, and the other
    * writer may continue. Under constant contention this makes about one signature in nine twice.

@@ -4,6 +4,7 @@ import type { Attestation, ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { type ArchivablePart, type RecordMonth, readParts } from './archive-store.ts';
 import type { ChainWalk, NumberedChain } from './chain-walk.ts';
 import { attestationsLimits } from './limits.ts';
 import {
@@ -43,6 +44,32 @@ export async function* sliceExport(
     yield* slicesOf(chains, walk);
   }
 }
+
+/** As `sliceExport`, of what the owner's chains have before the month and no archive has. */
+export async function* sliceArchive(
+  tx: Transaction,
+  owner: Owner,
+  before: RecordMonth,
+  walk: ChainWalk,
+): AsyncGenerator<ExportSlice> {
+  for (let after: ChainId | '' = ''; ; ) {
+    const { parts, last } = await readParts(tx, { before, after, owner });
+    yield* slicesOf(parts.map(archivedChain), walk);
+    if (last === null) return;
+    after = last.chainId;
+  }
+}
+
+const archivedChain = (part: ArchivablePart): NumberedChain => ({
+  chainId: part.chainId,
+  number: part.number,
+  archived: part.archivedHash === null ? null : { throughSequence: part.archived, hash: part.archivedHash },
+  firstSequence: part.archived + 1,
+  previousAttestationHash: part.archivedHash,
+  lastSequence: part.last,
+  lastHash: part.lastHash,
+  highest: part.last,
+});
 
 /** Names that an export has read; they belong to its snapshot. */
 export type ExportNames = { current: NamesOfRows };
@@ -116,6 +143,9 @@ interface ChainRow {
   readonly first_sequence: number | null;
   readonly missing: number;
   readonly previous_hash: Buffer | null;
+  /** The last record that is in an archive; 0 and null: none is. */
+  readonly archived: number;
+  readonly archived_hash: string | null;
   /** Of the existing records; null: none exist. */
   readonly lowest: number | null;
   readonly highest: number | null;
@@ -143,30 +173,36 @@ async function* chainPages(
 
 /** Empty if the first record is missing. */
 function exportedChain(row: ChainRow): NumberedChain[] {
-  if (row.first_sequence === null || row.last_hash === null || row.highest === null) return [];
-  return [
-    {
-      highest: row.highest,
-      chainId: row.chain_id,
-      number: row.number,
-      firstSequence: row.first_sequence,
-      previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
-      lastSequence: row.last_sequence,
-      lastHash: row.last_hash,
-    },
-  ];
+  const { chain_id: chainId, number, last_sequence: lastSequence, last_hash: lastHash } = row;
+  if (lastHash === null) return [];
+  const archived =
+    row.archived_hash === null ? null : { throughSequence: row.archived, hash: row.archived_hash };
+  const chain = { chainId, number, archived, lastSequence, lastHash };
+  if (archived !== null && isArchived(row)) {
+    const { throughSequence: highest, hash: previousAttestationHash } = archived;
+    return [{ ...chain, highest, firstSequence: highest + 1, previousAttestationHash }];
+  }
+  if (row.first_sequence === null || row.highest === null) return [];
+  const previousAttestationHash = row.previous_hash === null ? null : hashText(row.previous_hash);
+  return [{ ...chain, highest: row.highest, firstSequence: row.first_sequence, previousAttestationHash }];
 }
+
+/** All of its records are in archives, and it has none of its own beyond them. */
+const isArchived = ({ archived, last_sequence: head, first_sequence: first, highest }: ChainRow): boolean =>
+  archived > 0 && archived === head && first === null && (highest === null || highest <= archived);
 
 /** Fault of a chain that is not exported; faults of others show during the walk. */
 function faultOfHead(row: ChainRow): BrokenChain[] {
   const { chain_id: chainId, last_sequence: head, missing, lowest, highest } = row;
   const broken = (fault: BrokenChain['fault'], sequence: number) => [{ chainId, fault, sequence }];
   if (row.first_sequence !== null && row.last_hash !== null) return [];
+  if (isArchived(row)) return [];
   if (highest !== null && highest > head) return broken('beyond_head', head + 1);
   if (row.first_sequence !== null) return broken('head_differs', head);
   // Created by a transaction, without a record yet.
   if (head === 0) return [];
-  if (lowest === null || highest === null || missing < lowest) return broken('missing_at_begin', 1);
+  if (lowest === null || highest === null || missing < lowest)
+    return broken('missing_at_begin', row.archived + 1);
   return missing > highest ? broken('missing_at_end', highest + 1) : broken('missing_in_middle', missing);
 }
 
@@ -185,13 +221,15 @@ async function readChains(
   const id = tx`chain_id COLLATE "C"`;
   return tx<ChainRow[]>`
     WITH RECURSIVE page AS (
-      SELECT chain_id, number, sequence, hash FROM chains
+      SELECT chain_id, number, chains.sequence, chains.hash, coalesce(archived_chains.sequence, 0) AS archived,
+        archived_chains.hash AS archived_hash
+      FROM chains LEFT JOIN archived_chains ON archived_chains.chain = number
       WHERE account_id = ${accountId} AND mode = ${mode} AND ${id} > ${after}
         ${sinceMs === null ? tx`` : tx`AND latest_ms >= ${sinceMs}`}
       ORDER BY ${id} LIMIT ${attestationsLimits.exportSliceRowsMax}
     ), search (number, low, high, is_last) AS (
-      SELECT number, 1::bigint, high, high <= 1
-      FROM page CROSS JOIN LATERAL (SELECT ${sinceMs === null ? tx`1::bigint` : tx`sequence`} AS high) AS start
+      SELECT number, archived + 1, high, high <= archived + 1
+      FROM page CROSS JOIN LATERAL (SELECT ${sinceMs === null ? tx`archived + 1` : tx`sequence`} AS high) AS start
       UNION ALL
       SELECT number,
         CASE WHEN is_late THEN low WHEN is_late IS NULL THEN middle ELSE middle + 1 END,
@@ -206,7 +244,7 @@ async function readChains(
       WHERE NOT is_last
     )
     SELECT chain_id, number, page.sequence AS last_sequence, page.hash AS last_hash,
-      first.sequence AS first_sequence, first.previous_hash, low AS missing, lowest.sequence AS lowest, highest.sequence AS highest
+      page.archived, page.archived_hash, first.sequence AS first_sequence, first.previous_hash, low AS missing, lowest.sequence AS lowest, highest.sequence AS highest
     FROM search JOIN page USING (number)
     LEFT JOIN LATERAL (
       SELECT sequence, previous_hash FROM records
@@ -224,12 +262,17 @@ async function readChains(
 
 /**
  * Cuts chains into slices of at most `exportSliceRowsMax` records: many short chains in one, or one long
- * chain over many. A stopped chain is not read further.
+ * chain over many. A chain whose records are all in archives counts as one record. A stopped chain is not
+ * read further.
  */
 function* slicesOf(chains: readonly NumberedChain[], walk: ChainWalk): Generator<ExportSlice> {
   let slice: Range[] = [];
   let room: number = attestationsLimits.exportSliceRowsMax;
   for (const chain of chains) {
+    if (chain.lastSequence < chain.firstSequence) {
+      slice.push({ chain, first: chain.firstSequence, last: chain.lastSequence });
+      room -= 1;
+    }
     for (let first = chain.firstSequence; first <= chain.lastSequence && !walk.hasStopped(chain); ) {
       const last = Math.min(chain.lastSequence, first + room - 1);
       slice.push({ chain, first, last });
@@ -240,6 +283,11 @@ function* slicesOf(chains: readonly NumberedChain[], walk: ChainWalk): Generator
         slice = [];
         room = attestationsLimits.exportSliceRowsMax;
       }
+    }
+    if (room === 0) {
+      yield slice;
+      slice = [];
+      room = attestationsLimits.exportSliceRowsMax;
     }
   }
   if (slice.length > 0) yield slice;

@@ -17,6 +17,7 @@ import { IdParams } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import { readStalePage } from '../storage/replica-reads.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
+import { archiveRoutes } from './archive-routes.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
 import { attestationExporter } from './export-attestations.ts';
@@ -116,6 +117,7 @@ export function attestationRoutes(
       async (request) => getAttestationUseCase.run(deps, callerOf(request), request.params.id),
     );
 
+    await app.register(archiveRoutes(deps, exportAttestations));
     await app.register(ingestRoutes(deps, voidSettlements));
   };
 }

@@ -22,6 +22,7 @@ export function addAttestationCommands(program: Command, host: CommandHost): voi
   addReading(attestations, host);
   addFollowing(attestations, host);
   addVerifying(attestations, host);
+  addArchiving(attestations, host);
 }
 
 const filtered = (command: Command): Command =>
@@ -120,22 +121,48 @@ function addVerifying(attestations: Command, host: CommandHost): void {
   attestations
     .command('verify')
     .description(
-      'verify an export (jsonl or json) offline; exit 0: everything verifies, 5: something does not, 2: a file is missing',
+      'verify exports (jsonl or json) and archives offline; exit 0: everything verifies, 5: something does not, 2: a file is missing',
     )
-    .argument('<file>', 'the export; - reads standard input')
+    .argument('<files...>', 'the export; - reads standard input. Archives of the same chains go before it')
     .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
     .addHelpText('after', () =>
       examplesHelp(['agent-trust attestations verify records.jsonl --jwks jwks.json']),
     )
-    .action(async (file: string, options: { jwks: string }) => {
+    .action(async (files: string[], options: { jwks: string }) => {
       const { verifyAttestationsCommand } = await import('./verify-attestations.ts');
       host.setExitCode(
         await verifyAttestationsCommand({
-          file,
+          files,
           jwks: options.jwks,
           output: host.output,
           errors: host.errors,
         }),
       );
     });
+}
+
+interface ArchiveOptions extends ApiOptions {
+  readonly before: string;
+  readonly to: string;
+  readonly apply: boolean;
+}
+
+function addArchiving(attestations: Command, host: CommandHost): void {
+  attestations
+    .command('archive')
+    .description(
+      'what can leave the database; with --apply it is written to verified files and dropped. For the operator',
+    )
+    .requiredOption('--before <month>', 'records that arrived before this month, such as 2026-09')
+    .requiredOption('--to <folder>', 'where the files are written; nothing else may change it')
+    .option('--apply', 'write and verify the files, then drop the records', false)
+    .option('--profile <name>', 'a service of `agent-trust login`; default: see below')
+    .addHelpText('after', () => host.help())
+    .action((options: ArchiveOptions) =>
+      withApi(host, options, async ({ access }) => {
+        const { archiveCommand } = await import('./archive-attestations.ts');
+        const { before, to: folder, apply: isApplied } = options;
+        return archiveCommand({ access, before, folder, isApplied, output: host.output });
+      }),
+    );
 }

@@ -41,6 +41,7 @@ export async function callApi(
   method: string,
   path: string,
   body?: JsonObject,
+  timeoutMs: number = limits.internalCallMsMax,
 ): Promise<ApiReply> {
   const response = await fetch(`${origin}/v1${path}`, {
     method,
@@ -50,7 +51,7 @@ export async function callApi(
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     redirect: 'error',
-    signal: AbortSignal.timeout(limits.internalCallMsMax),
+    signal: AbortSignal.timeout(timeoutMs),
   }).catch((error: unknown) => {
     throw new CommandError(`${origin} cannot be reached: ${reasonOf(error)}`);
   });

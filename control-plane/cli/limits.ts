@@ -1,4 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
+import { minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const cliLimits = {
@@ -14,6 +15,8 @@ export const cliLimits = {
   callsAtOnce: 8,
   /** A file of bodies or policies: some thousands of gates. */
   inputBytesMax: 8 * 1024 * 1024,
+  /** A step of an archive: longer than any statement of the control plane (storageLimits). */
+  archiveStepMsMax: minuteMs,
 } as const;
 
 mustHold(

@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { describeBroken } from '../../shared/attestation/broken-chains.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
-import { exportVerifier } from '../../shared/attestation/verify-export.ts';
+import { exportVerifier, JoinedChains } from '../../shared/attestation/verify-export.ts';
 import type { ExportVerdict, ExportVerifier } from '../../shared/attestation/verify-lines.ts';
 import { isAuditStart } from '../../shared/audit/export.ts';
 import { auditVerifier } from '../../shared/audit/verify-audit.ts';
@@ -29,12 +29,14 @@ export type VerifyExitCode = 0 | 2 | 5;
 const progressEveryRecords = 50_000;
 
 /**
- * `agent-trust attestations verify FILE --jwks JWKS`: verifies an export of attestations (jsonl or json) or
- * of the audit offline, in constant memory. `file` `-` is standard input. Writes the verdict in one line and
- * returns the exit code.
+ * `agent-trust attestations verify FILE... --jwks JWKS`: verifies an export of attestations (jsonl or json)
+ * or of the audit offline, in constant memory. `-` is standard input. Of several files each goes on where
+ * those before it end, as an export goes on behind archives: that takes the memory of a hash for each chain.
+ * Writes a verdict in one line for each file, up to the first that does not verify, and returns the exit
+ * code.
  */
 export async function verifyAttestationsCommand(options: {
-  readonly file: string;
+  readonly files: readonly string[];
   /**
    * Path of a JWKS from `/.well-known/jwks.json`. Fetch it from the service yourself, not together with the
    * export.
@@ -52,41 +54,60 @@ export async function verifyAttestationsCommand(options: {
   const { output, errors = process.stderr } = options;
   const keys = await readKeys(options.jwks, { output, errors });
   if (typeof keys === 'number') return keys;
-  const source = await openSource(options.file, options.stdin ?? process.stdin, errors);
-  if (source === null) return 2;
-
+  const { files, stdin = process.stdin } = options;
   const verifiers = keyset(options.ed25519 ?? chooseEd25519(), keys);
-  let verdict: ExportVerdict;
-  try {
-    verdict = await verifyStream(source, verifiers, errors);
-  } catch (cause) {
-    errors.write(`${options.file} could not be read to its end: ${messageOf(cause)}\n`);
-    return 5;
-  }
-  if (verdict.kind === 'invalid') {
-    output.write(describeFault(verdict));
-    return 5;
-  }
-  output.write(
-    `OK: ${counted(verdict.records, 'record')} in ${counted(verdict.chains, 'chain')}. ` +
-      'Every hash, link and signature verifies.\n',
-  );
-  if (verdict.compromisedRecords > 0) {
-    output.write(
-      `WARNING: ${counted(verdict.compromisedRecords, 'record')} signed by a key that was declared compromised: ` +
-        'their signatures do not prove who wrote them.\n',
-    );
+  const before = files.length > 1 ? new JoinedChains() : null;
+  for (const file of files) {
+    const source = await openSource(file, stdin, errors);
+    if (source === null) return 2;
+    let verdict: ExportVerdict;
+    try {
+      before?.beginFile();
+      verdict = await verifyStream(source, verifiers, { errors, before });
+    } catch (cause) {
+      errors.write(`${file} could not be read to its end: ${messageOf(cause)}\n`);
+      return 5;
+    }
+    const name = before === null ? '' : `${file}: `;
+    if (verdict.kind === 'invalid') {
+      output.write(`${name}${describeFault(verdict)}`);
+      return 5;
+    }
+    output.write(`${name}${describeValid(verdict, before === null || file === files[0])}`);
   }
   return 0;
 }
 
-async function verifyStream(source: Readable, keys: Keyset, errors: TextSink): Promise<ExportVerdict> {
+function describeValid(verdict: Extract<ExportVerdict, { kind: 'valid' }>, isFirst: boolean): string {
+  const { records, chains, compromisedRecords, archivedChains } = verdict;
+  const joined = isFirst ? '' : ' Every chain goes on where the files before end.';
+  const archived =
+    archivedChains === 0 || !isFirst
+      ? ''
+      : `${counted(archivedChains, 'chain')} of them continue an archive: name its file before this one to verify both.\n`;
+  const compromised =
+    compromisedRecords === 0
+      ? ''
+      : `WARNING: ${counted(compromisedRecords, 'record')} signed by a key that was declared compromised: ` +
+        'their signatures do not prove who wrote them.\n';
+  return (
+    `OK: ${counted(records, 'record')} in ${counted(chains, 'chain')}. ` +
+    `Every hash, link and signature verifies.${joined}\n${archived}${compromised}`
+  );
+}
+
+/** Verifies one export. Throws what reading it throws. */
+export async function verifyStream(
+  source: Readable,
+  keys: Keyset,
+  { errors, before = null }: { readonly errors: TextSink; readonly before?: JoinedChains | null },
+): Promise<ExportVerdict> {
   const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
   let verifier: ExportVerifier | null = null;
   let nextProgress = progressEveryRecords;
   for await (const piece of source) {
     for (const line of splitter.push(piece)) {
-      verifier ??= verifierFor(line, keys);
+      verifier ??= verifierFor(line, keys, before);
       const failure = verifier.take(line);
       if (failure !== null) return failure;
     }
@@ -96,14 +117,14 @@ async function verifyStream(source: Readable, keys: Keyset, errors: TextSink): P
       nextProgress = records + progressEveryRecords;
     }
   }
-  verifier ??= exportVerifier(keys);
+  verifier ??= exportVerifier(keys, before);
   for (const line of splitter.end()) verifier.take(line);
   return verifier.finish();
 }
 
 /** The first line identifies the kind of export. */
-const verifierFor = (line: string | null, keys: Keyset): ExportVerifier =>
-  line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys);
+const verifierFor = (line: string | null, keys: Keyset, before: JoinedChains | null): ExportVerifier =>
+  line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys, before);
 
 /** The keys; 2 without a readable JWKS, 5 if its keys violate docs/verify.md. */
 async function readKeys(

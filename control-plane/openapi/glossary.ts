@@ -213,6 +213,9 @@ export const glossary: Readonly<Record<string, string>> = {
   attestations: 'The records of this page.',
   next_cursor: '`cursor` of the next page; null on the last page.',
   broken: 'Chains that are not whole in the database. Absent: all are.',
+  archived:
+    'The last of the records that were moved to an archive: the chain goes on behind it. Absent: none were.',
+  through_sequence: 'The `sequence` of the last record that is in an archive.',
   broken_unnamed: 'How many more are not whole. Absent: none.',
   fault: 'What is wrong with the chain.',
   'Attestation.id': 'Id of the record, `att_…`.',

@@ -59,6 +59,10 @@ const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '55P03';
 
+/** SQLSTATE query_canceled: the statement took longer than `statement_timeout` allows. */
+export const isQueryCanceled = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '57014';
+
 /** SQLSTATE deadlock_detected: the transaction had to give way, and succeeds when it is done again. */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '40P01';

@@ -35,7 +35,8 @@ const chainClosed = ']}';
 /** The next line ends a record, because it decides whether the chain goes on. */
 export function jsonWriter(): ExportWriter {
   let place: 'outside' | 'chain' | 'record' = 'outside';
-  const closing = (end: string) => (place === 'outside' ? '' : `\n${chainClosed}${end}\n`);
+  const closing = (end: string) =>
+    place === 'outside' ? '' : `${place === 'record' ? '\n' : ''}${chainClosed}${end}\n`;
   return {
     manifest: (manifest) => toJson(ofManifest, manifestLine(manifest)),
     chain: (next) => {
@@ -69,14 +70,16 @@ export type LineRead =
  *
  *     start ──> first ──chain──> records ──last record──> closing ──"]},"──> chain ──chain──> records
  *                 └────end────> ended                        └─────"]}"────> end ────end────> ended
+ *
+ * A chain without records is closed in place of its first one.
  */
 export function jsonLineReader(): (line: string) => LineRead {
-  let expected: 'start' | 'first' | 'records' | 'closing' | 'chain' | 'end' | 'ended' = 'start';
+  let expected: 'start' | 'first' | 'empty' | 'records' | 'closing' | 'chain' | 'end' | 'ended' = 'start';
 
   function readHeader(line: string): LineRead {
     const end = expected === 'chain' ? null : rebracket(line, ofEnd.json, ofEnd.jsonl);
     const chain = expected === 'end' ? null : rebracket(line, ofChain.json, ofChain.jsonl);
-    expected = end === null ? 'records' : 'ended';
+    expected = end === null ? 'empty' : 'ended';
     return found(end ?? chain);
   }
 
@@ -94,7 +97,10 @@ export function jsonLineReader(): (line: string) => LineRead {
       case 'chain':
       case 'end':
         return readHeader(line);
+      case 'empty':
       case 'records':
+        if (expected === 'empty' && line.startsWith(chainClosed)) return readClosing(line);
+        expected = 'records';
         if (line.endsWith(',')) return found(line.slice(0, -1));
         expected = 'closing';
         return found(line);

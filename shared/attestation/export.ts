@@ -18,6 +18,7 @@ import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
  *                 as they are
  *     2026-11-26  `end` has `broken` where a chain is not whole in the database; without, it is as before
  *     2026-11-27  `manifest` has `generation`; those written before lack it, and verify as they are
+ *     2026-11-27  a chain whose first records are in an archive has `archived`, and may have no records here
  */
 const exportFormat = 'agent-trust.attestations.v1';
 
@@ -33,11 +34,19 @@ export interface ExportManifest {
 
 export interface ExportChain {
   readonly chainId: ChainId;
+  /** The last of the records that left the database for an archive; null: none did. */
+  readonly archived: ArchivedHead | null;
   readonly firstSequence: number;
   /** Predecessor of the first record; null for sequence 1. */
   readonly previousAttestationHash: string | null;
+  /** One less than `firstSequence` where all records are in archives. */
   readonly lastSequence: number;
   readonly lastHash: string;
+}
+
+export interface ArchivedHead {
+  readonly throughSequence: number;
+  readonly hash: string;
 }
 
 export interface ExportEnd {
@@ -76,6 +85,7 @@ export const manifestLine = (manifest: ExportManifest): string =>
 export const chainLine = (chain: ExportChain): string =>
   line({
     chain: {
+      ...(chain.archived === null ? {} : { archived: archivedInOrder(chain.archived) }),
       chain_id: chain.chainId,
       first_sequence: chain.firstSequence,
       last_hash: chain.lastHash,
@@ -83,6 +93,11 @@ export const chainLine = (chain: ExportChain): string =>
       previous_attestation_hash: chain.previousAttestationHash,
     },
   });
+
+const archivedInOrder = ({ hash, throughSequence }: ArchivedHead) => ({
+  hash,
+  through_sequence: throughSequence,
+});
 
 export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
 
@@ -112,6 +127,7 @@ const Manifest = closed({
 });
 
 const chainMembers = {
+  archived: Type.Optional(closed({ hash: Hash, through_sequence: Sequence })),
   chain_id: Type.String(),
   first_sequence: Sequence,
   last_hash: Hash,
@@ -157,9 +173,14 @@ export function parseManifest(value: unknown): ExportManifest | null {
 export function parseChain(value: unknown): ExportChain | null {
   if (!chainShape.Check(value)) return null;
   const { chain } = value;
-  if (!isChainId(chain.chain_id) || chain.last_sequence < chain.first_sequence) return null;
+  const { archived = null } = chain;
+  const isEmpty = archived !== null && chain.last_sequence === archived.through_sequence;
+  const firstMin = archived === null ? 1 : archived.through_sequence + 1;
+  if (!isChainId(chain.chain_id) || chain.first_sequence < firstMin) return null;
+  if (chain.last_sequence < chain.first_sequence && !isEmpty) return null;
   return {
     chainId: chain.chain_id,
+    archived: archived && { throughSequence: archived.through_sequence, hash: archived.hash },
     firstSequence: chain.first_sequence,
     previousAttestationHash: chain.previous_attestation_hash,
     lastSequence: chain.last_sequence,

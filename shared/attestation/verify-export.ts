@@ -40,6 +40,8 @@ const lineFaults = {
   stops_early:
     'this chain stops before the last record that its header names, and the end line does not name it',
   broken: 'the service itself found chains that are not whole in its database',
+  wrong_archived: 'this chain does not go on behind the archived records that its header names',
+  not_joined: 'this chain does not go on where the files before this one end',
   wrong_counts: 'the counts of chains and records differ from those in the end line',
 } as const;
 
@@ -51,8 +53,32 @@ type ExportFault = RecordFault | keyof typeof lineFaults;
  * Verifies an export as jsonl or as json: spelling, hashes, links, sequence numbers, signatures, keys, what
  * the headers and the end announce. The checks are those of docs/verify.md, in its order.
  */
-export const exportVerifier = (keys: Keyset): ExportVerifier =>
-  new ExportVerifier(new ExportReader(keys), sentences);
+export const exportVerifier = (keys: Keyset, before: JoinedChains | null = null): ExportVerifier =>
+  new ExportVerifier(new ExportReader(keys, before), sentences);
+
+/**
+ * Where the chains of the files before end, for an export that goes on from archives: the memory of a hash
+ * for each chain. A chain that no file has may begin in the first one alone, or at its first record.
+ */
+export class JoinedChains {
+  readonly #heads = new Map<string, ChainHead>();
+  #files = 0;
+
+  /** Of the next file. */
+  beginFile(): void {
+    this.#files += 1;
+  }
+
+  follows({ chainId, archived, firstSequence, previousAttestationHash }: ExportChain): boolean {
+    const head = this.#heads.get(chainId);
+    if (head === undefined) return archived === null || this.#files <= 1;
+    return firstSequence === head.sequence + 1 && previousAttestationHash === head.hash;
+  }
+
+  end(chainId: string, head: ChainHead): void {
+    this.#heads.set(chainId, head);
+  }
+}
 
 /**
  *     manifest ──> between ──chain──> inside ──last record──> between ──end──> ended
@@ -74,10 +100,12 @@ class ExportReader implements LineReader {
   #lastChainId = '';
   /** The first chain that stops early; a fault unless the end names broken chains. */
   #stopped: Finding<'stops_early'> | null = null;
-  readonly count = { chains: 0, records: 0, compromised: 0 };
+  readonly #before: JoinedChains | null;
+  readonly count = { chains: 0, records: 0, compromised: 0, archived: 0 };
 
-  constructor(keys: Keyset) {
+  constructor(keys: Keyset, before: JoinedChains | null) {
     this.#keys = keys;
+    this.#before = before;
   }
 
   get isEnded(): boolean {
@@ -129,11 +157,18 @@ class ExportReader implements LineReader {
     if (chain.chainId <= this.#lastChainId) return 'chain_order';
     const isFirst = chain.firstSequence === 1;
     if (isFirst !== (chain.previousAttestationHash === null)) return 'chain_start';
-    if (!isFirst && manifest.sinceMs === null) return 'chain_start';
-    this.#state = { kind: 'inside', manifest, chain };
+    if (!isFirst && !followsArchive(chain) && manifest.sinceMs === null) return 'chain_start';
+    if (followsArchive(chain) && chain.previousAttestationHash !== chain.archived?.hash)
+      return 'wrong_archived';
     this.#head = { sequence: chain.firstSequence - 1, hash: chain.previousAttestationHash };
     this.#lastChainId = chain.chainId;
+    if (this.#before?.follows(chain) === false) return 'not_joined';
     this.count.chains++;
+    if (chain.archived !== null) this.count.archived++;
+    const isEmpty = chain.lastSequence < chain.firstSequence;
+    if (isEmpty && chain.lastHash !== this.#head.hash) return 'wrong_last_hash';
+    if (isEmpty) this.#before?.end(chain.chainId, this.#head);
+    this.#state = isEmpty ? { kind: 'between', manifest } : { kind: 'inside', manifest, chain };
     return null;
   }
 
@@ -149,11 +184,14 @@ class ExportReader implements LineReader {
     if (key.notBeforeMs > manifest.createdAtMs + limits.notBeforeLeewayMs) return 'key_not_yet_valid';
     const isFirst = attestation.sequence === chain.firstSequence;
     const { sinceMs } = manifest;
-    if (isFirst && sinceMs !== null && attestation.timestampMs < sinceMs) return 'chain_start';
+    // Behind an archive, the first record not older may be in it.
+    const mayBeOlder = !isFirst || sinceMs === null || followsArchive(chain);
+    if (!mayBeOlder && attestation.timestampMs < sinceMs) return 'chain_start';
     const isLast = attestation.sequence === chain.lastSequence;
     if (isLast && attestation.hash !== chain.lastHash) return 'wrong_last_hash';
     this.#head = { sequence: attestation.sequence, hash: attestation.hash };
     if (isLast) this.#state = { kind: 'between', manifest };
+    if (isLast) this.#before?.end(chain.chainId, this.#head);
     this.count.records++;
     if (key.compromised) this.count.compromised++;
     return null;
@@ -175,6 +213,10 @@ class ExportReader implements LineReader {
     return { chainId: this.#lastChainId, sequence: this.#head.sequence + 1 };
   }
 }
+
+/** Whether all records before the first one are in archives. */
+const followsArchive = ({ archived, firstSequence }: ExportChain): boolean =>
+  archived !== null && firstSequence === archived.throughSequence + 1;
 
 /** Whether a line in place of a record is another chain's header, or the end. */
 const isStop = (value: unknown): boolean =>

@@ -10,6 +10,8 @@ export type ExportVerdict =
        * Records signed by a key that the JWKS marks compromised; a thief of the key could have written them.
        */
       readonly compromisedRecords: number;
+      /** Chains of which records are in archives. */
+      readonly archivedChains: number;
     }
   | Invalid;
 
@@ -53,7 +55,12 @@ export interface LineReader {
   read(line: string | null, number: number): string | Finding | null;
   readonly place: Pick<Invalid, 'chainId' | 'sequence'>;
   readonly isEnded: boolean;
-  readonly count: { readonly chains: number; readonly records: number; readonly compromised: number };
+  readonly count: {
+    readonly chains: number;
+    readonly records: number;
+    readonly compromised: number;
+    readonly archived: number;
+  };
 }
 
 /** Verifies an export line by line, in constant memory. Never throws, whatever the lines say. */
@@ -87,8 +94,8 @@ export class ExportVerifier {
   finish(): ExportVerdict {
     if (this.#failure !== null) return this.#failure;
     if (!this.#reader.isEnded) return this.#fail({ fault: 'no_end' });
-    const { chains, records, compromised } = this.#reader.count;
-    return { kind: 'valid', chains, records, compromisedRecords: compromised };
+    const { chains, records, compromised, archived } = this.#reader.count;
+    return { kind: 'valid', chains, records, compromisedRecords: compromised, archivedChains: archived };
   }
 
   #fail(finding: Finding): Invalid {

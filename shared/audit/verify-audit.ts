@@ -54,7 +54,7 @@ class AuditReader implements LineReader {
   #manifest: AuditManifest | null = null;
   #head: AuditHead = emptyAuditChain;
   isEnded = false;
-  readonly count = { chains: 1, records: 0, compromised: 0 };
+  readonly count = { chains: 1, records: 0, compromised: 0, archived: 0 };
 
   constructor(keys: Keyset) {
     this.#keys = keys;

@@ -43,7 +43,7 @@ async function command(exported: string): Promise<{ code: number; said: string }
   await writeFile(jwks, JSON.stringify((await api.call({ url: '/.well-known/jwks.json', key: null })).body));
   const said: string[] = [];
   const output = { write: (piece: string) => void said.push(piece) };
-  const code = await verifyAttestationsCommand({ file, jwks, output, errors: output });
+  const code = await verifyAttestationsCommand({ files: [file], jwks, output, errors: output });
   return { code, said: said.join('') };
 }
 

@@ -336,7 +336,7 @@ async function verifyOffline(file: string): Promise<{ code: number; out: string 
   writeFileSync(path, JSON.stringify((await jwks()).body));
   const said: string[] = [];
   const code = await verifyAttestationsCommand({
-    file: '-',
+    files: ['-'],
     stdin: Readable.from([Buffer.from(file)]),
     jwks: path,
     output: { write: (text) => void said.push(text) },

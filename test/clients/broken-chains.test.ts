@@ -164,7 +164,7 @@ async function command(text: string, name: string): Promise<{ code: number; said
   const said: string[] = [];
   const output = { write: (piece: string) => void said.push(piece) };
   const code = await verifyAttestationsCommand({
-    file,
+    files: [file],
     jwks: join(folder.path, 'jwks.json'),
     output,
     errors: output,

@@ -11,25 +11,11 @@ import type { Owner } from '../../shared/model/owner.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { exportText, newRecord, operatorOf, verifyText } from '../support/exports.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { moveMonths } from '../support/record-months.ts';
 import { sampleId } from '../support/sample-chains.ts';
 import { secondControlPlane } from '../support/second-control-plane.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
-
-/**
- * The partitions of records as if the database's clock were ahead: what chooses a partition asks
- * `record_month` alone. Ids have the times that they have, and nothing is left of the hour in which all
- * partitions are looked through.
- */
-async function moveMonths(sql: Database, ahead: string): Promise<void> {
-  const monthOf = (moment: string) =>
-    `date_part('year', (${moment}) AT TIME ZONE 'UTC')::bigint * 12 + date_part('month', (${moment}) AT TIME ZONE 'UTC')::bigint - 1`;
-  await sql.unsafe(`
-    CREATE OR REPLACE FUNCTION record_month(moment timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-      RETURN ${monthOf(`moment + interval '${ahead}'`)};
-    CREATE OR REPLACE FUNCTION records_from(decided_ms bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
-      RETURN (${monthOf('least(to_timestamp((decided_ms - 3600000) / 1000), statement_timestamp())')}) << 36`);
-}
 
 const partitionOf = async (sql: Database, attestationId: string): Promise<string | undefined> => {
   const [row] = await sql<{ name: string }[]>`

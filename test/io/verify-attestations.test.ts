@@ -37,7 +37,7 @@ async function run(
   const out: string[] = [];
   const err: string[] = [];
   const code = await verifyAttestationsCommand({
-    file,
+    files: [file],
     jwks: options.jwks ?? jwks,
     output: { write: (text) => void out.push(text) },
     errors: { write: (text) => void err.push(text), isTTY: options.isTTY ?? false },

@@ -49,9 +49,14 @@ export function verifyExport(file, jwks) {
   while (values.length > 1) {
     const { chain, ...other } = values.pop();
     check(members(other) === '', 'a chain should stand here');
-    check(members(chain) === chainMembers && chain.chain_id > lastId, `chain after ${lastId}`);
+    const { archived = { hash: null, through_sequence: 0 }, ...header } = chain;
+    check(members(header) === chainMembers && chain.chain_id > lastId, `chain after ${lastId}`);
+    check(members(archived) === 'hash through_sequence', `archive of ${chain.chain_id}`);
+    const start = archived.through_sequence + 1;
     check((chain.first_sequence === 1) === (chain.previous_attestation_hash === null), 'start of a chain');
-    check(chain.first_sequence === 1 || manifest.since !== null, 'a chain does not begin at 1');
+    check(chain.first_sequence === start || manifest.since !== null, `a chain does not begin at ${start}`);
+    const isJoined = chain.first_sequence !== start || chain.previous_attestation_hash === archived.hash;
+    check(isJoined && chain.first_sequence >= start, `archive of ${chain.chain_id}`);
     let previous = chain.previous_attestation_hash;
     for (let sequence = chain.first_sequence; sequence <= chain.last_sequence; sequence++, records++) {
       const fault = `chain ${chain.chain_id}, sequence ${sequence}`;
@@ -65,7 +70,8 @@ export function verifyExport(file, jwks) {
       check(bytes.toString('base64url') === signature && nbf * 1000 <= createdMs + 60_000, fault);
       check(body.sequence === sequence && body.previous_attestation_hash === previous, fault);
       check(body.chain_id === chain.chain_id && signature.length === 86, fault);
-      check(sequence > chain.first_sequence || Date.parse(body.timestamp) >= sinceMs, fault);
+      const mayBeOlder = sequence > chain.first_sequence || (sequence === start && start > 1);
+      check(mayBeOlder || Date.parse(body.timestamp) >= sinceMs, fault);
       previous = hash;
     }
     const isBroken = values[0].end?.broken !== undefined;

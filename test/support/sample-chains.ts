@@ -141,6 +141,7 @@ export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesO
     const last = must(records.at(-1), 'an exported chain has a record');
     text += writer.chain({
       chainId: first.chainId,
+      archived: null,
       firstSequence: first.sequence,
       previousAttestationHash: first.previousAttestationHash,
       lastSequence: last.sequence,
@@ -156,6 +157,7 @@ export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesO
 export const headerOf = (first: Attestation, last: Attestation, chainId: ChainId = first.chainId): string =>
   chainLine({
     chainId,
+    archived: null,
     firstSequence: first.sequence,
     previousAttestationHash: first.previousAttestationHash,
     lastSequence: last.sequence,

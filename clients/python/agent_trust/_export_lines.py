@@ -57,7 +57,7 @@ class ExportLines:
             self._step("end", set())
             return b"{" + line.removeprefix(b"],")
         if line.endswith(_CHAIN_END):
-            self._step("chain", {"record"})
+            self._step("chain", {"record", "close"})
             return b'{"chain":' + line.removesuffix(_CHAIN_END) + b"}}\n"
         self._step("record", {"record"} if line.endswith(b",\n") else {"close"})
         return line.removesuffix(b",\n").removesuffix(b"\n") + b"\n"

@@ -1008,7 +1008,16 @@ class ExportManifest(TypedDict):
     since: str | None
 
 
+class ExportChainsItemArchived(TypedDict):
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature.
+    hash: str
+    # The `sequence` of the last record that is in an archive.
+    through_sequence: int
+
+
 class ExportChainsItem(TypedDict):
+    # The last of the records that were moved to an archive: the chain goes on behind it. Absent: none were.
+    archived: NotRequired[ExportChainsItemArchived | None]
     # The passport, gate or account whose chain this record belongs to.
     chain_id: str
     # `sequence` of the first record of the chain that follows.

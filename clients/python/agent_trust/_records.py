@@ -13,6 +13,7 @@ from typing import Any
 _EARLIER_MANIFEST = "created_at:time format:str key_ids:list since:time?"
 _MANIFEST = f"{_EARLIER_MANIFEST} generation:generation"
 CHAIN = "chain_id:str first_sequence:int last_hash:hash last_sequence:int previous_attestation_hash:hash?"
+ARCHIVED_CHAIN = f"archived:archived {CHAIN}"  # Its first records are in an archive.
 # Records from before 2026-11-22, and later ones.
 EARLIER = """
     amount_micro_usd:int? chain_id:str constraints_evaluated:list decision:str gate_id:str? hash:hash id:str
@@ -61,6 +62,8 @@ def _is(value: Any, kind: str) -> bool:
         return type(value) is int and 0 <= value < 2**53
     if kind == "list":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == "archived":
+        return has(value, "hash:hash through_sequence:int") and value["through_sequence"] > 0
     if kind == "broken":
         members = "chain_id:str fault:str sequence:int"
         return isinstance(value, list) and bool(value) and all(has(each, members) for each in value)

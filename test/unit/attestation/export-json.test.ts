@@ -99,12 +99,14 @@ describe('headers', () => {
   it('of a chain carry over all members', () => {
     const chain: ExportChain = {
       chainId: sampleId('pass', 9),
+      archived: { throughSequence: 3, hash: `sha256:${'0'.repeat(64)}` },
       firstSequence: 4,
       previousAttestationHash: `sha256:${'0'.repeat(64)}`,
       lastSequence: 5,
       lastHash: `sha256:${'1'.repeat(64)}`,
     };
     expect(JSON.parse(`${jsonWriter().chain(chain)}]}`)).toEqual({
+      archived: { hash: chain.archived?.hash, through_sequence: 3 },
       chain_id: chain.chainId,
       first_sequence: 4,
       previous_attestation_hash: chain.previousAttestationHash,

@@ -93,7 +93,13 @@ describe('the lines of an export', () => {
 
 describe('exportVerifier', () => {
   it('accepts whole chains and counts them', () => {
-    expect(verdictOf(lines)).toEqual({ kind: 'valid', chains: 2, records: 7, compromisedRecords: 0 });
+    expect(verdictOf(lines)).toEqual({
+      kind: 'valid',
+      chains: 2,
+      records: 7,
+      compromisedRecords: 0,
+      archivedChains: 0,
+    });
   });
 
   it('accepts an export without chains', () => {
@@ -180,6 +186,7 @@ describe('exportVerifier', () => {
     const header = (change: object) =>
       chainLine({
         chainId: get(one, 0).chainId,
+        archived: null,
         firstSequence: 1,
         previousAttestationHash: null,
         lastSequence: 3,

@@ -1166,6 +1166,16 @@ export interface Export {
   };
   /** The chains in ascending order of `chain_id`, each with its records; at the end, how many. */
   readonly chains: readonly {
+    /**
+     * The last of the records that were moved to an archive: the chain goes on behind it. Absent: none
+     * were.
+     */
+    readonly archived?: {
+      /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature. */
+      readonly hash: string;
+      /** The `sequence` of the last record that is in an archive. */
+      readonly through_sequence: number;
+    } | null;
     /** The passport, gate or account whose chain this record belongs to. */
     readonly chain_id: string;
     /** `sequence` of the first record of the chain that follows. */

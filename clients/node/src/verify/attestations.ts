@@ -86,7 +86,8 @@ async function* jsonLines(lines: AsyncIterable<string>, count: () => void): Asyn
   const [first, chain, close, last] = [',"chains":[', ',"attestations":[', ']}', '],"end":'];
   let isJson: boolean | null = null;
   /** What the line before has announced. */
-  let next: 'chain or end' | 'chain' | 'record' | 'close' | 'end' | 'nothing' = 'chain or end';
+  let next: 'chain or end' | 'chain' | 'record' | 'another record' | 'close' | 'end' | 'nothing' =
+    'chain or end';
   for await (const line of lines) {
     count();
     if (isJson === null) {
@@ -102,12 +103,12 @@ async function* jsonLines(lines: AsyncIterable<string>, count: () => void): Asyn
       next = 'record';
       yield `{"chain":${line.slice(0, -chain.length)}}}`;
     } else if (line === close || line === `${close},`) {
-      demand(next === 'close', 'a chain ends in the wrong place');
+      demand(next === 'close' || next === 'record', 'a chain ends in the wrong place');
       next = line === close ? 'end' : 'chain';
     } else {
-      demand(next === 'record', 'a record stands in the wrong place');
+      demand(next === 'record' || next === 'another record', 'a record stands in the wrong place');
       const isLast = !line.endsWith(',');
-      if (isLast) next = 'close';
+      next = isLast ? 'close' : 'another record';
       yield isLast ? line : line.slice(0, -1);
     }
   }
@@ -142,6 +143,10 @@ const chainMembers = {
   last_hash: hash,
   last_sequence: positive,
   previous_attestation_hash: orNull(hash),
+};
+const archivedChainMembers = {
+  ...chainMembers,
+  archived: (value: unknown) => isObject(value) && hasMembers(value, { hash, through_sequence: positive }),
 };
 const endMembers = { chains: integer, records: integer };
 const brokenChain: Check = (value) =>
@@ -183,6 +188,8 @@ interface Manifest {
   readonly since: string | null;
 }
 interface Chain {
+  /** The last of the records that are in an archive. */
+  readonly archived?: { readonly hash: string; readonly through_sequence: number };
   readonly chain_id: string;
   readonly first_sequence: number;
   readonly last_hash: string;
@@ -223,7 +230,8 @@ class ExportReader {
       'the line is not a JSON object in its RFC 8785 form',
     );
     if (this.#manifest === null) this.#readManifest(value);
-    else if ('chain' in value) this.#readChain(onlyMember(value, 'chain', chainMembers) as unknown as Chain);
+    else if ('chain' in value)
+      this.#readChain(onlyMember(value, 'chain', chainMembersOf(value['chain'])) as unknown as Chain);
     else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembersOf(value['end'])));
     else await this.#readRecord(value, this.#manifest);
   }
@@ -253,8 +261,13 @@ class ExportReader {
     demand(chain_id > (this.#chain?.chain_id ?? ''), 'the chains are not in ascending order');
     this.#chain = chain;
     demand((previous === null) === (first_sequence === 1), 'only the first record of a chain follows none');
-    demand(first_sequence === 1 || this.#manifest?.since !== null, 'the chain lacks its beginning');
-    demand(first_sequence <= last_sequence, 'the chain ends before it begins');
+    const { archived } = chain;
+    const follows = first_sequence === (archived?.through_sequence ?? 0) + 1;
+    demand(first_sequence > (archived?.through_sequence ?? 0), 'the chain begins in its archive');
+    demand(follows || this.#manifest?.since !== null, 'the chain lacks its beginning');
+    demand(!follows || previous === (archived?.hash ?? null), 'the chain does not go on behind its archive');
+    const isEmpty = archived !== undefined && last_sequence === archived.through_sequence;
+    demand(first_sequence <= last_sequence || isEmpty, 'the chain ends before it begins');
     this.#head = { sequence: first_sequence - 1, hash: previous };
     this.#chains += 1;
   }
@@ -274,8 +287,9 @@ class ExportReader {
     const { resolution, refers_to: refersTo } = record;
     demand(refersTo === undefined || (refersTo === null) === (resolution === null), 'refers_to does not fit');
     const isFirst = this.sequence === chain.first_sequence;
+    const follows = chain.archived?.through_sequence === this.sequence - 1;
     demand(
-      !isFirst || manifest.since === null || timestamp >= manifest.since,
+      !isFirst || follows || manifest.since === null || timestamp >= manifest.since,
       'the chain begins before since',
     );
     demand((await hashOf(canonical(body) ?? '')) === own, 'the hash does not match the record');
@@ -317,6 +331,10 @@ class ExportReader {
 }
 
 const nbfLeewayMs = 60_000;
+
+/** `archived` stands only where an archive is. */
+const chainMembersOf = (chain: unknown): Readonly<Record<string, Check>> =>
+  isObject(chain) && Object.hasOwn(chain, 'archived') ? archivedChainMembers : chainMembers;
 
 /** `broken` stands only where a chain is, and `broken_unnamed` only where more are than are named. */
 function endMembersOf(end: unknown): Readonly<Record<string, Check>> {
