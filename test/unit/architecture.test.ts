@@ -75,7 +75,7 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['embedded', 'threads'],
     ['main.ts'],
   ],
-  bench: [['harness'], ['peers'], ['rows'], ['compare-rows.ts'], ['compare.ts'], ['run.ts']],
+  bench: [['harness'], ['peers'], ['rows'], ['compare-rows.ts'], ['compare.ts'], ['capacity.ts'], ['run.ts']],
 };
 /**
  * Composition roots: they read the environment, choose adapters and end the process. Workers are started by
@@ -85,7 +85,7 @@ const roots = [
   /^control-plane\/main\.ts$/,
   /^sidecar\/main\.ts$/,
   /^deploy\/.*\.ts$/,
-  /^bench\/(?:run|peers\/.*)\.ts$/,
+  /^bench\/(?:run|capacity|peers\/.*)\.ts$/,
   /worker\.ts$/,
 ];
 /** What programs of others import. */
