@@ -127,7 +127,7 @@ const notWhole = (what: string) =>
   });
 
 /** How many records the store holds of chains in this range of numbers from before the month. */
-export async function countBefore(
+async function countBefore(
   tx: Transaction,
   {
     before,
