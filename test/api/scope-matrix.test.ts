@@ -76,6 +76,9 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'PUT /accounts/x',
     'POST /signing-keys/rotate',
     'POST /sync/history/recover',
+    'POST /sync/archive/plan',
+    'GET /sync/archive/export',
+    'POST /sync/archive',
   ],
 };
 
