@@ -696,8 +696,9 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Replace a key with which this service signs',
     description:
       'For the operator of the service. The next key is published at once and signs 60 s later; the old one verifies for ever. With ' +
-      '`compromised` signatures of the current key prove nothing any more, and the next key signs at once. 201: a new key; 200: what an earlier call ' +
-      'did within the last 60 s, so that it may be repeated safely. See docs/keys.md.',
+      '`compromised` signatures of the current key prove nothing any more, and the next key signs at once. With `kid` beside it those of that key, ' +
+      'also of a retired one: then no key is replaced. 201: a new key; 200: a retired key was declared compromised, or what an earlier call did within ' +
+      'the last 60 s, so that it may be repeated safely. See docs/keys.md.',
   },
 
   'GET /livez': { id: 'getLiveness', tag: 'Operations', summary: 'Ask whether this process answers' },

@@ -252,5 +252,9 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   rotateSigningKey: {
     rotation: { value: { purpose: 'passport' } },
     compromise: { summary: 'The private key leaked', value: { purpose: 'passport', compromised: true } },
+    retired: {
+      summary: 'The private key of a retired key leaked',
+      value: { purpose: 'passport', compromised: true, kid: '2csYkWAHR4W_uxN6oqctOMpjSCVAMjdxonwWDd8Nl58' },
+    },
   },
 };

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyPluginAsync } from 'fastify';
 import { renderJwks } from '../../shared/crypto/keyset.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
@@ -8,7 +9,7 @@ import { KeyRotation, KeyRotationAnswer, renderKeyRotation } from '../../shared/
 import { historyOf } from '../history/history.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { rotateSigningKey } from './rotate-signing-key.ts';
+import { compromiseSigningKey, rotateSigningKey } from './rotate-signing-key.ts';
 
 const cacheControl = `public, max-age=${limits.jwksAgeMsMax / secondMs}`;
 
@@ -46,8 +47,18 @@ export function signingKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         schema: { body: KeyRotation, response: { 200: KeyRotationAnswer, 201: KeyRotationAnswer } },
       },
       async (request, reply) => {
-        const { purpose, compromised: isCompromised = false } = request.body;
-        const rotation = await rotateSigningKey(deps, callerOf(request), { purpose, isCompromised });
+        const { purpose, compromised: isCompromised = false, kid = null } = request.body;
+        if (kid !== null && !isCompromised)
+          throw new ApiError('invalid_request', {
+            param: 'kid',
+            message:
+              'kid names a key that is declared compromised: send compromised: true, or leave kid out.',
+          });
+        const caller = callerOf(request);
+        const rotation =
+          kid === null
+            ? await rotateSigningKey(deps, caller, { purpose, isCompromised })
+            : await compromiseSigningKey(deps, caller, { purpose, kid });
         return reply.code(rotation.isNew ? 201 : 200).send(renderKeyRotation(rotation));
       },
     );

@@ -4,10 +4,17 @@ import { keyPurposes, type VerificationKey } from '../model/signing-key.ts';
 import { renderTime } from '../model/time.ts';
 import { closed, Timestamp } from './fields.ts';
 
-/** `POST /signing-keys/rotate` (contract §11). `compromised` absent: false. */
+/** A thumbprint (RFC 7638) as base64url. */
+const kidCharsMax = 43;
+
+/**
+ * `POST /signing-keys/rotate` (contract §11). `compromised` absent: false. `kid`, only with it: which key,
+ * also a retired one; absent: the current one.
+ */
 export const KeyRotation = closed({
   purpose: Type.Enum(keyPurposes),
   compromised: Type.Optional(Type.Boolean()),
+  kid: Type.Optional(Type.String({ minLength: 1, maxLength: kidCharsMax })),
 });
 
 /** Which key takes over, when, and from which one. */

@@ -274,6 +274,111 @@ describe('POST /signing-keys/rotate with compromised', () => {
   });
 });
 
+describe('POST /signing-keys/rotate with the kid of a retired key', () => {
+  const declare = (kid: string, purpose: KeyPurpose = 'passport') =>
+    rotate({ purpose, compromised: true, kid });
+
+  it('200: says so in the JWKS and to every sidecar, and replaces nothing', async () => {
+    const rotated = await rotateFully('passport');
+    const before = (await jwks()).body.keys;
+    const reply = await declare(rotated.previous.kid);
+    expect(reply).toMatchObject({
+      status: 200,
+      body: {
+        purpose: 'passport',
+        kid: rotated.kid,
+        not_before: rotated.not_before,
+        previous: { ...rotated.previous, compromised: true },
+      },
+    });
+    const { kid } = rotated.previous;
+    expect((await jwks()).body.keys).toEqual(
+      before.map((key: { kid: string }) => (key.kid === kid ? { ...key, compromised: true } : key)),
+    );
+    expect(current('passport')).toBe(rotated.kid);
+    expect((await api.changes('global')).at(-1)).toMatchObject({
+      kind: 'signing_key.put',
+      body: { kid, compromised: true, retiredAtMs: Date.parse(rotated.previous.retired_at) },
+    });
+  });
+
+  it('blocks its passports, and permits those of the current key', async () => {
+    const gate = await api.createGate();
+    const old = await api.issuePassport();
+    const { previous } = await rotateFully('passport');
+    const fresh = await api.issuePassport();
+    expect(await check(gate.gate_id, old.jwt)).toMatchObject({ decision: 'PERMIT' });
+    await declare(previous.kid);
+    expect(await check(gate.gate_id, old.jwt)).toMatchObject({ reason: 'passport_unknown_key' });
+    expect(await check(gate.gate_id, fresh.jwt)).toMatchObject({ decision: 'PERMIT' });
+    const { body } = await api.call({ url: `/v1/passports/${old.passport_id}/verify` });
+    expect(body).toMatchObject({ valid: false, reason: 'key_compromised' });
+  });
+
+  it('makes verifiers count its records, and catalogs of it fail', async () => {
+    const gate = await api.createGate();
+    const { jwt } = await api.issuePassport();
+    await check(gate.gate_id, jwt);
+    const catalog = await api.call({
+      url: `/v1/gates/${gate.gate_id}/catalog`,
+      body: { permissions: [{ key: 'orders:create' }] },
+    });
+    for (const purpose of ['attestation', 'catalog'] as const) {
+      const { previous } = await rotateFully(purpose);
+      await declare(previous.kid, purpose);
+    }
+    await check(gate.gate_id, jwt);
+    expect((await verifyOffline(await exported())).out).toContain(
+      'WARNING: 1 record signed by a key that was declared compromised',
+    );
+    const verdict = await verifyCatalog(catalog.body, (await jwks()).body, { gateId: gate.gate_id });
+    expect(verdict).toMatchObject({ fault: 'key_compromised' });
+  });
+
+  it('answers a repeat the same at any time, with one change and one audit entry', async () => {
+    const { previous } = await rotateFully('passport');
+    const replies = await Promise.all([0, 1, 2].map(() => declare(previous.kid)));
+    api.advance(2 * limits.signingKeyLeadMs);
+    replies.push(await declare(previous.kid));
+    expect(new Set(replies.map((reply) => JSON.stringify([reply.status, reply.body]))).size).toBe(1);
+    const told = (await api.changes('global')).filter((change) =>
+      JSON.stringify(change).includes('"compromised":true'),
+    );
+    expect(told).toHaveLength(1);
+    const { entries: all } = (await api.call({ url: '/v1/audit' })).body;
+    const entries = all.filter(({ target }: { target: string }) => target === previous.kid);
+    expect(entries).toMatchObject([
+      {
+        operation: 'rotateSigningKey',
+        before: { previous: { compromised: false } },
+        after: { previous: { compromised: true } },
+      },
+    ]);
+  });
+
+  it('replaces a named key that still signs, also right after it has taken over', async () => {
+    const first = await rotate({ purpose: 'passport', compromised: true });
+    const reply = await declare(first.body.kid);
+    expect(reply.status).toBe(201);
+    expect(reply.body.previous).toMatchObject({ kid: first.body.kid, compromised: true });
+    expect((await declare(first.body.kid)).body).toEqual(reply.body);
+  });
+
+  it('400: a kid of no key, of another purpose, or without compromised', async () => {
+    const { previous } = await rotateFully('catalog');
+    for (const body of [
+      { purpose: 'passport', compromised: true, kid: 'nothing' },
+      { purpose: 'passport', compromised: true, kid: previous.kid },
+      { purpose: 'catalog', kid: previous.kid },
+    ])
+      expect(await rotate(body)).toMatchObject({
+        status: 400,
+        body: { error: { code: 'invalid_request', param: 'kid' } },
+      });
+    expect(await published(previous.kid)).toMatchObject({ compromised: false });
+  });
+});
+
 describe('two control planes on one database', () => {
   let second: SecondControlPlane;
   beforeEach(async () => {

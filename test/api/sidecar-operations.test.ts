@@ -2,6 +2,7 @@ import { cpSync, lstatSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -338,6 +339,31 @@ describe('a sidecar', () => {
     const url = `/v1/attestations/${reply.body.attestation_id}`;
     await until(async () => (await own.call({ url })).status === 200, { what: 'the record' });
     expect((await own.call({ url })).body).toMatchObject({ chain_id: gate.gate_id, passport_id: null });
+    await sidecar.close();
+    sidecar.removeFolder();
+    await own.close();
+  });
+
+  it('blocks passports of a retired key once it is declared compromised, within the bound of a change', async () => {
+    const own = await startApi();
+    const sidecar = await startTestSidecar({ api: own });
+    const gate = await own.createGate();
+    const rotate = (body: object) => own.call({ url: '/v1/signing-keys/rotate', body });
+    await expectWithin(2_000, 'a BLOCK', async () => {
+      const { jwt } = await own.issuePassport();
+      const { previous } = (await rotate({ purpose: 'passport' })).body;
+      await own.deps.sql`
+        UPDATE signing_keys SET not_before_ms = not_before_ms - ${limits.signingKeyLeadMs},
+          retired_at_ms = retired_at_ms - ${limits.signingKeyLeadMs}
+        WHERE purpose = 'passport'`;
+      await own.deps.signingKeys.reload();
+      await sidecar.caughtUp();
+      const decision = async () => (await sidecar.check(gate.gate_id, jwt, order)).body;
+      expect(await decision()).toMatchObject({ decision: 'PERMIT' });
+      const declared = await rotate({ purpose: 'passport', compromised: true, kid: previous.kid });
+      expect(declared.status).toBe(200);
+      return timeUntil(async () => (await decision()).reason === 'passport_unknown_key', 'a BLOCK');
+    });
     await sidecar.close();
     sidecar.removeFolder();
     await own.close();

@@ -1797,6 +1797,8 @@ class KeyRotationRequest(TypedDict):
     purpose: Literal["passport", "catalog", "attestation", "sync"]
     # Whether somebody else may have the private key: then its signatures prove nothing.
     compromised: NotRequired[bool | None]
+    # RFC 7638 thumbprint of the key.
+    kid: NotRequired[str | None]
 
 
 class KeyRotationPrevious(TypedDict):

@@ -1938,6 +1938,8 @@ export interface KeyRotationRequest {
   readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync';
   /** Whether somebody else may have the private key: then its signatures prove nothing. */
   readonly compromised?: boolean | null;
+  /** RFC 7638 thumbprint of the key. */
+  readonly kid?: string | null;
 }
 
 export interface KeyRotation {
