@@ -6,7 +6,6 @@ import type { Bus } from '../shared/bus/bus.ts';
 import { inProcessBus } from '../shared/bus/in-process.ts';
 import { redisBus } from '../shared/bus/redis.ts';
 import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
-import { sealer } from '../shared/crypto/seal.ts';
 import { must } from '../shared/errors/assert.ts';
 import { limits } from '../shared/model/limits.ts';
 import { secondMs } from '../shared/model/time.ts';
@@ -39,16 +38,19 @@ import { discoveryShare } from './discovery/deps.ts';
 import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
 import { followHistory } from './history/history.ts';
+import { type Followed, followMasterKeys } from './master-key/follow-master-keys.ts';
+import { fileKeySource, masterKeysOf } from './master-key/key-sources.ts';
+import { leaveReplicas, takeMasterKeys } from './master-key/take-master-keys.ts';
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
 import { canonicalizeEmails } from './people/canonical-emails.ts';
 import { type FirstOwnerLink, keepFirstOwnerLink } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
 import { passwordCost, passwordHasher } from './people/passwords.ts';
 import { recordProjections } from './record-projections.ts';
+import { sealedPlaces } from './sealed-places.ts';
 import { followSigningKeys } from './signing/follow-signing-keys.ts';
 import { signingLimits } from './signing/limits.ts';
 import { loadSigningKeys } from './signing/load-signing-keys.ts';
-import { masterKeyOf } from './signing/master-key.ts';
 import { signPool } from './signing/sign-pool.ts';
 import { startStatisticsTrim } from './statistics/trim-statistics.ts';
 import { addressOf, connect } from './storage/connect.ts';
@@ -150,8 +152,10 @@ async function startAll(
   publishHintsOf(sql, hintPublisher(bus));
   const replica = replicaOf(sql);
   if (replica !== null) await followChanges(bus, replica);
-  const own = { sql, clock, bus, logger, random: systemRandom(), ed25519: chooseEd25519() };
-  const keys = await openKeys(settings, { ...own, dataDir }, started);
+  const random = systemRandom();
+  const replicaId = Buffer.from(random.bytes(8)).toString('hex');
+  const own = { sql, clock, bus, logger, random, ed25519: chooseEd25519(), replicaId };
+  const { taken, ...keys } = await openKeys(settings, { ...own, dataDir }, started);
 
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
@@ -161,6 +165,8 @@ async function startAll(
   await canonicalizeEmails(deps);
   const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
   startLoops({ ...deps, clock }, started);
+  const masterKeys = followMasterKeys(deps, { ...taken, places: sealedPlaces });
+  started.add('master keys', () => masterKeys.stop());
   await listen(deps, { host, port }, started);
   const facts = { origin, replica: deps.replicaId, ed25519: own.ed25519.name, admin_key_file: adminKeyFile };
   logger.info(facts, 'control plane is listening');
@@ -179,26 +185,28 @@ async function startAll(
 }
 
 /** What the deps are made of. */
-type Base = Pick<Deps, 'sql' | 'bus' | 'logger' | 'random' | 'ed25519' | keyof Keys> & {
+type Base = Pick<Deps, 'sql' | 'bus' | 'logger' | 'random' | 'ed25519' | 'replicaId' | keyof Keys> & {
   readonly clock: CarriedClock;
 };
 
 type Keys = Pick<Deps, 'signingKeys' | 'sealer'>;
 
-/** The master key, and the signing keys that it unseals. */
+/** The master keys, and the signing keys that they unseal. */
 async function openKeys(
-  { MASTER_KEY }: SettingValues,
+  settings: SettingValues,
   { dataDir, ...own }: Omit<Base, keyof Keys> & { readonly dataDir: string },
   started: Teardown,
-): Promise<Keys> {
-  const masterSealer = sealer(MASTER_KEY ?? (await masterKeyOf(dataDir, own)));
+): Promise<Keys & { readonly taken: Pick<Followed, 'keys' | 'replica'> }> {
+  const masterKeys = await masterKeysOf(settings, fileKeySource(dataDir, own));
+  started.add('row of this replica', () => leaveReplicas(own));
+  const { sealer, replica } = await takeMasterKeys({ ...own, places: sealedPlaces }, masterKeys);
   const signers = signPool({
     threads: Math.min(signingLimits.signThreadsMax, Math.max(1, availableParallelism() - 1)),
     logger: own.logger,
   });
   started.add('signing threads', () => signers.close());
-  const signingKeys = await loadSigningKeys({ ...own, signPool: signers, sealer: masterSealer });
-  return { signingKeys, sealer: masterSealer };
+  const signingKeys = await loadSigningKeys({ ...own, signPool: signers, sealer });
+  return { signingKeys, sealer, taken: { keys: masterKeys, replica } };
 }
 
 async function makeDeps(
@@ -238,7 +246,6 @@ async function makeDeps(
     baseUrl,
     opensToolsToKeys: settings.MCP_API_KEYS,
     gateHost: settings.GATE_HOST ?? originOf({ host: settings.SIDECAR_HOST, port: settings.SIDECAR_PORT }),
-    replicaId: Buffer.from(random.bytes(8)).toString('hex'),
   };
 }
 

@@ -107,5 +107,11 @@ async function lockAndRead(
   }
 }
 
-const tokenSeal = ({ sealer, random }: AnswerDeps, { callerId, idempotencyKey }: KeyedRequest) =>
-  textSeal(sealer, `idempotent_answers/${callerId}/${idempotencyKey}`, () => random.bytes(nonceBytes));
+export const answerSealContext = ({
+  callerId,
+  idempotencyKey,
+}: Pick<KeyedRequest, 'callerId' | 'idempotencyKey'>): string =>
+  `idempotent_answers/${callerId}/${idempotencyKey}`;
+
+const tokenSeal = ({ sealer, random }: AnswerDeps, request: KeyedRequest) =>
+  textSeal(sealer, answerSealContext(request), () => random.bytes(nonceBytes));

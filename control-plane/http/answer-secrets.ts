@@ -35,6 +35,13 @@ export function withToken(stored: AnswerBody, open: (sealed: string) => string):
   return typeof sealed === 'string' ? { ...stored, [token]: open(sealed) } : stored;
 }
 
+/** The stored text of an answer with its token sealed anew. */
+export function resealedToken(text: string, reseal: (sealed: string) => string): string {
+  const stored = parseAnswerBody(text);
+  const sealed = stored[token];
+  return typeof sealed === 'string' ? JSON.stringify({ ...stored, [token]: reseal(sealed) }) : text;
+}
+
 /** Sealing of texts for one place, see `Sealer`. */
 export const textSeal = (sealer: Sealer, context: string, nonce: () => Uint8Array) => ({
   seal: (text: string): string => sealer.seal(Buffer.from(text, 'utf8'), context, nonce()),

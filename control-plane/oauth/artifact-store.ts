@@ -136,8 +136,11 @@ function open(deps: StoreDeps, [row]: readonly ArtifactRow[]): AdapterPayload | 
   return row.consumedAtMs === null ? payload : { ...payload, consumed: toSeconds(row.consumedAtMs) };
 }
 
-const sealOf = ({ sealer, random }: StoreDeps, { model, idHash }: Pick<ArtifactRow, 'model' | 'idHash'>) =>
-  textSeal(sealer, `oauth_artifacts/${model}/${idHash}`, () => random.bytes(nonceBytes));
+export const artifactSealContext = ({ model, idHash }: Pick<ArtifactRow, 'model' | 'idHash'>): string =>
+  `oauth_artifacts/${model}/${idHash}`;
+
+const sealOf = ({ sealer, random }: StoreDeps, row: Pick<ArtifactRow, 'model' | 'idHash'>) =>
+  textSeal(sealer, artifactSealContext(row), () => random.bytes(nonceBytes));
 
 const hashOrNull = (value: string | undefined): string | null =>
   value === undefined ? null : sha256Hex(value);

@@ -624,6 +624,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       appending: 'working',
       push_lost: 0,
       bad_signing_keys: 0,
+      master_key: 'settled',
       history: { state: 'whole', missing: null },
       database_connections_max: 28,
       database_connections_refused: 0,

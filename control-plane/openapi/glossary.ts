@@ -472,6 +472,8 @@ export const glossary: Readonly<Record<string, string>> = {
   push_lost: 'How many pushed messages could not be sent.',
   bad_signing_keys:
     'How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log names them.',
+  master_key:
+    '`settled`: one master key seals everything. `changing`: secrets are sealed with a new one; `waiting`: not all control planes have it yet. `missing`: one is in use that this program was not given.',
   'Readiness.history': 'Whether the database has all that sidecars were told.',
   state: '`regressed`: the database lacks something; only reads, decisions and revocations are served.',
   missing: 'What it lacks, as far as sidecars have shown; null: nothing.',

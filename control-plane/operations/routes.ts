@@ -6,6 +6,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { nullable } from '../../shared/wire/fields.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { historyOf } from '../history/history.ts';
+import { masterKeyState } from '../master-key/follow-master-keys.ts';
 import { refusedConnections } from '../storage/connection-room.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import type { Replica } from '../storage/replica.ts';
@@ -65,6 +66,12 @@ export const ReadinessAnswer = Type.Object({
    */
   bad_signing_keys: Type.Integer(),
   /**
+   * `settled`: one master key seals everything, and fallbacks can go. `changing`: secrets are sealed with the
+   * new one. `waiting`: not all control planes have it yet. `missing`: one is in use that is not given here,
+   * so this program is not ready.
+   */
+  master_key: Type.Enum(['settled', 'waiting', 'changing', 'missing']),
+  /**
    * `regressed`: the database lacks what sidecars were told (contract §17). Decisions, reads and revocations
    * go on, so it makes this program no less ready.
    */
@@ -90,12 +97,14 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
     database_connections_refused: refusedConnections(deps.sql),
   };
   const replica = replicaReadiness(replicaOf(deps.sql));
+  const master_key = masterKeyState(deps.sql);
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
   const { missing } = historyOf(deps.sql);
   const history = { state: missing === null ? ('whole' as const) : ('regressed' as const), missing };
   try {
     const sidecars = await inTime(readSidecars(deps));
-    const status = appending === 'working' && !draining ? 'ready' : 'not_ready';
+    const isSound = appending === 'working' && master_key !== 'missing';
+    const status = isSound && !draining ? 'ready' : 'not_ready';
     return {
       status,
       draining,
@@ -106,6 +115,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       push,
       push_lost,
       bad_signing_keys,
+      master_key,
       history,
       sidecars,
     };
@@ -121,6 +131,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       push,
       push_lost,
       bad_signing_keys,
+      master_key,
       history,
       sidecars: null,
     };
@@ -139,12 +150,13 @@ const replicaReadiness = (replica: Replica | null): Readiness['replica'] =>
 /** Each change once, and not at every probe: there are as many as probers like. */
 function tellChanges({ logger }: Pick<AppendingDeps, 'logger'>): (readiness: Readiness) => void {
   let told = 'ready';
-  return ({ status, draining, database, appending }) => {
-    const state = status === 'ready' ? status : JSON.stringify({ draining, database, appending });
+  return ({ status, draining, database, appending, master_key }) => {
+    const facts = { draining, database, appending, master_key };
+    const state = status === 'ready' ? status : JSON.stringify(facts);
     if (state === told) return;
     told = state;
     if (status === 'ready') logger.info({}, 'ready again');
-    else logger.warn({ draining, database, appending }, 'not ready');
+    else logger.warn(facts, 'not ready');
   };
 }
 

@@ -105,8 +105,10 @@ const hashRecoveryCode = (code: string): string => sha256Hex(code.replaceAll(/[\
 
 type SealDeps = Pick<BaseDeps, 'sealer' | 'random'>;
 
+export const totpSealContext = (userId: UserId): string => `users/${userId}/totp`;
+
 const secretSeal = ({ sealer, random }: SealDeps, userId: UserId) =>
-  textSeal(sealer, `users/${userId}/totp`, () => random.bytes(nonceBytes));
+  textSeal(sealer, totpSealContext(userId), () => random.bytes(nonceBytes));
 
 const sealSecret = (deps: SealDeps, userId: UserId, secret: Uint8Array): string =>
   secretSeal(deps, userId).seal(Buffer.from(secret).toString('base64url'));

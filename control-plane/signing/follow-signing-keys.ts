@@ -49,8 +49,9 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
       isFailing = true;
     }
     reportBad();
-    if (seen !== signingKeys.all())
-      logger.info({ kids: changedSince(seen, signingKeys.all()) }, 'signing keys have changed');
+    // None: they were sealed anew.
+    const kids = changedSince(seen, signingKeys.all());
+    if (kids.length > 0) logger.info({ kids }, 'signing keys have changed');
     seen = signingKeys.all();
   };
 

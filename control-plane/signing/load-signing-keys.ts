@@ -1,7 +1,7 @@
 import { must } from '../../shared/errors/assert.ts';
 import { type KeyPurpose, keyPurposes } from '../../shared/model/signing-key.ts';
+import { checkMasterKey, MasterKeyError } from '../master-key/master-key.ts';
 import type { SigningDeps } from './deps.ts';
-import { checkMasterKey, MasterKeyError } from './master-key.ts';
 import { makeSigningKey, openSigningKey } from './sealed-signing-key.ts';
 import type { SignPool } from './sign-pool.ts';
 import {

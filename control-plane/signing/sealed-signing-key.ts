@@ -3,15 +3,15 @@ import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { nonceBytes } from '../../shared/crypto/seal.ts';
 import type { KeyPurpose } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { MasterKeyError, openSealed } from '../master-key/master-key.ts';
 import type { SigningDeps } from './deps.ts';
 import { signingLimits } from './limits.ts';
-import { MasterKeyError, openSealed } from './master-key.ts';
 import type { SignPool } from './sign-pool.ts';
 import type { StoredSigningKey } from './signing-key-store.ts';
 import type { SigningKey } from './signing-keys.ts';
 
 const seedBytes = 32;
-const sealContext = (kid: string): string => `signing_keys/${kid}`;
+export const sealContext = (kid: string): string => `signing_keys/${kid}`;
 
 /** A new key. From here on its private half exists only sealed, and opened in memory. */
 export function makeSigningKey(

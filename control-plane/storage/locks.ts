@@ -11,6 +11,8 @@ export const advisoryLocks = {
   firstAccount: 7_236_503,
   /** One transaction at a time makes partitions of records. */
   recordPartitions: 7_236_506,
+  /** Replicas start and end a change of MASTER_KEY one after the other. */
+  masterKeys: 7_236_507,
 } as const;
 
 /**
@@ -35,6 +37,7 @@ export const advisoryLockSeeds = {
 export const lockOrder = [
   'migrations',
   'firstAccount',
+  'masterKeys',
   'signingKeys',
   // The key of a call, before anything that the call does.
   'idempotencyKeys',

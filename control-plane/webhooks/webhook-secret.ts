@@ -20,15 +20,15 @@ export function newWebhookSecret(
   webhookId: WebhookId,
 ): NewSecret {
   const secret = makeWebhookSecret(random.bytes(webhookSecretBytes));
-  const { seal } = textSeal(sealer, contextOf(webhookId), () => random.bytes(nonceBytes));
+  const { seal } = textSeal(sealer, webhookSealContext(webhookId), () => random.bytes(nonceBytes));
   return { secret, sealed: seal(secret) };
 }
 
 /** The bytes with which this endpoint's deliveries are signed. Throws SealError. */
 export const openWebhookSecret = (sealer: Sealer, webhookId: WebhookId, sealed: string): Uint8Array =>
   must(
-    readWebhookSecret(Buffer.from(sealer.open(sealed, contextOf(webhookId))).toString('utf8')),
+    readWebhookSecret(Buffer.from(sealer.open(sealed, webhookSealContext(webhookId))).toString('utf8')),
     'what was sealed as a webhook secret is one',
   );
 
-const contextOf = (webhookId: WebhookId): string => `webhooks/${webhookId}`;
+export const webhookSealContext = (webhookId: WebhookId): string => `webhooks/${webhookId}`;

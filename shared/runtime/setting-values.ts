@@ -85,6 +85,36 @@ export const masterKey: Read<Uint8Array> = (given) => {
     : new Wrong('must be 32 bytes as base64url without padding (43 characters)');
 };
 
+/** The one before, the one after, and two that were forgotten: each is tried where a text names none. */
+export const masterKeyFallbacksMax = 4;
+
+/** Master keys, separated by commas. */
+export const masterKeys: Read<readonly Uint8Array[]> = (given) => {
+  const keys = given.split(',').map((each) => decodeBase64url(each.trim()));
+  const found = keys.flatMap((each) => (each?.length === masterKeyBytes ? [each] : []));
+  return found.length === keys.length && keys.length <= masterKeyFallbacksMax
+    ? found
+    : new Wrong(
+        `must be at most ${masterKeyFallbacksMax} keys of 32 bytes as base64url without padding (43 characters), separated by commas`,
+      );
+};
+
+/** A program and its arguments, as a JSON array of texts. */
+export const commandLine: Read<readonly [string, ...string[]]> = (given) => {
+  const wrong = new Wrong('must be a JSON array of texts, the program first: ["/usr/bin/vault","kv","get"]');
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(given);
+  } catch {
+    return wrong;
+  }
+  if (!Array.isArray(parsed)) return wrong;
+  const [program, ...rest] = parsed.filter((each): each is string => typeof each === 'string');
+  return program && rest.length === parsed.length - 1 && !given.includes('\\u0000')
+    ? [program, ...rest]
+    : wrong;
+};
+
 const trustedHeader = /^(?:x-forwarded-[a-z0-9-]+|x-original-[a-z0-9-]+|x-gate-permission|x-gate-amount)$/;
 
 /** Header names in lower case, separated by commas (contract §15). */

@@ -11,10 +11,12 @@ import {
 } from './setting-source.ts';
 import {
   apiKey,
+  commandLine,
   headerNames,
   httpUrl,
   liveApiKey,
   masterKey,
+  masterKeys,
   oneOf,
   origin,
   type Read,
@@ -169,8 +171,30 @@ export const settings = {
     default: null,
     defaultDoc: 'generated into DATA_DIR when the database is embedded, else required',
     isSecret: true,
-    doc: '32 bytes as base64url; seals signing keys and webhook secrets at rest.',
+    doc: '32 bytes as base64url; seals signing keys and all other secrets at rest (docs/operate/hardening.md).',
     read: masterKey,
+  }),
+  MASTER_KEY_COMMAND: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none',
+    doc: 'In place of MASTER_KEY: a program that prints it, with its arguments as a JSON array. Run at the start, without a shell.',
+    read: commandLine,
+  }),
+  MASTER_KEY_FALLBACKS: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none',
+    isSecret: true,
+    doc: 'Other master keys, separated by commas, that open what they sealed while MASTER_KEY changes: the next one before, the previous one after. Only MASTER_KEY seals.',
+    read: masterKeys,
+  }),
+  MASTER_KEY_FALLBACKS_COMMAND: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none',
+    doc: 'In place of MASTER_KEY_FALLBACKS: a program that prints them, one a line.',
+    read: commandLine,
   }),
   PUBLIC_URL: setting({
     of: ['control-plane'],
@@ -315,16 +339,26 @@ export function parseSettings(programs: readonly Program[], environment: Environ
   if (
     programs.includes('control-plane') &&
     isSet(environment, 'DATABASE_URL') &&
-    !isSet(environment, 'MASTER_KEY')
+    !isSet(environment, 'MASTER_KEY') &&
+    !isSet(environment, 'MASTER_KEY_COMMAND')
   ) {
     problems.push(
       'MASTER_KEY must be set where DATABASE_URL is: 32 bytes as base64url. To make one: ' +
         "openssl rand -base64 32 | tr '+/' '-_' | tr -d '='",
     );
   }
+  if (programs.includes('control-plane')) problems.push(...keysGivenTwice(environment));
   if (programs.includes('control-plane')) problems.push(...incompleteOidc(environment));
   if (problems.length > 0) throw new SettingsError(problems);
   return values;
+}
+
+/** A key comes from its setting or from its command: which of two is meant cannot be known. */
+function keysGivenTwice(environment: Environment): string[] {
+  const names = ['MASTER_KEY', 'MASTER_KEY_FALLBACKS'] as const;
+  return names
+    .filter((name) => isSet(environment, name) && isSet(environment, `${name}_COMMAND`))
+    .map((name) => `${name} is given twice, by ${name} and by ${name}_COMMAND: unset one of them.`);
 }
 
 /** The three settings of an OpenID Connect provider are given together or not at all. */

@@ -36,6 +36,7 @@ describe('without a key', () => {
       appending: 'working',
       push_lost: 0,
       bad_signing_keys: 0,
+      master_key: 'settled',
       database_connections_max: 8,
       database_connections_refused: 0,
       replica: null,

@@ -127,7 +127,7 @@ describe('following the signing keys', () => {
 
   it('says which keys have changed', async () => {
     const { following, bus, seen, said, publish } = setUp(async () => {
-      seen.all = [...seen.all];
+      seen.all = seen.all.map((key) => ({ ...key, compromised: !key.compromised }));
     });
     await until(() => said.length > 0, { what: 'a change' });
     publish('signing_key.put');

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
+import { MasterKeyError } from '../../control-plane/master-key/master-key.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
-import { MasterKeyError } from '../../control-plane/signing/master-key.ts';
 import { makeSigningKey } from '../../control-plane/signing/sealed-signing-key.ts';
 import { insertSigningKey } from '../../control-plane/signing/signing-key-store.ts';
 import { decodeBase64url } from '../../shared/crypto/base64url.ts';

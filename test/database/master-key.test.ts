@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { checkMasterKey, MasterKeyError, masterKeyOf } from '../../control-plane/signing/master-key.ts';
+import { fileKeySource } from '../../control-plane/master-key/key-sources.ts';
+import { checkMasterKey, MasterKeyError } from '../../control-plane/master-key/master-key.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
@@ -9,7 +10,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const random = systemRandom();
 
-describe('masterKeyOf', () => {
+describe('the file of the master key', () => {
   let database: TestDatabase;
   let folder: ReturnType<typeof temporaryFolder>;
   beforeAll(async () => {
@@ -22,7 +23,8 @@ describe('masterKeyOf', () => {
   });
   afterEach(() => folder.remove());
 
-  const read = (dataDir = folder.path) => masterKeyOf(dataDir, { sql: database.sql, random });
+  const read = async (dataDir = folder.path) =>
+    (await fileKeySource(dataDir, { sql: database.sql, random }).read())[0];
   const setUp = (masterKey: Uint8Array) =>
     database.sql.begin((tx) => checkMasterKey(tx, { sealer: sealer(masterKey), random }));
 

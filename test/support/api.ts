@@ -126,6 +126,8 @@ export interface ApiOptions {
   readonly consoleFiles?: ConsoleFiles;
   /** Whether its database sorts text as in Danish. Default: by its bytes. */
   readonly isDanish?: boolean;
+  /** Default: a random one. */
+  readonly masterKey?: Uint8Array;
   /** Default: next to none. In production each hash takes a fifth of a second of a core. */
   readonly passwordCost?: PasswordCost;
 }
@@ -144,7 +146,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const random = systemRandom();
   const ed25519 = chooseEd25519();
   const { sql } = database;
-  const masterSealer = sealer(random.bytes(32));
+  const masterSealer = sealer(options.masterKey ?? random.bytes(32));
   const signingKeys = await loadSigningKeys({ sql, clock, random, ed25519, sealer: masterSealer });
   const bus = inProcessBus(logger);
   publishHintsOf(sql, hintPublisher(bus));

@@ -1880,6 +1880,9 @@ class Readiness(TypedDict):
     # How many rows of `signing_keys` nobody with MASTER_KEY wrote. They are published nowhere; the log
     # names them.
     bad_signing_keys: int
+    # `settled`: one master key seals everything. `changing`: secrets are sealed with a new one; `waiting`:
+    # not all control planes have it yet. `missing`: one is in use that this program was not given.
+    master_key: Literal["settled", "waiting", "changing", "missing"]
     # Whether the database has all that sidecars were told.
     history: ReadinessHistory
     # The sidecars of this service; null if unknown.

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
-import { SealError, sealer } from '../../../shared/crypto/seal.ts';
+import { macKeyOf, masterKeyId, SealError, sealer } from '../../../shared/crypto/seal.ts';
 
 const masterKey = Uint8Array.from({ length: 32 }, (_, i) => i);
 const nonce = new Uint8Array(12).fill(5);
@@ -44,6 +44,39 @@ describe('sealer', () => {
         expect(() => open(text, '')).toThrow(SealError);
       }),
     );
+  });
+
+  it('names its key where that is not the first, and opens what fallbacks sealed', () => {
+    const other = new Uint8Array(32).fill(9);
+    const named = sealer(other, { isNamed: true, fallbacks: [masterKey] });
+    const text = named.seal(plain, 'signing_keys/a', nonce);
+    expect(named.prefix).toBe(`v2.${masterKeyId(other)}.`);
+    expect(text.startsWith(named.prefix)).toBe(true);
+    expect(masterKeyId(other)).toMatch(/^[0-9a-f]{16}$/);
+    for (const each of [text, sealed]) {
+      expect(Buffer.from(named.open(each, 'signing_keys/a'))).toEqual(plain);
+      expect(() => named.open(each, 'signing_keys/b')).toThrow(SealError);
+    }
+    expect(() => open(text, 'signing_keys/a')).toThrow(`sealed with master key ${masterKeyId(other)}`);
+    expect(() => sealer(other).open(sealed, 'signing_keys/a')).toThrow(SealError);
+    for (const damaged of [
+      text.replace('v2.', 'v1.'),
+      text.slice(0, -24),
+      text.replace(/\.[0-9a-f]+\./, '..'),
+    ])
+      expect(() => named.open(damaged, 'signing_keys/a'), damaged).toThrow(SealError);
+  });
+
+  it('verifies MACs of fallbacks and of keys that are gone, and makes those of its own key', () => {
+    const [first, second, third] = [1, 2, 3].map((fill) => new Uint8Array(32).fill(fill));
+    const context = 'agent-trust.receipt.v1';
+    const macs = [first, second, third].map((key) => sealer(key ?? masterKey).mac('text', context));
+    const kept = [macKeyOf(third ?? masterKey, context)];
+    const one = sealer(first ?? masterKey, { fallbacks: [second ?? masterKey], macKeys: kept });
+    expect(macs.map((mac) => one.isMacOf(mac, 'text', context))).toEqual([true, true, true]);
+    expect(macs.map((mac) => one.isMacOf(mac, 'other', context))).toEqual([false, false, false]);
+    expect(one.mac('text', context)).toBe(macs[0]);
+    expect(sealer(first ?? masterKey).isMacOf(macs[1] ?? '', 'text', context)).toBe(false);
   });
 
   it('does not show the sealed text in its error', () => {

@@ -45,6 +45,9 @@ describe('parseSettings', () => {
       SIDECAR_THREADS: 1,
       SPOOL_FSYNC_MS: 50,
       MASTER_KEY: null,
+      MASTER_KEY_COMMAND: null,
+      MASTER_KEY_FALLBACKS: null,
+      MASTER_KEY_FALLBACKS_COMMAND: null,
       PUBLIC_URL: null,
       GATE_HOST: null,
       WEBHOOK_ALLOW_PRIVATE: false,
@@ -80,6 +83,7 @@ describe('parseSettings', () => {
       SIDECAR_THREADS: '4',
       SPOOL_FSYNC_MS: '0',
       MASTER_KEY: masterKey,
+      MASTER_KEY_FALLBACKS: `${masterKey}, ${masterKey}`,
       PUBLIC_URL: 'https://trust.example.com/',
       GATE_HOST: 'https://gates.example.com:444',
       WEBHOOK_ALLOW_PRIVATE: '1',
@@ -97,9 +101,20 @@ describe('parseSettings', () => {
       DRAIN_GRACE_MS: '5000',
       LOG_LEVEL: 'silent',
     };
-    expect(Object.keys(given).sort()).toEqual(Object.keys(settings).sort());
+    const inPlaceOfOthers = {
+      MASTER_KEY_COMMAND: '["/usr/bin/kms", "two words"]',
+      MASTER_KEY_FALLBACKS_COMMAND: '["kms"]',
+    };
+    expect(Object.keys({ ...given, ...inPlaceOfOthers }).sort()).toEqual(Object.keys(settings).sort());
+    expect(parseSettings(['control-plane', 'sidecar'], inPlaceOfOthers)).toMatchObject({
+      MASTER_KEY_COMMAND: ['/usr/bin/kms', 'two words'],
+      MASTER_KEY_FALLBACKS_COMMAND: ['kms'],
+    });
     expect(parseSettings(['control-plane', 'sidecar'], given)).toEqual({
       ...given,
+      MASTER_KEY_COMMAND: null,
+      MASTER_KEY_FALLBACKS: [Buffer.alloc(32, 7), Buffer.alloc(32, 7)],
+      MASTER_KEY_FALLBACKS_COMMAND: null,
       PORT: 1,
       DATABASE_CONNECTIONS: 10,
       SIDECAR_PORT: 65535,
@@ -134,6 +149,8 @@ describe('parseSettings', () => {
     ['ADMIN_API_KEY', `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`],
     ['MASTER_KEY', `${masterKey}=`],
     ['MASTER_KEY', 'short'],
+    ['MASTER_KEY_FALLBACKS', `${masterKey},`],
+    ['MASTER_KEY_FALLBACKS', Array(5).fill(masterKey).join()],
     ['PUBLIC_URL', 'https://trust.example.com/v1'],
     ['PUBLIC_URL', 'ftp://trust.example.com'],
     ['PUBLIC_URL', 'https://user:pass@trust.example.com'],
@@ -187,11 +204,32 @@ describe('parseSettings', () => {
     }
   });
 
+  it.each(['/usr/bin/kms', '[]', '[""]', '["kms", 1]', '{"0": "kms"}', 'null'])(
+    'refuses the command %s: it is no JSON array of texts',
+    (command) => {
+      expect(problemsOf(() => controlPlane({ MASTER_KEY_COMMAND: command }))).toEqual([
+        expect.stringMatching(/^MASTER_KEY_COMMAND must be a JSON array of texts/),
+      ]);
+    },
+  );
+
+  it.each([
+    ['MASTER_KEY', masterKey],
+    ['MASTER_KEY_FALLBACKS', masterKey],
+  ])('refuses %s beside its command', (name, value) => {
+    const given = { [name]: value, [`${name}_COMMAND`]: '["kms"]' };
+    expect(problemsOf(() => controlPlane(given))).toEqual([
+      `${name} is given twice, by ${name} and by ${name}_COMMAND: unset one of them.`,
+    ]);
+  });
+
   it('requires MASTER_KEY with DATABASE_URL, and only then', () => {
     expect(problemsOf(() => controlPlane({ DATABASE_URL: 'postgres://db/trust' }))).toEqual([
       expect.stringMatching(/^MASTER_KEY must be set/),
     ]);
     expect(problemsOf(() => controlPlane({ DATABASE_URL: '', MASTER_KEY: '' }))).toEqual([]);
+    const command = { DATABASE_URL: 'postgres://db/trust', MASTER_KEY_COMMAND: '["kms"]' };
+    expect(problemsOf(() => controlPlane(command))).toEqual([]);
   });
 
   it.each(['login.example.com', 'ftp://login.example.com', 'https://a@login.example.com', 'https://x/?a=b'])(
@@ -341,6 +379,7 @@ describe('<NAME>_FILE of a secret', () => {
       ADMIN_API_KEY: key,
       SIDECAR_API_KEY: key,
       MASTER_KEY: masterKey,
+      MASTER_KEY_FALLBACKS: masterKey,
       OIDC_CLIENT_SECRET: 'a secret of the provider',
     };
     const environment = {
@@ -349,8 +388,11 @@ describe('<NAME>_FILE of a secret', () => {
       OIDC_CLIENT_ID: 'agent-trust',
     };
     const read = parseSettings(['control-plane', 'sidecar'], environment);
-    for (const [name] of secrets)
-      expect(read).toHaveProperty(name, name === 'MASTER_KEY' ? Buffer.alloc(32, 7) : values[name]);
+    const keys: Record<string, unknown> = {
+      MASTER_KEY: Buffer.alloc(32, 7),
+      MASTER_KEY_FALLBACKS: [Buffer.alloc(32, 7)],
+    };
+    for (const [name] of secrets) expect(read).toHaveProperty(name, keys[name] ?? values[name]);
   });
 
   it.each([

@@ -1994,6 +1994,11 @@ export interface Readiness {
    * names them.
    */
   readonly bad_signing_keys: number;
+  /**
+   * `settled`: one master key seals everything. `changing`: secrets are sealed with a new one; `waiting`:
+   * not all control planes have it yet. `missing`: one is in use that this program was not given.
+   */
+  readonly master_key: 'settled' | 'waiting' | 'changing' | 'missing';
   /** Whether the database has all that sidecars were told. */
   readonly history: {
     /** `regressed`: the database lacks something; only reads, decisions and revocations are served. */
