@@ -23,6 +23,7 @@ import { installJsonBody } from './http/json-body.ts';
 import { installRequestMetrics } from './http/metrics.ts';
 import { installContentEncoding, installSingleHeaders } from './http/request-headers.ts';
 import { installRequestId, requestIdMaker } from './http/request-id.ts';
+import { installRequestTrace } from './http/request-trace.ts';
 import { installValidation } from './http/validation.ts';
 import { issuerRoutes } from './issuers/routes.ts';
 import { oauthRoutes } from './oauth/routes.ts';
@@ -53,7 +54,7 @@ import { webhookRoutes } from './webhooks/routes.ts';
  * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the
  * background. `close()` ends what it started; the caller ends the dependencies.
  *
- * Hooks run in this order: request id, headers that come once, authentication, plan limits, scope, content
+ * Hooks run in this order: request id, trace, headers that come once, authentication, plan limits, scope, content
  * encoding, idempotency key, body, validation, route.
  */
 export function build(deps: Deps): FastifyInstance {
@@ -81,6 +82,7 @@ export function build(deps: Deps): FastifyInstance {
   });
   installErrorReplies(app, replies);
   installRequestId(app);
+  installRequestTrace(app);
   installRequestMetrics(app, deps);
   installDatabaseFigures(deps);
   installOpenApi(app, deps);

@@ -3,6 +3,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import { runOutsideTraces } from '../../shared/runtime/current-trace.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import { decisionsLimits } from './limits.ts';
 
@@ -135,7 +136,8 @@ export class CheckQueue<Call, Answer> {
       line.isPlanned = false;
       await this.#decideBatch(accountId, line, decide);
     };
-    this.#slots(accountId, decideNext).catch((error: unknown) => {
+    // A batch is of many requests, so of none of their traces.
+    runOutsideTraces(() => this.#slots(accountId, decideNext)).catch((error: unknown) => {
       // No slot became free in time.
       line.isPlanned = false;
       for (const { reject } of this.#takeAll(line)) reject(error);

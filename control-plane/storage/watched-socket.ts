@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import { secondMs } from '../../shared/model/time.ts';
+import { runOutsideTraces } from '../../shared/runtime/current-trace.ts';
 
 /** Where the driver wants to connect: what it read in the URL. */
 interface Place {
@@ -52,13 +53,15 @@ export class Sockets {
     socket.setNoDelay(true);
     this.#open.add(socket);
     // Only when this function has returned does the driver listen for errors.
-    setImmediate(() => {
-      // Given up meanwhile. Connecting would revive it without an owner.
-      if (socket.destroyed) return void this.#open.delete(socket);
-      if (path) socket.connect({ path });
-      else socket.connect(to);
-      destroyWhenSilent(socket, this.#silenceMsMax, () => this.#open.delete(socket));
-    });
+    runOutsideTraces(() =>
+      setImmediate(() => {
+        // Given up meanwhile. Connecting would revive it without an owner.
+        if (socket.destroyed) return void this.#open.delete(socket);
+        if (path) socket.connect({ path });
+        else socket.connect(to);
+        destroyWhenSilent(socket, this.#silenceMsMax, () => this.#open.delete(socket));
+      }),
+    );
     return socket;
   };
 }

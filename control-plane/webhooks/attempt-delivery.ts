@@ -38,7 +38,12 @@ export async function attemptDelivery(
     body: delivery.body,
   };
   const signatures = secretsOf(deps, delivery, startedAtMs).map((secret) => signWebhook(secret, message));
-  const outcome = await send(deps, delivery, webhookHeaders({ ...message, signatures }), signal);
+  const { traceparent } = delivery;
+  const headers = {
+    ...webhookHeaders({ ...message, signatures }),
+    ...(traceparent !== null && { traceparent }),
+  };
+  const outcome = await send(deps, delivery, headers, signal);
   const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));
   return assessOutcome(deps, delivery, outcome, { startedAtMs, latencyMs });
 }

@@ -7,6 +7,7 @@ import type { DeliveryId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WebhookEvent } from '../../shared/model/webhook.ts';
+import { currentTrace } from '../../shared/runtime/current-trace.ts';
 import { renderEvent } from '../../shared/wire/webhook.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -125,8 +126,8 @@ export async function queueEvents(
     to.map((each) => ({ ...each, eventId, deliveryId: random.newId('dlv', nowMs) })),
   );
   await tx`
-    INSERT INTO webhook_events (event_id, event, body)
-    SELECT * FROM unnest(
+    INSERT INTO webhook_events (event_id, event, body, traceparent)
+    SELECT *, ${currentTrace()?.traceparent ?? null}::text FROM unnest(
       ${events.map(({ eventId }) => eventId)}::text[],
       ${events.map(({ event }) => event)}::text[],
       ${events.map(({ body }) => body)}::text[])`;

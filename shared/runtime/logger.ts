@@ -1,10 +1,11 @@
 import { isatty } from 'node:tty';
 import { pino } from 'pino';
+import { currentTrace } from './current-trace.ts';
 import { readableLogLine } from './readable-log-line.ts';
 
 /**
  * The programs' logger. `fields` never hold a token, key, authorization header or personal data; the
- * redaction below is only a second line of defence.
+ * redaction below is only a second line of defence. Lines of a request with a `traceparent` name its trace.
  */
 export interface Logger {
   debug(fields: object, message: string): void;
@@ -49,6 +50,10 @@ export function standardErrorLogger(options: { readonly level: LogLevel; readonl
       level: options.level,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
+      mixin: () => {
+        const trace = currentTrace();
+        return trace === null ? {} : { trace_id: trace.traceId };
+      },
       redact: {
         paths: secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
         censor: '[redacted]',
