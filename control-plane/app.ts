@@ -54,8 +54,8 @@ import { webhookRoutes } from './webhooks/routes.ts';
  * The control plane's HTTP surface over its dependencies. Does not listen and starts nothing in the
  * background. `close()` ends what it started; the caller ends the dependencies.
  *
- * Hooks run in this order: request id, trace, headers that come once, authentication, plan limits, scope, content
- * encoding, idempotency key, body, validation, route.
+ * Hooks run in this order: request id, trace, headers that come once, authentication, plan limits, scope,
+ * content encoding, idempotency key, body, validation, route.
  */
 export function build(deps: Deps): FastifyInstance {
   const replies = errorReplies(deps);

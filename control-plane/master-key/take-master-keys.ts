@@ -60,7 +60,9 @@ export async function takeMasterKeys(deps: MasterKeyDeps, keys: MasterKeys): Pro
   }
 }
 
-/** For the end of this replica: others need not wait for it. Never rejects, and does not wait for a database. */
+/**
+ * For the end of this replica: others need not wait for it. Never rejects, and does not wait for a database.
+ */
 export async function leaveReplicas({
   sql,
   replicaId,
