@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
 
@@ -11,13 +12,13 @@ beforeAll(async () => {
 });
 afterAll(() => api?.close());
 
-const change = (feedId: string, kind: string, body: object) =>
+const change = (feedId: string, kind: string, body: object, atMs = 0) =>
   api.deps.sql.begin(async (tx) => {
     const [feed] = await tx<{ revision: number }[]>`
       UPDATE feeds SET revision = revision + 1 WHERE feed_id = ${feedId} RETURNING revision`;
     await tx`
       INSERT INTO changes (feed_id, revision, kind, body, signing_key_id, signature, created_at_ms)
-      VALUES (${feedId}, ${feed?.revision ?? 0}, ${kind}, ${JSON.stringify(body)}::text::jsonb, 'key', 'signature', 0)`;
+      VALUES (${feedId}, ${feed?.revision ?? 0}, ${kind}, ${JSON.stringify(body)}::text::jsonb, 'key', 'signature', ${atMs})`;
   });
 const lastBody = async (feedId: string, kind: string): Promise<object> => {
   const [row] = await api.deps.sql<{ body: object }[]>`
@@ -55,6 +56,30 @@ describe('a change that the version before writes', () => {
     expect(await counted(accountId, keyId)).toEqual({ sum: before?.['sum'], item: null });
     await change(accountId, 'api_key.put', keyPut);
     expect(await counted(accountId, keyId)).toEqual(withKey);
+  });
+});
+
+describe('the migration', () => {
+  it('counts what the version before changed before there was a trigger', async () => {
+    const { accountId, key } = await api.createAccount();
+    const create = async () =>
+      (await api.call({ url: '/v1/gates', key, body: { name: 'gate', trust_level: 'L1' } })).body.gate_id;
+    const [kept, deleted] = [await create(), await create()];
+    const before = await counted(accountId, kept);
+    const put = await lastBody(accountId, 'gate.put');
+    await api.deps.sql.unsafe(`
+      DROP TRIGGER sidecar_is_back ON sidecars; DROP TRIGGER count_feed_item ON changes;
+      DROP FUNCTION sidecar_is_back, count_feed_item, count_item;
+      ALTER TABLE feeds DROP COLUMN items_revision`);
+    const made = String(api.deps.random.newId('gate', api.deps.clock.now()));
+    await change(accountId, 'gate.delete', { gate_id: deleted }, api.deps.clock.now());
+    await change(accountId, 'gate.put', { ...put, gate_id: made }, api.deps.clock.now());
+    expect(await counted(accountId, made)).toEqual({ sum: before?.['sum'], item: null });
+    const folder = new URL('../../control-plane/storage/migrations/', import.meta.url);
+    await api.deps.sql.unsafe(readFileSync(new URL('0042-kept-for-before.sql', folder), 'utf8'));
+    expect(await counted(accountId, made)).toEqual(before);
+    expect(await counted(accountId, deleted)).toEqual({ sum: before?.['sum'], item: null });
+    expect(await counted(accountId, kept)).toEqual(before);
   });
 });
 

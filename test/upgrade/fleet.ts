@@ -103,17 +103,27 @@ export async function startFleet({ programs, chance, ...options }: FleetOptions)
   };
 }
 
-/** A program that is not ready gets nothing any more, and one that is ready again does. */
+/** In a row, as balancers have it: on a busy machine a database may be slow to say that it is there. */
+const failuresMax = 3;
+
+/**
+ * A program that drains, is gone or is not ready for some looks gets nothing any more, and one that is ready
+ * again does.
+ */
 function startBalancer(members: readonly Member[]): { stop(): void } {
   let isOver = false;
+  const failures = new Map<Member, number>();
+  const look = async (member: Member): Promise<void> => {
+    const answer = await call(`${member.running.origin}/readyz`).catch(() => null);
+    const isReady = answer?.status === 200;
+    const failed = isReady ? 0 : (failures.get(member) ?? 0) + 1;
+    failures.set(member, failed);
+    const isGone = answer === null || answer.body.draining === true;
+    member.isIn = isReady || (member.isIn && !isGone && failed < failuresMax);
+  };
   void (async () => {
     while (!isOver) {
-      await Promise.all(
-        members.map(async (member) => {
-          const answer = await call(`${member.running.origin}/readyz`).catch(() => null);
-          member.isIn = answer?.status === 200;
-        }),
-      );
+      await Promise.all(members.map(look));
       await pause(lookMs, undefined, { ref: false });
     }
   })();

@@ -8,7 +8,8 @@ import { releaseBefore, releasedPrograms } from './released-programs.ts';
 import { killed, noticed, rollingUpgrade, type Step, thereAndBack } from './rolling.ts';
 
 /**
- * `npm run upgrade-test`, smaller. The seed of a run that failed is in its output; `UPGRADE_SEED` runs it again.
+ * `npm run upgrade-test`, smaller. The seed of a run that failed is in its output; with `UPGRADE_SEED` it is
+ * the same again.
  */
 describe(`${releaseBefore.version} and this version under load`, () => {
   let old: Programs;

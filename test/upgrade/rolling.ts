@@ -229,6 +229,7 @@ async function judge(
       permits: told.permits.size,
       'records of permits': records.permits.size,
       'changes made': Object.values(administrators.done).reduce((total, count) => total + count, 0),
+      'changes while the machine stood still': administrators.inconclusive,
       'slowest change in ms': Math.round(administrators.slowestMs),
       'all shipped after ms': shippedMs,
       refused: sum(told.refused) + unanswered + administrators.refused.length,
