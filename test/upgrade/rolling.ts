@@ -262,9 +262,15 @@ const sumsKept = {
       UNION ALL SELECT key_id FROM api_keys WHERE revoked_at_ms IS NULL)`,
 };
 
+/**
+ * Not kept beside 0.2.0, which subtracts what was posted without counting it as used: a void counts it as
+ * given back before, so that less may be given back later, and never more.
+ */
+const { 'no lease has given back more than it had': _ofOneVersion, ...rulesOfBoth } = rules;
+
 async function brokenRules(sql: Database): Promise<string[]> {
   const broken: string[] = [];
-  for (const [rule, query] of Object.entries({ ...rules, ...sumsKept })) {
+  for (const [rule, query] of Object.entries({ ...rulesOfBoth, ...sumsKept })) {
     const rows = await sql.unsafe(query);
     if (rows.length > 0) broken.push(`broken in the database: ${rule}: ${JSON.stringify(rows.slice(0, 3))}`);
   }
