@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { secondMs } from '../../shared/model/time.ts';
 import { runOutsideTraces } from '../../shared/runtime/current-trace.ts';
+import { storageLimits } from './limits.ts';
 
 /** Where the driver wants to connect: what it read in the URL. */
 interface Place {
@@ -25,11 +26,25 @@ const leaveIntervalMs = secondMs;
 export class Sockets {
   readonly #silenceMsMax: number;
   readonly #open = new Set<Socket>();
-  #made = 0;
+  /** Of the host to which new ones go. */
+  #turn = 0;
   #leftAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(silenceMsMax: number) {
     this.#silenceMsMax = silenceMsMax;
+  }
+
+  /**
+   * One that heard nothing, or ended before it could be idle, came to nothing: its host is away, or not of
+   * the kind that is wanted. The next ones go to the next host, so that of two a new connection finds the
+   * primary at the second attempt at most.
+   */
+  #onEnd(turn: number, hosts: number): (bytesRead: number) => void {
+    const madeAtMs = performance.now();
+    return (bytesRead) => {
+      const isShort = performance.now() - madeAtMs < storageLimits.databaseIdleMsMax;
+      if ((isShort || bytesRead === 0) && this.#turn === turn) this.#turn = (turn + 1) % hosts;
+    };
   }
 
   /**
@@ -45,10 +60,13 @@ export class Sockets {
   }
 
   readonly make = ({ host, port, path }: Place): Socket => {
-    const turn = this.#made++ % host.length;
+    const turn = this.#turn % host.length;
     const to = { host: host[turn] ?? 'localhost', port: port[turn] ?? 5432 };
     // Where the name to be proved by TLS is looked for: by the driver, and for an IP address by Node.js.
-    const socket = Object.assign(new DriverSocket(), { host: to.host, _host: to.host });
+    const socket = Object.assign(new DriverSocket(this.#onEnd(turn, host.length)), {
+      host: to.host,
+      _host: to.host,
+    });
     // A COPY is several small writes: with Nagle's algorithm each waits 40 ms for an acknowledgement.
     socket.setNoDelay(true);
     this.#open.add(socket);
@@ -72,6 +90,18 @@ export class Sockets {
  * has been rejected or waits for the next connection.
  */
 class DriverSocket extends Socket {
+  readonly #onEnd: (bytesRead: number) => void;
+
+  constructor(onEnd: (bytesRead: number) => void) {
+    super();
+    this.#onEnd = onEnd;
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#onEnd(this.bytesRead);
+    super._destroy(error, callback);
+  }
+
   /** Arguments are passed on as they came: where there are none, the listeners of every event go. */
   override removeAllListeners(...events: [event?: string | symbol]): this {
     super.removeAllListeners(...events);
