@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Servers } from '../race/clients.ts';
 import { call } from '../support/http-client.ts';
 import type { Installation } from '../support/installation.ts';
+import { until } from '../support/until.ts';
 
 /** Checks that need no database: none may ever be refused. */
 export interface PlainChecks {
@@ -20,11 +21,19 @@ export async function startPlainChecks(world: Installation, servers: Servers): P
   const ids: string[] = [];
   const refusals: string[] = [];
   let isStopped = false;
-  const ask = async (origin: string): Promise<void> => {
-    const reply = await call(`${origin}/v1/gates/${gateId}/check`, {
+  const check = (origin: string) =>
+    call(`${origin}/v1/gates/${gateId}/check`, {
       key: servers.key,
       body: { passport: token, request: { permission_key: 'orders:create' } },
-    }).catch((error: unknown) => ({ status: 0, body: { error: String(error) } }));
+    });
+  // A sidecar hears of a new gate a moment later.
+  for (const origin of servers.sidecars)
+    await until(async () => (await check(origin)).status === 200, { what: `the gate at ${origin}` });
+  const ask = async (origin: string): Promise<void> => {
+    const reply = await check(origin).catch((error: unknown) => ({
+      status: 0,
+      body: { error: String(error) },
+    }));
     if (reply.status === 200 && reply.body.decision === 'PERMIT') ids.push(reply.body.attestation_id);
     else refusals.push(`${new Date().toISOString()} ${origin} ${reply.status} ${JSON.stringify(reply.body)}`);
   };
