@@ -190,7 +190,8 @@ export const glossary: Readonly<Record<string, string>> = {
   approval_id: 'Id of the approval, `appr_…`.',
   'Approval.approval_url': 'The page of the console where a person answers.',
   'Approval.approval_api_url': 'This resource of the API.',
-  'Approval.display': 'What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.',
+  'Approval.display':
+    'What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.',
   title: 'What is asked, in one line.',
   lines: 'Details, in the order to show them.',
   label: 'What the value is.',
