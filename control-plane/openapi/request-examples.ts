@@ -14,6 +14,7 @@ export const exampleIds = {
   oidcIssuer: 'https://login.example.com/staff',
   newPasskey: { id: 'Kx7vQ2…', rawId: 'Kx7vQ2…', type: 'public-key', response: {} },
   passkeyAnswer: { id: 'Kx7vQ2…', rawId: 'Kx7vQ2…', type: 'public-key', response: { userHandle: '…' } },
+  retiredKid: '2csYkWAHR4W_uxN6oqctOMpjSCVAMjdxonwWDd8Nl58',
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
 } as const;
 const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
@@ -254,7 +255,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     compromise: { summary: 'The private key leaked', value: { purpose: 'passport', compromised: true } },
     retired: {
       summary: 'The private key of a retired key leaked',
-      value: { purpose: 'passport', compromised: true, kid: '2csYkWAHR4W_uxN6oqctOMpjSCVAMjdxonwWDd8Nl58' },
+      value: { purpose: 'passport', compromised: true, kid: exampleIds.retiredKid },
     },
   },
 };

@@ -21,7 +21,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'gates:manage': ['DELETE /gates/x'],
   'enforcement:check': ['POST /gates/x/check', 'POST /gates/x/check/batch', 'POST /enforce'],
   'approvals:read': ['GET /approvals', 'GET /approvals/x'],
-  'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny'],
+  'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny', 'POST /approvals/x/undo'],
   'attestations:read': [
     'GET /attestations',
     'GET /attestations/x',

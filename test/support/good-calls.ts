@@ -370,6 +370,17 @@ export async function logInAgain(
   return { sessionId: reply.body.session_id, headers: { ...fromConsole, cookie: cookiesOf(reply) } };
 }
 
+/** The `kid` of a passport key that is retired. */
+async function retirePassportKey(api: Api): Promise<string> {
+  await api.call({ url: '/v1/signing-keys/rotate', body: { purpose: 'passport' } });
+  const { keys } = (await api.call({ url: '/.well-known/jwks.json' })).body;
+  const retired = keys.filter(
+    ({ purpose, retired_at }: { readonly purpose: string; readonly retired_at: string | null }) =>
+      purpose === 'passport' && retired_at !== null,
+  );
+  return must(retired.at(-1), 'a rotation retires a key').kid;
+}
+
 /** The body of an example with ids and tokens of this API in it. */
 export async function liveExample(api: Api, example: unknown): Promise<unknown> {
   let text = JSON.stringify(example);
@@ -390,6 +401,7 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
   await put(exampleIds.oidcCode, async () => lastReturn['code'] ?? exampleIds.oidcCode);
   await put(exampleIds.oidcIssuer, async () => lastReturn['iss'] ?? exampleIds.oidcIssuer);
   await put(exampleIds.oidcState, async () => lastReturn['state'] ?? exampleIds.oidcState);
+  await put(exampleIds.retiredKid, () => retirePassportKey(api));
   await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
   return JSON.parse(text);
 }

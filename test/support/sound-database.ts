@@ -133,9 +133,13 @@ export const rules = {
         ('denied', a.status = 'denied'),
         ('expired', a.status = 'expired' AND a.due_at_ms IS NULL)) AS r (resolution, has_happened)
       WHERE has_happened GROUP BY 1, 2, 3, 4, 5
+    ), said AS (
+      SELECT *, lead(resolution) OVER (PARTITION BY refers_to ORDER BY sequence) AS and_then FROM attestations
+      WHERE resolution IS NOT NULL
     ), recorded AS (
-      SELECT passport_id, gate_id, request_hash, resolution, refers_to, count(*) AS times FROM attestations
-      WHERE resolution IS NOT NULL AND resolution <> 'voided' GROUP BY 1, 2, 3, 4, 5
+      SELECT passport_id, gate_id, request_hash, resolution, refers_to, count(*) AS times FROM said
+      -- An answer that was undone is followed by its void.
+      WHERE resolution <> 'voided' AND and_then IS DISTINCT FROM 'voided' GROUP BY 1, 2, 3, 4, 5
     )
     SELECT * FROM expected FULL JOIN recorded USING (passport_id, gate_id, request_hash, resolution, refers_to)
     WHERE expected.times IS DISTINCT FROM recorded.times`,
