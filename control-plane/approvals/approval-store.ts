@@ -3,7 +3,6 @@ import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/m
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
 import type { AccountId, ApprovalId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -341,7 +340,7 @@ export async function forgetDisplays(sql: Database, nowMs: UnixMillis, max: numb
   const forgotten = await sql`
     UPDATE approvals SET display = NULL WHERE approval_id = ANY (ARRAY(
       SELECT approval_id FROM approvals
-      WHERE display IS NOT NULL AND expires_at_ms <= ${nowMs - limits.displayKeptMs}
+      WHERE display IS NOT NULL AND expires_at_ms <= ${nowMs - approvalsLimits.displayKeptMs}
       LIMIT ${max} FOR UPDATE SKIP LOCKED))`;
   return forgotten.count;
 }

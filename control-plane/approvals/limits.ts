@@ -1,4 +1,4 @@
-import { minuteMs, secondMs } from '../../shared/model/time.ts';
+import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const approvalsLimits = {
@@ -15,6 +15,8 @@ export const approvalsLimits = {
   /** Callers that wait for the end of an approval at once; each costs a look-up a second. */
   waitersMax: 500,
   waitLookMs: secondMs,
+  /** A display is kept with its approval until so long after `expires_at` (contract §8). */
+  displayKeptMs: 90 * dayMs,
   /** How often displays are forgotten, and how many at a time: a short statement. */
   displaySweepIntervalMs: minuteMs,
   displaysPerSweepMax: 1_000,

@@ -6,8 +6,8 @@ import { approvalsLimits } from './limits.ts';
 
 /**
  * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
- * unusable money is freed within that time, and forgets old displays. While the database is unreachable the sweep pauses. Never throws;
- * trouble is logged when it begins and when it ends.
+ * unusable money is freed within that time, and forgets old displays. While the database is unreachable the
+ * sweep pauses. Never throws; trouble is logged when it begins and when it ends.
  */
 export function startApprovalSweep(deps: ExpiryDeps): Repetition {
   let isFailing = false;

@@ -1,4 +1,5 @@
 import { limits } from '../../shared/model/limits.ts';
+import { baseLimits } from './limits.ts';
 
 /** Connections of one kind of work: of all owners, and of one. */
 export interface Share {
@@ -34,6 +35,6 @@ export function connectionShares(connections: number): ConnectionShares {
     discoveries: share(limits.discoveriesAtOnceMax, limits.discoveriesAtOnceMax),
     snapshots: share(limits.snapshotsAtOnceMax, limits.snapshotsPerAccountMax),
     ingests: share(limits.ingestsAtOnceMax, limits.ingestsPerAccountMax),
-    passedOver: share(limits.passedOverReadsAtOnceMax, limits.passedOverReadsPerAccountMax),
+    passedOver: share(baseLimits.passedOverReadsAtOnceMax, baseLimits.passedOverReadsPerAccountMax),
   };
 }

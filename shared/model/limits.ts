@@ -80,8 +80,6 @@ export const limits = {
   displayLinesMax: 64,
   /** A text of it after redaction: the mark of a type is longer than the shortest finding. */
   redactedDisplayCharsMax: 16 * 1024,
-  /** It is kept with its approval until so long after `expires_at` (contract §8). */
-  displayKeptMs: 90 * dayMs,
   /** Windows that an approval holds money of: day and month, of a gate and of a passport. */
   approvalHoldsMax: 4,
   /**
@@ -323,12 +321,6 @@ export const limits = {
    */
   decisionsAtOnceMax: 10,
   decisionsPerAccountMax: 6,
-  /**
-   * Reads that fall from a replica to the primary, of all accounts and of one: at 5 ms each 800 a second.
-   * Exports and searches among them keep to their own bounds too.
-   */
-  passedOverReadsAtOnceMax: 4,
-  passedOverReadsPerAccountMax: 2,
   /** Timeout of a new connection: below the patience of callers, so that they get their 503. */
   databaseConnectMsMax: 5 * secondMs,
   /**

@@ -119,6 +119,7 @@ const createNothing = [
   '/v1/api-keys/:id/roll',
   '/v1/approvals/:id/approve',
   '/v1/approvals/:id/deny',
+  '/v1/approvals/:id/undo',
   '/v1/webhooks/:id/roll-secret',
   '/v1/webhooks/:id/test',
   '/v1/webhooks/:id/deliveries/:delivery_id/resend',

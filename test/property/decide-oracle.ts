@@ -294,7 +294,7 @@ function waitsDemanded(situation: Situation): readonly number[] {
     false;
   const ofGate = gate?.approvals ?? null;
   const waits: number[] = [];
-  if (ofCatalog || (ofGate !== null && isDemandedBy(ofGate))) waits.push(ofGate?.expiresInMs ?? 300_000);
+  if (ofCatalog || (ofGate !== null && isDemandedBy(ofGate))) waits.push(ofGate?.expiresInMs ?? 3_600_000);
   if (passport.approvals !== null && isDemandedBy(passport.approvals))
     waits.push(passport.approvals.expiresInMs);
   return waits;

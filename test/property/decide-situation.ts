@@ -139,7 +139,7 @@ const limits = {
     fc.record({
       above: fc.option(money),
       permissions: fc.subarray([...permissions, 'orders:*', 'mail:*', 'order:*']),
-      expiresInMs: fc.constantFrom(1_000, 300_000, 600_000),
+      expiresInMs: fc.constantFrom(1_000, 3_600_000, 600_000),
     }),
   ),
 };

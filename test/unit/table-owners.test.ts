@@ -52,6 +52,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
 const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'accounts/ensure-first-account.ts': ['api_keys'],
   'api-keys/api-key-store.ts': ['accounts'],
+  'approvals/hold-again.ts': ['gates', 'passports'],
   'attestations/chain-store.ts': ['accounts', 'gates', 'generations', 'known_places', 'passports'],
   'attestations/judge-records.ts': ['gates', 'passports'],
   'attestations/list-attestations.ts': ['gates', 'passports'],

@@ -38,6 +38,8 @@ describe('parseSettings', () => {
       DATA_DIR: './.data',
       DATABASE_URL: null,
       DATABASE_CONNECTIONS: 28,
+      DATABASE_READ_URL: null,
+      BACKGROUND_CONVERSIONS: true,
       REDIS_URL: null,
       ADMIN_API_KEY: null,
       CONTROL_PLANE_URL: null,
@@ -77,6 +79,8 @@ describe('parseSettings', () => {
       DATA_DIR: '/data',
       DATABASE_URL: 'postgres://user:pass@db:5432/trust',
       DATABASE_CONNECTIONS: '10',
+      DATABASE_READ_URL: 'postgres://user:pass@replica:5432/trust',
+      BACKGROUND_CONVERSIONS: '0',
       REDIS_URL: 'rediss://cache:6380',
       ADMIN_API_KEY: key,
       CONTROL_PLANE_URL: 'http://control-plane:8080',
@@ -119,6 +123,7 @@ describe('parseSettings', () => {
       MASTER_KEY_FALLBACKS_COMMAND: null,
       PORT: 1,
       DATABASE_CONNECTIONS: 10,
+      BACKGROUND_CONVERSIONS: false,
       SIDECAR_PORT: 65535,
       SIDECAR_THREADS: 4,
       SPOOL_FSYNC_MS: 0,
@@ -379,6 +384,7 @@ describe('<NAME>_FILE of a secret', () => {
     const secrets = Object.entries(settings).filter(([, row]) => row.isSecret);
     const values: Record<string, string> = {
       DATABASE_URL: 'postgres://user:pass@db/trust',
+      DATABASE_READ_URL: 'postgres://user:pass@replica/trust',
       REDIS_URL: 'redis://cache',
       ADMIN_API_KEY: key,
       SIDECAR_API_KEY: key,
