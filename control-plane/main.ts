@@ -318,11 +318,15 @@ async function openDatabase(
     openReplica(sql, settings.DATABASE_READ_URL, { settings, logger, started });
   /** What was begun here last; null as long as another replica is at everything. */
   let at: { readonly file: string; readonly step: number } | null = null;
+  let isAgain = false;
   const onStep: OnStep = (file) => {
-    at = { file, step: at?.file === file ? at.step + 1 : 1 };
+    at = { file, step: at?.file === file ? at.step + (isAgain ? 0 : 1) : 1 };
+    isAgain = false;
   };
-  const onWait: OnWait = (file, sessions) =>
+  const onWait: OnWait = (file, sessions) => {
+    isAgain = true;
     logger.warn({ file, sessions }, 'a migration waits for locks of other sessions and is tried again');
+  };
   await tellWhenSlow(
     migrateAt(url, { onStep, onWait, isThroughPooler: passesThroughPooler(sql) }),
     (seconds) =>

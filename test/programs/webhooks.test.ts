@@ -160,7 +160,7 @@ describe('agent-trust webhooks', () => {
       ['trigger', 'gate.created'],
       { AGENT_TRUST_API_KEY: '', DATA_DIR: '/nowhere' },
       2,
-      /There is no API key: set AGENT_TRUST_API_KEY/,
+      /There is no API key: log in with agent-trust login, set AGENT_TRUST_API_KEY/,
     ],
   ])('%j ends with a clear word', async (args, more, code, words) => {
     const ended = command(args, more);

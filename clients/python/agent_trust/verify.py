@@ -9,8 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ._ed25519 import verify
 from ._export_lines import ExportLines
-from ._records import ARCHIVED_CHAIN, CHAIN, EARLIER, LINK, RECORD
-from ._records import attestation_keys, canonical, demand
+from ._records import ARCHIVED_CHAIN, CHAIN, EARLIER, LINK, RECORD, attestation_keys, canonical, demand
 from ._records import from_base64url, has, only, read_end, read_manifest
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
