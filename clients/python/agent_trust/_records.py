@@ -78,6 +78,21 @@ def only(name: str, value: Any, members: str) -> Any:
     return value[name]
 
 
+def read_chain(value: dict[str, Any], before: str | None, since: str | None) -> tuple[dict[str, Any], bool]:
+    """The header of a chain behind the chain `before`; and whether it goes on where an archive ends."""
+    chain = only("chain", value, ARCHIVED_CHAIN if "archived" in (value["chain"] or ()) else CHAIN)
+    first, last, previous = chain["first_sequence"], chain["last_sequence"], chain[LINK]
+    archived = chain.get("archived", {"through_sequence": 0, "hash": None})
+    through = archived["through_sequence"]  # 0: no record of the chain is in an archive.
+    demand(chain["chain_id"] > (before or ""), "the chains are not in ascending order")
+    demand(through < first <= last or 0 < through == last == first - 1, "the header is wrong")
+    demand((first == 1) == (previous is None), "the header is wrong")
+    follows = first == through + 1
+    demand(follows or since is not None, "the chain lacks its beginning")
+    demand(not follows or previous == archived["hash"], "the chain does not go on behind its archive")
+    return chain, follows and through > 0
+
+
 def read_manifest(value: dict[str, Any]) -> dict[str, Any]:
     """The member `manifest` of the first line. Raises ValueError for another line."""
     is_earlier = has(value.get("manifest"), _EARLIER_MANIFEST)

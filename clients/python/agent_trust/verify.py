@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ._ed25519 import verify
 from ._export_lines import ExportLines
-from ._records import ARCHIVED_CHAIN, CHAIN, EARLIER, LINK, RECORD, attestation_keys, canonical, demand
-from ._records import from_base64url, has, only, read_end, read_manifest
+from ._records import EARLIER, LINK, RECORD, attestation_keys, canonical, demand
+from ._records import from_base64url, has, read_chain, read_end, read_manifest
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
 
@@ -48,16 +48,8 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
         value = lines.next()
         while "chain" in value:
-            chain = only("chain", value, ARCHIVED_CHAIN if "archived" in (value["chain"] or ()) else CHAIN)
+            chain, follows_archive = read_chain(value, chain_id, manifest["since"])
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
-            archived = chain.get("archived", {"through_sequence": 0, "hash": None})
-            through = archived["through_sequence"]  # 0: no record of the chain is in an archive.
-            demand(chain["chain_id"] > (chain_id or ""), "the chains are not in ascending order")
-            demand(through < first <= last or 0 < through == last == first - 1, "the header is wrong")
-            demand((first == 1) == (previous is None), "the header is wrong")
-            follows = first == through + 1
-            demand(follows or manifest["since"] is not None, "the chain lacks its beginning")
-            demand(not follows or previous == archived["hash"], "the chain does not go on behind its archive")
             chain_id, chains = chain["chain_id"], chains + 1
             for sequence in range(first, last + 1):
                 record = value = lines.next()
@@ -71,7 +63,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 resolution, refers_to = record["resolution"], record.get("refers_to", record["resolution"])
                 demand((resolution is None) == (refers_to is None), "refers_to does not fit")
                 is_late = record["timestamp"] >= (manifest["since"] or "")
-                demand(sequence > first or (follows and through > 0) or is_late, "before since")
+                demand(sequence > first or follows_archive or is_late, "before since")
                 body = {name: record[name] for name in record if name not in ("hash", "signature")}
                 previous = "sha256:" + hashlib.sha256(canonical(body)).hexdigest()
                 demand(record["hash"] == previous, "the hash does not match the record")
