@@ -179,17 +179,13 @@ function Regressed(): ReactNode {
     refetchOnWindowFocus: true,
   });
   const missing = data?.history?.missing ?? null;
+  if (missing === null) return null;
   return (
-    <div role="alert">
-      {missing === null ? null : (
-        <p className="offline-bar">
-          The database went back to an earlier state: it lacks {count(missing.changes)} changes and{' '}
-          {count(missing.records)} records that were in force. Sidecars keep what was revoked in force. Until
-          the operator has run <code>agent-trust recover</code>, nothing can be changed but to take something
-          away.
-        </p>
-      )}
-    </div>
+    <p className="offline-bar" role="alert">
+      The database went back to an earlier state: it lacks {count(missing.changes)} changes and{' '}
+      {count(missing.records)} records that were in force. Sidecars keep what was revoked in force. Until the
+      operator has run <code>agent-trust recover</code>, nothing can be changed but to take something away.
+    </p>
   );
 }
 
