@@ -63,7 +63,7 @@ describe('spool', () => {
   it('makes its folder durable before it takes a record', async () => {
     const files = watchedFiles();
     const spool = await openTestSpool(folder.path, { files });
-    const reads = ['look', 'freeBytes'];
+    const reads = ['look', 'list', 'freeBytes'];
     expect(files.calls.filter((call) => !reads.includes(call)).at(-1)).toBe('syncFolder');
     expect(epochFolders()).toHaveLength(1);
     await spool.close();
