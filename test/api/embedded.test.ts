@@ -290,7 +290,7 @@ describe('what goes wrong around it', () => {
     await own.caughtUp();
     const check = () => own.embedded.check({ gate, passport, request: order });
     const before = await check();
-    rmSync(join(own.folder, 'spool'), { recursive: true });
+    rmSync(join(own.folder, 'spool'), { recursive: true, maxRetries: 10 });
     expect(await check()).toMatchObject({ decision: 'UNAVAILABLE', reason: 'overloaded' });
     expect(own.embedded.isReady()).toBe(false);
     const isBack = ({ decision }: Decision) => decision === 'PERMIT';

@@ -86,7 +86,7 @@ describe('the ground of a spool', () => {
   const spoolOf = (dataDir: string) => join(dataDir, 'sidecar', '0', 'spool');
 
   it.each([
-    ['rm -rf of it', (spool: string) => rmSync(spool, { recursive: true })],
+    ['rm -rf of it', (spool: string) => rmSync(spool, { recursive: true, maxRetries: 10 })],
     ['mv of it', (spool: string) => renameSync(spool, `${spool}-moved`)],
     [
       'another folder in its place',
@@ -133,7 +133,7 @@ describe('the ground of a spool', () => {
     const dataDir = newFolder();
     const sidecar = await world.startSidecar({ DATA_DIR: dataDir });
     expect((await readyz(sidecar)).status).toBe(200);
-    rmSync(spoolOf(dataDir), { recursive: true });
+    rmSync(spoolOf(dataDir), { recursive: true, maxRetries: 10 });
     await until(async () => (await readyz(sidecar)).status === 503, { what: 'not ready' });
     await until(async () => (await readyz(sidecar)).status === 200, { what: 'ready again' });
     expect(typeof (await check(sidecar, 1))).toBe('string');

@@ -307,7 +307,7 @@ describe('shipped records', () => {
     shipper.noteGeneration(first);
     const records = makeRecords(3);
     await append(spool, records);
-    rmSync(folder.path, { recursive: true });
+    rmSync(folder.path, { recursive: true, maxRetries: 10 });
     await until(() => controlPlane.records.length === 3 && spool.state !== 'open', {
       what: 'all is shipped',
     });

@@ -29,7 +29,7 @@ export interface TemporaryFolder {
 
 export function temporarySpoolFolder(): TemporaryFolder {
   const path = mkdtempSync(join(tmpdir(), 'agent-trust-spool-'));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 10 }) };
 }
 
 /** The disk as `kill -9` would leave it at this moment. */
