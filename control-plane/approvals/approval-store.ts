@@ -213,8 +213,8 @@ export async function writeResolution(tx: Transaction, resolved: Resolved): Prom
 }
 
 /**
- * Makes it pending again. The row must be locked. False: the same request has
- * another pending approval; nothing was changed.
+ * Makes it pending again. The row must be locked. False: the same request has another pending approval;
+ * nothing was changed.
  */
 export async function writeUndone(tx: Transaction, undone: StoredApproval): Promise<boolean> {
   const written = await tx`

@@ -10,20 +10,22 @@ import type { StoredApproval } from './approval-store.ts';
 
 /**
  * Takes the money of a denied approval once more, under the limits of today: all of it or nothing. False: the
- * limits have no room for it, or the gate has changed since. What was held of windows that have ended needs
- * no room. Locks quota windows, so it is the last statement of its transaction.
+ * limits have no room for it, the gate has changed, or a window has ended since the denial, in which others
+ * may have spent what was freed. Locks quota windows, so it is the last statement of its transaction.
  */
 export async function holdAgain(
   tx: Transaction,
-  approval: StoredApproval,
+  denied: StoredApproval,
   nowMs: UnixMillis,
 ): Promise<boolean> {
-  const limits = await readLimits(tx, approval);
+  const limits = await readLimits(tx, denied);
   if (limits === null) return false;
   const moves = [];
-  for (const { counter, window: name, startsAtMs, units } of approval.holds) {
+  for (const { counter, window: name, startsAtMs, units } of denied.holds) {
     const window = windowAt(name, startsAtMs);
-    if (window.endsAtMs <= nowMs || units === 0) continue;
+    // The denial frees nothing of a window that had ended by then: it is still held.
+    if (units === 0 || (denied.resolvedAtMs !== null && window.endsAtMs <= denied.resolvedAtMs)) continue;
+    if (window.endsAtMs <= nowMs) return false;
     const limit = limits.get(windowKey(counter, { name, startsAtMs }));
     if (limit === undefined) return false;
     const ask = { group: 0, limit, unitsMin: units, unitsNeeded: units, unitsAhead: 0 };

@@ -37,8 +37,8 @@ export async function undoResolution(
     if (!(await writeUndone(tx, undone))) throw isOver('The same request waits for an answer again.');
     await attestResolutions(tx, deps, [undone], { resolution: 'voided', nowMs });
     await emitApprovalEvents(tx, deps, 'approval.requested', [undone], nowMs);
-    if (locked.status === 'denied' && !(await holdAgain(tx, undone, nowMs)))
-      throw isOver('The money of this request is not free any more, or its gate has changed.');
+    if (locked.status === 'denied' && !(await holdAgain(tx, locked, nowMs)))
+      throw isOver('The money of this request cannot be held again, or its gate has changed.');
     return {
       result: approvalAt(undone, nowMs),
       audited: {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetDisplays } from '../../control-plane/approvals/approval-store.ts';
 import { dayMs, secondMs } from '../../shared/model/time.ts';
+import { openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
 import { until } from '../support/until.ts';
@@ -245,6 +246,18 @@ describe('POST /approvals/:id/undo', () => {
       body: { constraints: { spend_limits: { daily_usd: 50 } } },
     });
     expectError(await say(changed.approvalId, 'undo'), 'approval_already_resolved');
+  });
+
+  it('of a denial is refused behind midnight, where others may have spent what it freed', async () => {
+    const { api } = pair;
+    const midnightMs = Math.ceil(api.deps.clock.now() / dayMs) * dayMs;
+    api.advance(midnightMs - api.deps.clock.now() - 3 * secondMs);
+    const { gateId, passport } = await pair.setUp({ gate: limited });
+    const { approvalId } = await openAnApproval(api, { gateId, passportId: passport.passport_id });
+    await say(approvalId, 'deny');
+    api.advance(midnightMs - api.deps.clock.now() + 1);
+    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
+    expect((await approvalOf(approvalId)).status).toBe('denied');
   });
 
   it('is refused to others, for what was used, for what waits anew, and twice', async () => {
