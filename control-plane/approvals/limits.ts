@@ -12,8 +12,9 @@ export const approvalsLimits = {
    * a busy database.
    */
   approvalSweepIntervalMs: secondMs,
-  /** Callers that wait for the end of an approval at once; each costs a look-up a second. */
+  /** Calls that wait for the end of an approval, of all accounts and of one; each costs a look-up a second. */
   waitersMax: 500,
+  waitersPerAccountMax: 100,
   waitLookMs: secondMs,
   /** A display is kept with its approval until so long after `expires_at` (contract §8). */
   displayKeptMs: 90 * dayMs,

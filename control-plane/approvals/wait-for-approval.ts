@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Approval } from '../../shared/model/approval.ts';
-import type { ApprovalId } from '../../shared/model/ids.ts';
+import type { AccountId, ApprovalId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -12,11 +12,12 @@ type WaitDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'bus' | 'draining'>;
 
 /**
  * Reads an approval, and waits up to a given time while it is pending. Woken by hints; polling finds what the
- * bus lost, and the expiry. Bounded by `approvalsLimits.waitersMax`: beyond it `overloaded`. Ends early, with
- * the state as it is, where this program stops or the caller has gone.
+ * bus lost, and the expiry. Bounded for all accounts and for each: beyond it `overloaded`. Ends early, with the
+ * state as it is, where this program stops or the caller has gone.
  */
 export class ApprovalWaits {
   #waiting = 0;
+  readonly #byAccount = new Map<AccountId, number>();
 
   /** Throws `approval_not_found`. */
   async read(
@@ -27,8 +28,7 @@ export class ApprovalWaits {
     const deadlineMs = deps.clock.monotonic() + waitMs;
     let approval = await readOne(deps, owner, approvalId);
     if (approval.status !== 'pending' || waitMs === 0) return approval;
-    if (this.#waiting >= approvalsLimits.waitersMax) throw new ApiError('overloaded');
-    this.#waiting += 1;
+    this.#enter(owner.accountId);
     try {
       const wakeup = makeWakeup();
       const unsubscribe = await deps.bus.subscribe(hintChannel(owner.accountId), (message) => {
@@ -46,8 +46,23 @@ export class ApprovalWaits {
         await unsubscribe();
       }
     } finally {
-      this.#waiting -= 1;
+      this.#leave(owner.accountId);
     }
+  }
+
+  #enter(accountId: AccountId): void {
+    const own = this.#byAccount.get(accountId) ?? 0;
+    if (this.#waiting >= approvalsLimits.waitersMax || own >= approvalsLimits.waitersPerAccountMax)
+      throw new ApiError('overloaded');
+    this.#waiting += 1;
+    this.#byAccount.set(accountId, own + 1);
+  }
+
+  #leave(accountId: AccountId): void {
+    this.#waiting -= 1;
+    const own = (this.#byAccount.get(accountId) ?? 1) - 1;
+    if (own === 0) this.#byAccount.delete(accountId);
+    else this.#byAccount.set(accountId, own);
   }
 }
 

@@ -162,6 +162,23 @@ describe('GET /approvals/:id?wait_ms=', () => {
       );
   });
 
+  it('lets an account wait a hundred times at once, and others beside it', async () => {
+    const { key } = await pair.api.createAccount();
+    const other = await pair.api.createAccount();
+    const { approvalId } = await openAnApproval(pair.api, { key });
+    const { approvalId: otherId } = await openAnApproval(pair.api, { key: other.key });
+    const wait = (id: string, as: string, ms: number) =>
+      pair.api.call({ url: `/v1/approvals/${id}?wait_ms=${ms}`, key: as });
+    const waiting = Array.from({ length: 101 }, () => wait(approvalId, key, 60_000));
+    const first = await Promise.race(waiting);
+    expectError(first, 'overloaded');
+    expect((await wait(otherId, other.key, 1)).body.status).toBe('pending');
+    await pair.api.call({ url: `/v1/approvals/${approvalId}/deny`, body: {}, key });
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    expect(statuses.filter((each) => each === 200)).toHaveLength(100);
+    expect((await wait(approvalId, key, 60_000)).body.status).toBe('denied');
+  });
+
   it('tells the expiry as expired', async () => {
     const { gateId, token } = await pair.setUp({ gate: { approvals: { above_usd: 50, expires_in_s: 1 } } });
     const { body } = await pair.check(0, gateId, token, order);
