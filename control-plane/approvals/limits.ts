@@ -12,7 +12,9 @@ export const approvalsLimits = {
    * a busy database.
    */
   approvalSweepIntervalMs: secondMs,
-  /** Calls that wait for the end of an approval, of all accounts and of one; each costs a look-up a second. */
+  /**
+   * Calls that wait for the end of an approval, of all accounts and of one. Each costs a look-up a second.
+   */
   waitersMax: 500,
   waitersPerAccountMax: 100,
   waitLookMs: secondMs,
