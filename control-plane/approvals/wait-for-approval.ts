@@ -12,8 +12,8 @@ type WaitDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'bus' | 'draining'>;
 
 /**
  * Reads an approval, and waits up to a given time while it is pending. Woken by hints; polling finds what the
- * bus lost, and the expiry. Bounded for all accounts and for each: beyond it `overloaded`. Ends early, with the
- * state as it is, where this program stops or the caller has gone.
+ * bus lost, and the expiry. Bounded for all accounts and for each: beyond it `overloaded`. Ends early, with
+ * the state as it is, where this program stops or the caller has gone.
  */
 export class ApprovalWaits {
   #waiting = 0;
