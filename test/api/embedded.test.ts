@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
@@ -15,7 +14,7 @@ import {
 } from '../../sidecar/embedded/start-embedded.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { startTestEmbedded, type TestSidecar } from '../support/sidecar.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { removeFolder, temporaryFolder } from '../support/temporary-folder.ts';
 import { until, untilAnswer } from '../support/until.ts';
 
 const order = { permission_key: 'orders:create', amount: 5 };
@@ -290,7 +289,7 @@ describe('what goes wrong around it', () => {
     await own.caughtUp();
     const check = () => own.embedded.check({ gate, passport, request: order });
     const before = await check();
-    rmSync(join(own.folder, 'spool'), { recursive: true, maxRetries: 10 });
+    removeFolder(join(own.folder, 'spool'));
     expect(await check()).toMatchObject({ decision: 'UNAVAILABLE', reason: 'overloaded' });
     expect(own.embedded.isReady()).toBe(false);
     const isBack = ({ decision }: Decision) => decision === 'PERMIT';

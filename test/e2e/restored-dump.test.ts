@@ -127,7 +127,9 @@ describe('a restored pg_dump', () => {
     const items = await allOf(kept.id);
     expect(new Set(idsOf(items)).size).toBe(items.length);
     expect(Math.min(...items.map(({ sequence }) => sequence))).toBe(21);
-    expect((await sidecarReadyz()).history).toEqual({ state: 'whole' });
+    await until(async () => (await sidecarReadyz()).history.state === 'whole', {
+      what: 'the sidecar is whole',
+    });
     const { handed_in: handedIn } = (await recover(false)).body;
     expect(handedIn).toContainEqual({ chain_id: kept.id, lost: 20, handed_in: 20 });
   });

@@ -7,7 +7,7 @@ import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { bundledPrograms } from '../support/programs.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { removeFolder, temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /**
@@ -86,7 +86,7 @@ describe('the ground of a spool', () => {
   const spoolOf = (dataDir: string) => join(dataDir, 'sidecar', '0', 'spool');
 
   it.each([
-    ['rm -rf of it', (spool: string) => rmSync(spool, { recursive: true, maxRetries: 10 })],
+    ['rm -rf of it', (spool: string) => removeFolder(spool)],
     ['mv of it', (spool: string) => renameSync(spool, `${spool}-moved`)],
     [
       'another folder in its place',
@@ -133,7 +133,7 @@ describe('the ground of a spool', () => {
     const dataDir = newFolder();
     const sidecar = await world.startSidecar({ DATA_DIR: dataDir });
     expect((await readyz(sidecar)).status).toBe(200);
-    rmSync(spoolOf(dataDir), { recursive: true, maxRetries: 10 });
+    removeFolder(spoolOf(dataDir));
     await until(async () => (await readyz(sidecar)).status === 503, { what: 'not ready' });
     await until(async () => (await readyz(sidecar)).status === 200, { what: 'ready again' });
     expect(typeof (await check(sidecar, 1))).toBe('string');

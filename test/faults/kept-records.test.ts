@@ -20,6 +20,7 @@ import {
   temporarySpoolFolder,
 } from '../support/spooled.ts';
 import { spooledRecord } from '../support/spooled-record.ts';
+import { removeFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 const keeping = { ms: dayMs, bytesMax: attestLimits.keptBytesMax };
@@ -307,7 +308,7 @@ describe('shipped records', () => {
     shipper.noteGeneration(first);
     const records = makeRecords(3);
     await append(spool, records);
-    rmSync(folder.path, { recursive: true, maxRetries: 10 });
+    removeFolder(folder.path);
     await until(() => controlPlane.records.length === 3 && spool.state !== 'open', {
       what: 'all is shipped',
     });

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../shared/runtime/clock.ts';
@@ -18,6 +18,7 @@ import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { openSpool, type RecordOwner, type Spool, type SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { sampleId } from './sample-chains.ts';
 import { inParts, sharedParts } from './spooled-record.ts';
+import { removeFolder } from './temporary-folder.ts';
 
 /** Spools and what can be read of them, for tests of the spool and of the shipper. */
 export const random = systemRandom();
@@ -29,7 +30,7 @@ export interface TemporaryFolder {
 
 export function temporarySpoolFolder(): TemporaryFolder {
   const path = mkdtempSync(join(tmpdir(), 'agent-trust-spool-'));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 10 }) };
+  return { path, remove: () => removeFolder(path) };
 }
 
 /** The disk as `kill -9` would leave it at this moment. */

@@ -6,5 +6,18 @@ import { join } from 'node:path';
 export function temporaryFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'agent-trust-test-'));
   chmodSync(path, 0o711);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 10 }) };
+  return { path, remove: () => removeFolder(path) };
+}
+
+/** Removes a folder while a program may still write to it: what it adds meanwhile takes another round. */
+export function removeFolder(path: string): void {
+  for (let roundsLeft = 20; ; roundsLeft--) {
+    try {
+      rmSync(path, { recursive: true, force: true });
+      return;
+    } catch (error) {
+      if (roundsLeft === 0 || !(error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY'))
+        throw error;
+    }
+  }
 }
