@@ -180,7 +180,10 @@ const claimedPermit = ({ id, requestHash, answer }: ClaimRow): ClaimedPermit => 
 /** Removes settlements that this transaction made and gave up, with the readings it made for them. */
 export async function dropSettlements(tx: Transaction, ids: readonly SettlementId[]): Promise<void> {
   if (ids.length === 0) return;
-  await tx`DELETE FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[]) OR reads = ANY(${[...ids]}::text[])`;
+  await tx`
+    DELETE FROM settlements WHERE settlement_id = ANY (ARRAY(
+      SELECT unnest(${[...ids]}::text[])
+      UNION ALL SELECT settlement_id FROM settlements WHERE reads = ANY(${[...ids]}::text[])))`;
 }
 
 /**

@@ -137,8 +137,10 @@ async function withdraw(
 type Withdrawable = Pick<Withdrawn, 'id'>;
 
 const withWhatTheyRead = (tx: Transaction, ids: readonly SettlementId[]) => tx`
-  SELECT settlement_id AS id FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])
-    OR settlement_id = ANY (ARRAY(SELECT reads FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])))`;
+  -- One list: for two joined by OR, PostgreSQL 15 may keep a plan that walks all of the table.
+  SELECT settlement_id AS id FROM settlements WHERE settlement_id = ANY (ARRAY(
+    SELECT unnest(${[...ids]}::text[])
+    UNION ALL SELECT reads FROM settlements WHERE settlement_id = ANY(${[...ids]}::text[])))`;
 
 const insertVoids = (
   tx: Transaction,

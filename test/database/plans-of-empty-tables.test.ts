@@ -2,16 +2,20 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { lockChainHeads, moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
 import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import type { Database, Transaction } from '../../control-plane/base/database.ts';
-import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
+import { dropSettlements, insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { setUpSettling } from '../../control-plane/decisions/settle-batch.ts';
 import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
+import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { together } from '../../control-plane/storage/together.ts';
 import { emptyChain } from '../../shared/attestation/chain.ts';
 import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { windowAt } from '../../shared/quota/window.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
+import { leaseDatabase } from '../support/lease-database.ts';
+import { ofGate, wish } from '../support/lease-holder.ts';
 import { newSettlement } from '../support/new-settlement.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 
@@ -33,7 +37,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** New, sent again, a copy that reads the first, and its void. */
+/** New, sent again, a copy that reads the first, its void, and the end of the first. */
 async function settle(n: number): Promise<void> {
   await pool.begin(async (tx: Transaction) => {
     await setUpSettling(tx);
@@ -41,6 +45,7 @@ async function settle(n: number): Promise<void> {
     await insertSettlements(tx, [first], nowMs);
     await insertSettlements(tx, [first, copy], nowMs);
     await writeVoids(tx, 'control-plane', [copy.readerId], nowMs);
+    await dropSettlements(tx, [first.id]);
   });
 }
 
@@ -102,4 +107,48 @@ it('finds the heads of chains by their keys, however often it has looked while t
   const before = await rowsLookedAt('chains');
   await append();
   expect((await rowsLookedAt('chains')) - before).toBeLessThan(rows / 10);
+});
+
+it('finds leases and windows by their keys, however often it has looked while there were few', async () => {
+  const world = await leaseDatabase(pool);
+  const gateId = await world.createGate({ spend_limits: { daily_usd: 10 } });
+  const { sidecarId, connectionId } = await world.connectSidecar();
+  const [holder, other] = ['1'.repeat(32), '2'.repeat(32)];
+  const counter = ofGate('gate_spend', gateId);
+  const { startsAtMs } = windowAt('day', nowMs);
+  let seq = 0;
+  const call = async () => {
+    const returned = { ...counter, window: 'day', starts_at_ms: startsAtMs, units: 1 } as const;
+    const { kind } = await serveLeaseCall(
+      pool,
+      world.accountId,
+      {
+        sidecar_id: sidecarId,
+        connection_id: connectionId,
+        holder,
+        seq: ++seq,
+        asks: [wish(counter, 'day', 1)],
+        returns: seq === 1 ? [] : [returned],
+      },
+      nowMs,
+    );
+    expect(kind).toBe('answered');
+  };
+  for (let time = 0; time < 40; time++) await call();
+  await database.sql`
+    INSERT INTO lease_holders (holder, sidecar_id, account_id, last_seq, last_answer, last_call_at_ms)
+    VALUES (${other}, ${sidecarId}, ${world.accountId}, 1, '[]', ${nowMs})`;
+  await database.sql`
+    INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+    SELECT 'gate_spend:other_' || n, 'day', ${startsAtMs}::bigint, ${startsAtMs + dayMs}::bigint, 1
+    FROM generate_series(1, ${rows}) n`;
+  await database.sql`
+    INSERT INTO quota_leases (holder, counter, window_name, starts_at_ms, ends_at_ms, units)
+    SELECT ${other}, counter, window_name, starts_at_ms, ends_at_ms, 1 FROM quota_windows
+    WHERE starts_with(counter, 'gate_spend:other_')`;
+  const tables = ['quota_leases', 'quota_windows'];
+  const read = async () => (await Promise.all(tables.map(rowsLookedAt))).reduce((sum, each) => sum + each, 0);
+  const before = await read();
+  for (let time = 0; time < 10; time++) await call();
+  expect((await read()) - before).toBeLessThan(rows / 10);
 });

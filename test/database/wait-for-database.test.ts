@@ -41,7 +41,7 @@ describe('waitForDatabase', () => {
       const url = new URL(server.url);
       url.pathname = '/nothing';
       await expect(wait(url.href)).rejects.toThrow(
-        /^The database at \/.+ \(DATABASE_URL\) refused: database "nothing" does not exist\./,
+        /^The database at .+ \(DATABASE_URL\) refused: database "nothing" does not exist\./,
       );
     } finally {
       await server.stop();
