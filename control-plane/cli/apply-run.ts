@@ -125,24 +125,29 @@ async function runStep(
 
 async function create(client: Work['client'], step: Step, secrets: SecretsFile | null): Promise<string> {
   const { kind, name, after } = step;
+  // Another run at the same moment may be quicker.
+  const onlyNew = { ifNoneMatch: '*' } as const;
   switch (kind) {
     case 'issuer': {
       const { status, ...body } = after;
-      const made = await client.issuers.create({ ...body, name } as IssuerCreation);
+      const made = await client.issuers.create({ ...body, name } as IssuerCreation, onlyNew);
       if (status === 'suspended') await client.issuers.update(made.issuer_id, { status });
       return made.issuer_id;
     }
     case 'template':
-      return (await client.templates.create({ ...after, name } as TemplateCreation)).template_id;
+      return (await client.templates.create({ ...after, name } as TemplateCreation, onlyNew)).template_id;
     case 'webhook': {
       const { status, ...body } = after;
-      const made = await client.webhooks.create({ ...body, url: name } as unknown as WebhookCreation);
+      const made = await client.webhooks.create(
+        { ...body, url: name } as unknown as WebhookCreation,
+        onlyNew,
+      );
       const { webhook_id, url, secret } = made;
       await must(secrets, 'a file for secrets is open').add({ webhook_id, url, secret });
       if (status === 'disabled') await client.webhooks.update(webhook_id, { status });
       return webhook_id;
     }
     default:
-      return (await client.gates.create({ ...after, name } as unknown as GateCreation)).gate_id;
+      return (await client.gates.create({ ...after, name } as unknown as GateCreation, onlyNew)).gate_id;
   }
 }

@@ -8,10 +8,12 @@ import { type AuditedChange, administer, type Changed } from '../audit/administe
 import type { Transaction } from '../base/database.ts';
 import type { AnswerBody } from '../http/answer-secrets.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
+import { mayOnlyBeNew } from '../http/entity-tag.ts';
 import { type ErrorReplies, toApiError } from '../http/error-reply.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { type Answer, claimKey, type KeyedRequest, storeAnswer } from './idempotent-answers.ts';
+import { refuseTakenName, type UniqueName } from './unique-name.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -39,7 +41,7 @@ declare module 'fastify' {
  * So the resource never exists without its stored answer. If client or replica do not learn the outcome of
  * the commit, the next request with the key does: it gets the answer, or creates the resource.
  *
- * A refusal (400, 404, 409) created nothing. It claims the key afterwards and is stored, unless another
+ * A refusal (400, 404, 409, 412) created nothing. It claims the key afterwards and is stored, unless another
  * request with the key has an answer by then, which is given instead. Not stored: 401, 403, 429 and 5xx,
  * unreadable bodies, and conflicts over the key itself.
  */
@@ -109,6 +111,8 @@ export interface Creation<Created> {
    * lasting effect.
    */
   readonly create: (tx: Transaction, change: WriteChange) => Promise<Created>;
+  /** Takes `If-None-Match: *` by this name. Absent: the header is ignored. */
+  readonly named?: UniqueName;
   /** As in `Beginning`, of `create`. */
   readonly readsFirst?: boolean;
   /** Runs after the commit and before the answer; not for a replay. Must not reject. */
@@ -130,9 +134,12 @@ export const creator =
   async <Created>(
     request: FastifyRequest,
     reply: FastifyReply,
-    { create, readsFirst = false, afterCommit, render, audit, caller = callerOf(request) }: Creation<Created>,
+    creation: Creation<Created>,
   ): Promise<FastifyReply> => {
-    const { keyed } = request;
+    const { create, readsFirst = false, afterCommit, render, audit, caller = callerOf(request) } = creation;
+    const { keyed, headers } = request;
+    const { named } = creation;
+    const isOnlyNew = named !== undefined && mayOnlyBeNew(headers['if-none-match']);
     let after = async (): Promise<void> => undefined;
     const outcome = await administer(
       deps,
@@ -140,13 +147,14 @@ export const creator =
       async (tx, change): Promise<Changed<Outcome>> => {
         const stored = keyed === null ? null : await claimKey(tx, deps, keyed);
         if (stored !== null) return { result: { answer: stored, isReplayed: true }, audited: null };
+        if (isOnlyNew) await refuseTakenName(tx, caller, named);
         const made = await create(tx, change);
         if (afterCommit !== undefined) after = () => afterCommit(made);
         const answer: Answer = { status: 201, body: render(made) };
         if (keyed !== null) await storeAnswer(tx, deps, { request: keyed, answer });
         return { result: { answer, isReplayed: false }, audited: audit(made) };
       },
-      { readsFirst: readsFirst && keyed === null },
+      { readsFirst: readsFirst && keyed === null && !isOnlyNew },
     );
     await after();
     return sendOutcome(reply, outcome);

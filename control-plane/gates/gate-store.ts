@@ -112,6 +112,13 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
 
+export async function hasGateNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM gates
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND deleted_at_ms IS NULL AND name = ${name} LIMIT 1`;
+  return rows.length > 0;
+}
+
 /** The undeleted ones of the account, in both modes. */
 export async function findGates(
   tx: Transaction,

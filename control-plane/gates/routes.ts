@@ -25,7 +25,7 @@ import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
 import { createGate, type FirstCatalog } from './create-gate.ts';
 import { deleteGate } from './delete-gate.ts';
-import { findCountedGate } from './gate-store.ts';
+import { findCountedGate, hasGateNamed } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { listGatesUseCase } from './list-gates-use-case.ts';
 import { readGateUsage } from './read-gate-usage.ts';
@@ -57,6 +57,7 @@ function creationRoutes(deps: AppendingDeps, { publish, onRecord }: FirstCatalog
         const template = await templateOf(deps.sql, caller, request.body.template_id);
         const wanted = parseGateCreation(request.body, template);
         return answerCreated(request, reply, {
+          named: { kind: 'gate', name: wanted.policy.name, isTaken: hasGateNamed },
           create: (tx, change) => createGate(tx, change, deps, { caller, wanted, publish }),
           render: ({ gate, catalog }) => renderNewGate(gate, catalog, deps.gateHost),
           audit: ({ gate, catalog }) => ({

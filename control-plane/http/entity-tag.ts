@@ -49,3 +49,13 @@ export function isKnownTo(header: string | undefined, currentTag: string): boole
   if (trimBlanks(header) === '*') return true;
   return (parseTags(header) ?? []).some(({ tag }) => tag === currentTag);
 }
+
+/**
+ * `If-None-Match: *` on a request that creates: only where nothing of that name exists. Throws
+ * `invalid_request` for tags, which have no meaning there.
+ */
+export function mayOnlyBeNew(header: string | undefined): boolean {
+  if (header === undefined) return false;
+  if (trimBlanks(header) === '*') return true;
+  throw invalidRequest('If-None-Match', 'If-None-Match must be * on a request that creates.');
+}

@@ -23,6 +23,13 @@ export async function insertIssuer(tx: Transaction, issuer: Issuer): Promise<boo
   return inserted.count === 1;
 }
 
+export async function hasIssuerNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM issuers
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND name = ${name} LIMIT 1`;
+  return rows.length > 0;
+}
+
 export async function findIssuer(
   sql: Database | Transaction,
   owner: Owner,

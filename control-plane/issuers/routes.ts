@@ -13,7 +13,7 @@ import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createIssuer } from './create-issuer.ts';
-import { findCountedIssuer, listIssuers } from './issuer-store.ts';
+import { findCountedIssuer, hasIssuerNamed, listIssuers } from './issuer-store.ts';
 import { issuerOnRecord, updateIssuer } from './update-issuer.ts';
 
 const create = { scope: 'issuers:create', creates: true } as const;
@@ -31,6 +31,7 @@ export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       async (request, reply) => {
         const wanted = parseIssuerCreation(request.body);
         return answerCreated(request, reply, {
+          named: { kind: 'issuer', name: wanted.name, isTaken: hasIssuerNamed },
           create: (tx) => createIssuer(tx, deps, callerOf(request), wanted),
           render: renderIssuer,
           audit: (issuer) => ({

@@ -76,6 +76,12 @@ export const requestHeaders = {
     'If-None-Match',
     'The `ETag` of the cached version: if it is still current, the answer is 304.',
   ),
+  'If-None-Match: *': requestHeader(
+    'If-None-Match',
+    '`*`: only where no other of the account and mode has this name (a webhook: this URL); else nothing is created, and the ' +
+      'answer is 412 `precondition_failed`.',
+    { type: 'string', enum: ['*'] },
+  ),
 } as const satisfies Readonly<Record<string, Parameter>>;
 
 export type RequestHeaderName = keyof typeof requestHeaders;

@@ -115,7 +115,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     description:
       '`trust_level` and `trust_profile` are synonyms; one of them is required unless the template has it. A constraint that ' +
       'this build does not enforce is refused, never ignored.',
-    errors: ['template_not_found'],
+    errors: ['template_not_found', 'precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
   },
   'GET /v1/gates': { id: 'listGates', tag: 'Gates', summary: 'List gates, newest first' },
   'GET /v1/gates/:id': {
@@ -334,7 +335,13 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: ['attestation_not_found'],
   },
 
-  'POST /v1/issuers': { id: 'createIssuer', tag: 'Issuers', summary: 'Create an issuer' },
+  'POST /v1/issuers': {
+    id: 'createIssuer',
+    tag: 'Issuers',
+    summary: 'Create an issuer',
+    errors: ['precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
+  },
   'GET /v1/issuers': { id: 'listIssuers', tag: 'Issuers', summary: 'List issuers, newest first' },
   'GET /v1/issuers/:id': {
     id: 'getIssuer',
@@ -351,7 +358,13 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: ['issuer_not_found'],
   },
 
-  'POST /v1/templates': { id: 'createTemplate', tag: 'Templates', summary: 'Create a template' },
+  'POST /v1/templates': {
+    id: 'createTemplate',
+    tag: 'Templates',
+    summary: 'Create a template',
+    errors: ['precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
+  },
   'GET /v1/templates': {
     id: 'listTemplates',
     tag: 'Templates',
@@ -597,6 +610,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     description:
       'Each event is sent as a POST, signed as Standard Webhooks has it with `secret`, which is shown this once. With `url` null nothing is sent: ' +
       'fetch the deliveries, as `agent-trust webhooks listen` does. See docs/webhooks.md.',
+    errors: ['precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
   },
   'GET /v1/webhooks': { id: 'listWebhooks', tag: 'Webhooks', summary: 'List webhooks, newest first' },
   'GET /v1/webhooks/:id': {

@@ -24,6 +24,8 @@ export const advisoryLockSeeds = {
   idempotencyKeys: 7_236_504,
   /** One lock for each chain of the audit, the last of its transaction. */
   auditChains: 7_236_505,
+  /** One lock for each name of a resource of an account and mode that may be created only once. */
+  newNames: 7_236_508,
 } as const;
 
 /**
@@ -41,6 +43,8 @@ export const lockOrder = [
   'signingKeys',
   // The key of a call, before anything that the call does.
   'idempotencyKeys',
+  // The name of what a call creates, so that nothing is locked while another creates it.
+  'newNames',
   'accounts',
   // A person with all owners, in the order of their ids; then what is theirs.
   'users',

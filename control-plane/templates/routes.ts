@@ -13,6 +13,7 @@ import { IdParams } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createTemplate } from './create-template.ts';
 import { findTemplate, listTemplates } from './template-of.ts';
+import { hasTemplateNamed } from './template-store.ts';
 
 const create = { scope: 'templates:create', creates: true } as const;
 const read = { scope: 'templates:read' } as const;
@@ -27,6 +28,7 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       async (request, reply) => {
         const wanted = parseTemplateCreation(request.body);
         return answerCreated(request, reply, {
+          named: { kind: 'template', name: wanted.name, isTaken: hasTemplateNamed },
           create: (tx) => createTemplate(tx, deps, callerOf(request), wanted),
           render: renderTemplate,
           audit: (template) => ({

@@ -34,6 +34,13 @@ export async function insertTemplate(tx: Transaction, owner: Owner, template: Te
       ${template.createdAtMs})`;
 }
 
+export async function hasTemplateNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM templates
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND name = ${name} LIMIT 1`;
+  return rows.length > 0;
+}
+
 export async function findOwnTemplate(
   sql: Database,
   owner: Owner,

@@ -30,7 +30,7 @@ import { recover, resend, sendTest } from './redeliver.ts';
 import { rollSecret } from './roll-secret.ts';
 import { updateWebhook } from './update-webhook.ts';
 import { webhookOnRecord } from './webhook-on-record.ts';
-import { findWebhook, listWebhooks, touchFetched } from './webhook-store.ts';
+import { findWebhook, hasWebhookWithUrl, listWebhooks, touchFetched } from './webhook-store.ts';
 
 const config = { scope: 'webhooks:manage' } as const;
 const create = { ...config, creates: true } as const;
@@ -56,6 +56,7 @@ function creationRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
         const owner = callerOf(request);
         const wanted = request.body;
         return answerCreated(request, reply, {
+          named: { kind: 'webhook', name: wanted.url, isTaken: hasWebhookWithUrl },
           create: (tx) => createWebhook(tx, deps, { owner, wanted }),
           render: renderWithSecret,
           audit: ({ webhook }) => ({

@@ -33,6 +33,11 @@ export async function countWebhooksLocked(tx: Transaction, owner: Owner): Promis
   return must(row, 'a count has a row').total;
 }
 
+export async function hasWebhookWithUrl(tx: Transaction, owner: Owner, url: string): Promise<boolean> {
+  const rows = await tx`SELECT FROM webhooks WHERE ${ownedBy(tx, owner)} AND url = ${url} LIMIT 1`;
+  return rows.length > 0;
+}
+
 export async function findWebhook(
   sql: Database | Transaction,
   owner: Owner,

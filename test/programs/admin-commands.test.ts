@@ -92,6 +92,84 @@ sys.stdout.buffer.write(seen)
   expect(ran.stdout).not.toContain(world.adminKey);
 });
 
+describe('two runs of apply at the same moment', () => {
+  const issuers = ['A', 'B'];
+  const gates = ['One', 'Two', 'Three'];
+  const fileOf = (round: string) => {
+    const path = join(folder.path, `${round}.yaml`);
+    const lines = [
+      'version: 1',
+      'issuers:',
+      ...issuers.map((name) => `  - { name: ${name} ${round} }`),
+      'templates:',
+      `  - { name: T ${round}, trust_level: L1 }`,
+      'gates:',
+      ...gates.map((name) => `  - { name: ${name} ${round}, trust_level: L1 }`),
+      'webhooks:',
+      `  - { url: 'https://shop.example/${round}', events: [gate.created] }`,
+    ];
+    writeFileSync(path, lines.join('\n'));
+    return path;
+  };
+  const apply = (round: string, run: string) =>
+    spawn(
+      'agent-trust',
+      ['apply', '-f', fileOf(round), '--yes', '--secrets-file', join(folder.path, `${round}-${run}.jsonl`)],
+      { env: { ...env(), AGENT_TRUST_URL: service.origin, AGENT_TRUST_API_KEY: world.adminKey } },
+    );
+  const ended = async (child: ReturnType<typeof apply>) => {
+    const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const [code, said, failed] = await Promise.all([exited, text(child.stdout), text(child.stderr)]);
+    return { code, said: `${said}${failed}` };
+  };
+  /** Names of this round in the account, each as often as it is there. */
+  const made = async (round: string) => {
+    const lists = ['issuers', 'templates', 'gates', 'webhooks'].map(async (resource) => {
+      const answer = await fetch(`${service.origin}/v1/${resource}?limit=200`, {
+        headers: { authorization: `Bearer ${world.adminKey}` },
+      });
+      const { items } = (await answer.json()) as { items: { name?: string; url?: string }[] };
+      return items.map(({ name, url }) => name ?? url ?? '').filter((name) => name.endsWith(round));
+    });
+    return (await Promise.all(lists)).flat().toSorted();
+  };
+  const expected = (round: string) =>
+    [...issuers, 'T', ...gates]
+      .map((name) => `${name} ${round}`)
+      .concat(`https://shop.example/${round}`)
+      .toSorted();
+
+  it('make one resource of each name, and both succeed', async () => {
+    for (let n = 0; n < 10; n++) {
+      const round = `round-${n}-end`;
+      const both = await Promise.all([ended(apply(round, 'a')), ended(apply(round, 'b'))]);
+      expect(
+        both.map(({ code }) => code),
+        both.map(({ said }) => said).join('\n'),
+      ).toEqual([0, 0]);
+      expect(await made(round)).toEqual(expected(round));
+    }
+  });
+
+  it('leave no double where one is killed and run again', async () => {
+    for (let n = 0; n < 5; n++) {
+      const round = `killed-${n}-end`;
+      const [victim, other] = [apply(round, 'a'), apply(round, 'b')];
+      const others = ended(other);
+      await new Promise<void>((resolve) => {
+        victim.stderr.once('data', () => {
+          victim.kill('SIGKILL');
+          resolve();
+        });
+        victim.once('exit', () => resolve());
+      });
+      expect(await others).toMatchObject({ code: 0 });
+      expect(await ended(apply(round, 'c'))).toMatchObject({ code: 0 });
+      expect(await made(round)).toEqual(expected(round));
+    }
+  });
+});
+
 describe('completion', () => {
   /** What bash offers behind this line. */
   const inBash = (line: string) => {

@@ -248,7 +248,8 @@ function methodOf(document: ApiDocument, path: string, verb: string, operation: 
   // Of the description the scope alone, which is its last paragraph: the package has a bound of its size.
   const scope = operation.description?.split('\n\n').at(-1) ?? '';
   const text = /^(?:Needs|Public)/.test(scope) ? `${operation.summary}. ${scope}` : operation.summary;
-  const result = headers.has('If-None-Match') ? `${answer.type} | null` : answer.type;
+  const isCached = !creates && headers.has('If-None-Match');
+  const result = isCached ? `${answer.type} | null` : answer.type;
   const returned = answer.kind === 'list' ? result : `Promise<${result}>`;
   const flags = [
     ...(body === undefined ? [] : ['body']),

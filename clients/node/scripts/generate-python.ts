@@ -138,7 +138,8 @@ function method(types: Types, path: string, verb: string, operation: Operation):
   const headers = parameters.filter((each) => each.in === 'header');
   const body = operation.requestBody;
   const { kind, type } = answerOf(types, operation, own);
-  const isCached = headers.some((each) => each.name === 'If-None-Match');
+  const creates = headers.some((each) => each.name === 'Idempotency-Key');
+  const isCached = !creates && headers.some((each) => each.name === 'If-None-Match');
   const given = [
     'self',
     ...ids.map((id) => `${id === 'id' ? idName(path) : id}: str`),
@@ -155,7 +156,7 @@ function method(types: Types, path: string, verb: string, operation: Operation):
   ];
   const flags = [
     ...(body === undefined ? [] : ['body']),
-    ...(headers.some((each) => each.name === 'Idempotency-Key') ? ['creates'] : []),
+    ...(creates ? ['creates'] : []),
     ...(kind === 'json' ? [] : [kind]),
   ];
   const entries = (all: readonly (readonly [string, string])[]) =>

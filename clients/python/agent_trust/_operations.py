@@ -2449,6 +2449,7 @@ class Operations:
         body: GateCreation,
         *,
         idempotency_key: str | None = None,
+        if_none_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> NewGate:
         """Create a gate. Needs a key with the scope `gates:create`."""
@@ -2458,7 +2459,7 @@ class Operations:
             "body creates",
             path_ids={},
             query={},
-            headers={"idempotency-key": idempotency_key},
+            headers={"idempotency-key": idempotency_key, "if-none-match": if_none_match},
             body=body,
             deadline_ms=deadline_ms,
         )
@@ -2654,6 +2655,7 @@ class Operations:
         body: IssuerCreation,
         *,
         idempotency_key: str | None = None,
+        if_none_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> Issuer:
         """Create an issuer. Needs a key with the scope `issuers:create`."""
@@ -2663,7 +2665,7 @@ class Operations:
             "body creates",
             path_ids={},
             query={},
-            headers={"idempotency-key": idempotency_key},
+            headers={"idempotency-key": idempotency_key, "if-none-match": if_none_match},
             body=body,
             deadline_ms=deadline_ms,
         )
@@ -2898,6 +2900,7 @@ class Operations:
         body: TemplateCreation,
         *,
         idempotency_key: str | None = None,
+        if_none_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> Template:
         """Create a template. Needs a key with the scope `templates:create`."""
@@ -2907,7 +2910,7 @@ class Operations:
             "body creates",
             path_ids={},
             query={},
-            headers={"idempotency-key": idempotency_key},
+            headers={"idempotency-key": idempotency_key, "if-none-match": if_none_match},
             body=body,
             deadline_ms=deadline_ms,
         )
@@ -2958,6 +2961,7 @@ class Operations:
         body: WebhookCreation,
         *,
         idempotency_key: str | None = None,
+        if_none_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> NewWebhook:
         """Subscribe an endpoint to events. Needs a key with the scope `webhooks:manage`."""
@@ -2967,7 +2971,7 @@ class Operations:
             "body creates",
             path_ids={},
             query={},
-            headers={"idempotency-key": idempotency_key},
+            headers={"idempotency-key": idempotency_key, "if-none-match": if_none_match},
             body=body,
             deadline_ms=deadline_ms,
         )

@@ -2087,7 +2087,7 @@ export interface GatesResource {
     readonly cursor?: string;
   }, options?: CallOptions): List<Discovery['results'][number], Discovery>;
   /** Create a gate. Needs a key with the scope `gates:create`. */
-  create(body: GateCreation, options?: CreateOptions): Promise<NewGate>;
+  create(body: GateCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewGate>;
   /** List gates, newest first. Needs a key with the scope `gates:read`. */
   list(query?: {
     /** Maximum number of objects to return. */
@@ -2219,7 +2219,7 @@ export interface AuditResource {
 
 export interface IssuersResource {
   /** Create an issuer. Needs a key with the scope `issuers:create`. */
-  create(body: IssuerCreation, options?: CreateOptions): Promise<Issuer>;
+  create(body: IssuerCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Issuer>;
   /** List issuers, newest first. Needs a key with the scope `issuers:read`. */
   list(query?: {
     /** Maximum number of objects to return. */
@@ -2237,7 +2237,7 @@ export interface IssuersResource {
 
 export interface TemplatesResource {
   /** Create a template. Needs a key with the scope `templates:create`. */
-  create(body: TemplateCreation, options?: CreateOptions): Promise<Template>;
+  create(body: TemplateCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Template>;
   /** List templates, own and built-in. Needs a key with the scope `templates:read`. */
   list(query?: {
     /** Maximum number of objects to return. */
@@ -2291,7 +2291,7 @@ export interface AccountsResource {
 
 export interface WebhooksResource {
   /** Subscribe an endpoint to events. Needs a key with the scope `webhooks:manage`. */
-  create(body: WebhookCreation, options?: CreateOptions): Promise<NewWebhook>;
+  create(body: WebhookCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewWebhook>;
   /** List webhooks, newest first. Needs a key with the scope `webhooks:manage`. */
   list(query?: {
     /** Maximum number of objects to return. */

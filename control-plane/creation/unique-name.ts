@@ -1,0 +1,32 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import type { Transaction } from '../base/database.ts';
+import { advisoryLockSeeds } from '../storage/locks.ts';
+import { ownerName } from '../storage/stored-owner.ts';
+
+/** A name by which people tell resources of a kind apart. Several may share one, unless a request says no. */
+export interface UniqueName {
+  readonly kind: 'gate' | 'issuer' | 'template' | 'webhook';
+  /** Of a webhook its URL; null has none, and never meets another. */
+  readonly name: string | null;
+  /** Whether a live one of the owner has the name. */
+  readonly isTaken: (tx: Transaction, owner: Owner, name: string) => Promise<boolean>;
+}
+
+/**
+ * `If-None-Match: *`: throws `precondition_failed` where a resource of the kind has the name. Until the
+ * transaction ends no other request with the header creates one of it, at any replica. Requests without the
+ * header, and a rename, are not held off.
+ */
+export async function refuseTakenName(
+  tx: Transaction,
+  owner: Owner,
+  { kind, name, isTaken }: UniqueName,
+): Promise<void> {
+  if (name === null) return;
+  const text = `${kind} ${ownerName(owner)} ${name}`;
+  await tx`SELECT pg_advisory_xact_lock(hashtextextended(${text}, ${advisoryLockSeeds.newNames}))`;
+  // Its own statement, which sees what the holder before has committed.
+  if (await isTaken(tx, owner, name))
+    throw new ApiError('precondition_failed', { message: `There is a ${kind} of this name already.` });
+}
