@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { renderTime, secondMs } from '../../shared/model/time.ts';
+import { scopes } from '../../shared/model/scopes.ts';
+import { renderOptionalTime, renderTime, secondMs } from '../../shared/model/time.ts';
 import {
   ApiKeyAnswer,
   ApiKeyCreation,
@@ -10,7 +11,9 @@ import {
   parseApiKeyCreation,
   renderApiKey,
 } from '../../shared/wire/api-key.ts';
+import { renderActor } from '../../shared/wire/audit.ts';
 import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { WhoAmIAnswer } from '../../shared/wire/who-am-i.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
@@ -28,6 +31,21 @@ const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
 export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
+    app.get(
+      '/whoami',
+      { config: { scope: null, oneOfScopes: scopes }, schema: { response: { 200: WhoAmIAnswer } } },
+      async (request) => {
+        const { accountId, mode, actor, scopes: held, expiresAtMs } = callerOf(request);
+        return {
+          account_id: accountId,
+          mode,
+          actor: renderActor(actor),
+          scopes: [...held],
+          expires_at: renderOptionalTime(expiresAtMs),
+        };
+      },
+    );
+
     app.post(
       '/api-keys',
       { config: create, schema: { body: ApiKeyCreation, response: { 201: NewApiKeyAnswer } } },

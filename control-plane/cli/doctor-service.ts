@@ -137,11 +137,8 @@ const historyFinding = ({ history: { state, missing } }: Readiness): Finding =>
 /** Whether the service knows the key, and what it may do. */
 export async function checkKey(origin: string, key: string): Promise<Finding> {
   try {
-    const { scopes, isWhole } = await scopesOf(origin, key);
-    return ok(
-      'key',
-      `${parseApiKey(key)?.mode} key, ${isWhole ? 'with' : 'with at least'} ${scopes.join(' ') || 'no scope'}`,
-    );
+    const scopes = await scopesOf(origin, key);
+    return ok('key', `${parseApiKey(key)?.mode} key, with ${scopes.join(' ')}`);
   } catch (error) {
     return fail('key', messageOf(error), 'Log in with another key: agent-trust login.');
   }

@@ -9,8 +9,6 @@ export const cliLimits = {
   profilesMax: 100,
   /** A key and a line break, typed or piped. */
   promptCharsMax: 4_096,
-  /** Keys of an account looked through for the own one, whose scopes `login` names. */
-  ownKeyLookedAtMax: 2_000,
   /** Calls in flight at once: enough to hide the way there, few for a plan limit. */
   callsAtOnce: 8,
   /** A file of bodies or policies: some thousands of gates. */

@@ -13,6 +13,8 @@ export interface Profile {
   readonly url: string;
   /** A secret: never shown. */
   readonly api_key: string;
+  /** Those of the key, which never change. Absent: a version before has stored it. */
+  readonly scopes?: readonly string[];
 }
 
 /** `$XDG_CONFIG_HOME/agent-trust/config.json`. */
@@ -28,7 +30,14 @@ const ProfilesFile = Compile(
       current: Type.Union([Type.String(), Type.Null()]),
       profiles: Type.Record(
         Type.String(),
-        Type.Object({ url: Type.String(), api_key: Type.String() }, { additionalProperties: false }),
+        Type.Object(
+          {
+            url: Type.String(),
+            api_key: Type.String(),
+            scopes: Type.Optional(Type.Array(Type.String())),
+          },
+          { additionalProperties: false },
+        ),
       ),
     },
     { additionalProperties: false },

@@ -381,6 +381,15 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       created_at: '2026-11-01T00:00:00.000Z',
     },
   ],
+  WhoAmI: [
+    {
+      account_id: 'acct_01m7w8f9a1b2c3d4e5f6g7h8jk',
+      mode: 'live',
+      actor: { client_id: null, id: 'key_01m7w8f9e3v5x7z9b1d3f5h7kk', type: 'api_key' },
+      scopes: ['gates:read'],
+      expires_at: null,
+    },
+  ],
   NewApiKey: [{ ...apiKey, key: 'at_live_WoGF…' }],
   ApiKey: [apiKey],
   ApiKeyDeletion: [

@@ -97,6 +97,7 @@ import {
   WebhookUpdate,
 } from '../../shared/wire/webhook.ts';
 import { webhookBodies } from '../../shared/wire/webhook-events.ts';
+import { WhoAmIAnswer } from '../../shared/wire/who-am-i.ts';
 import { ReadinessAnswer } from '../operations/routes.ts';
 import { eventSchemaName } from './webhook-operations.ts';
 
@@ -158,6 +159,7 @@ export const namedSchemas = {
   TemplateCreation,
   Template: TemplateAnswer,
   TemplatePage: PageAnswer(TemplateAnswer),
+  WhoAmI: WhoAmIAnswer,
   ApiKeyCreation,
   Roll: ApiKeyRoll,
   ApiKey: ApiKeyAnswer,

@@ -265,6 +265,8 @@ export const glossary: Readonly<Record<string, string>> = {
     '`api_key`: with this key; `access_token`: with a token that is bound to it. Others may come, such as people with a login.',
   'Actor.id': 'Id of the actor: the `key_id` of the API key.',
   'Actor.client_id': 'The OAuth client to which the access token was issued; null for an API key.',
+  'WhoAmI.actor': 'Who calls.',
+  'WhoAmI.expires_at': 'When the key ends; null: never.',
   operation: 'The operation: an operationId of this document.',
   target: 'Id of what was changed.',
   before:

@@ -3,6 +3,7 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions } from 'fastify';
 import { Type } from 'typebox';
 import { assert, must } from '../../shared/errors/assert.ts';
+import { scopes as everyScope } from '../../shared/model/scopes.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { sessionCookie } from '../sessions/cookies.ts';
@@ -63,6 +64,7 @@ const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['
   method: must([route.method].flat()[0], 'a route has a method'),
   scope: route.config?.scope ?? null,
   takesOneOfScopes: route.config?.oneOfScopes !== undefined,
+  takesAnyScope: route.config?.oneOfScopes === everyScope,
   needsSession: route.config?.credential === 'session',
   isIdempotent: route.config?.creates === true,
   ignoresQuery: isForPrograms(route.url),
@@ -141,12 +143,14 @@ function describedSchema(
 /** A session opens whatever a key opens, as far as its role goes; some operations take nothing else. */
 function securityOf(config: RouteOptions['config']): Record<string, string[]>[] {
   if (config?.credential === 'session') return [{ session: [] }];
+  if (config?.oneOfScopes === everyScope) return [{ apiKey: [] }, { session: [] }];
   const scopes = config?.oneOfScopes ?? [config?.scope].filter((scope) => typeof scope === 'string');
   return scopes.length === 0 ? [] : [...scopes.map((scope) => ({ apiKey: [scope] })), { session: [] }];
 }
 
 function demandOf(config: RouteOptions['config']): string {
   if (config?.credential === 'session') return 'Needs a browser session.';
+  if (config?.oneOfScopes === everyScope) return 'Needs a key, of any scope.';
   if (config?.oneOfScopes !== undefined) {
     const names = config.oneOfScopes.map((scope) => `\`${scope}\``);
     return `Needs a key with one of the scopes ${names.join(', ')}.`;

@@ -390,6 +390,11 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Get an API key',
     errors: ['api_key_not_found'],
   },
+  'GET /v1/whoami': {
+    id: 'whoAmI',
+    tag: 'API keys',
+    summary: 'Get what the calling key may do',
+  },
   'POST /v1/api-keys/:id/roll': {
     id: 'rollApiKey',
     tag: 'API keys',

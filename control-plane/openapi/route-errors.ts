@@ -8,6 +8,8 @@ export interface RouteFacts {
   readonly scope: Scope | null;
   /** Whether one of several scopes opens it, in place of `scope`. */
   readonly takesOneOfScopes: boolean;
+  /** Whether each scope is one of them. */
+  readonly takesAnyScope: boolean;
   /** Whether it needs a browser session, and no key opens it. */
   readonly needsSession: boolean;
   /** Whether an `Idempotency-Key` counts here. */
@@ -43,7 +45,7 @@ export function errorsOfRoute(route: RouteFacts): ReadonlyMap<number, readonly E
     // An unknown parameter.
     ...(route.ignoresQuery ? [] : (['invalid_request'] as const)),
     ...(authenticates ? ofCallers : []),
-    ...(needsScope ? (['insufficient_scope'] as const) : []),
+    ...(needsScope && !route.takesAnyScope ? (['insufficient_scope'] as const) : []),
     ...(authenticates && route.method !== 'GET' ? ofChanges : []),
     ...(route.isIdempotent ? (['idempotency_conflict'] as const) : []),
     ...route.own,

@@ -17,7 +17,7 @@ export const ActorAnswer = closed({
   type: Type.String({ pattern: '^[a-z][a-z_]{0,31}$' }),
 });
 
-const renderActor = ({ clientId, id, type }: Actor): Static<typeof ActorAnswer> => ({
+export const renderActor = ({ clientId, id, type }: Actor): Static<typeof ActorAnswer> => ({
   client_id: clientId,
   id,
   type,

@@ -18,6 +18,24 @@ const opens = async (key: string) => (await api.call({ url: '/v1/gates', key }))
 const inMs = (durationMs: number) => renderTime((api.deps.clock.now() + durationMs) as UnixMillis);
 const changesSince = async (count: number) => (await api.changes(feed)).slice(count);
 
+describe('GET /whoami', () => {
+  const whoAmI = (key: string) => api.call({ url: '/v1/whoami', key });
+
+  it('names the scopes, the mode and the end of the calling key, which sees no other', async () => {
+    const expires_at = inMs(hourMs);
+    const { body } = await post('', { name: 'x', scopes: ['gates:read', 'sidecars:connect'], expires_at });
+    expect((await whoAmI(body.key)).body).toEqual({
+      account_id: feed,
+      mode: 'live',
+      actor: { type: 'api_key', id: body.key_id, client_id: null },
+      scopes: ['gates:read', 'sidecars:connect'],
+      expires_at,
+    });
+    await api.call({ method: 'DELETE', url: `/v1/api-keys/${body.key_id}` });
+    expectError(await whoAmI(body.key), 'unauthorized');
+  });
+});
+
 describe('POST /api-keys', () => {
   it('201: shows the key once and stores only its hash', async () => {
     const reply = await post('', {

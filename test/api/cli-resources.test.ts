@@ -190,7 +190,6 @@ describe('login', () => {
       url,
       mode: 'live',
       scopes: ['admin:*'],
-      scopes_are_all: true,
     });
     expect(statSync(config('one')).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder.path, 'one', 'agent-trust')).mode & 0o777).toBe(0o700);
@@ -207,7 +206,8 @@ describe('login', () => {
     writeFileSync(file, other);
     expect((await run(`login --url ${url} --profile prod`, { ...own, typed: [key] })).code).toBe(0);
     const reader = await run(`login --url ${url} --profile reader --key-file ${file} --json`, own);
-    expect(JSON.parse(reader.stdout)).toMatchObject({ scopes: ['gates:read'], scopes_are_all: false });
+    expect(JSON.parse(reader.stdout)).toMatchObject({ scopes: ['gates:read'] });
+    expect((await run('profiles list', own)).stdout).toMatch(/^reader .* gates:read/m);
     expect((await run('issuers list', own)).stderr).toMatch(/^insufficient_scope/);
     expect((await run('issuers list --profile prod', own)).code).toBe(0);
     expect((await run('profiles use prod', own)).code).toBe(0);

@@ -13,6 +13,7 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { catalogue } from '../../shared/errors/catalogue.ts';
+import { scopes as everyScope } from '../../shared/model/scopes.ts';
 import { webhookEvents } from '../../shared/model/webhook.ts';
 import { type Api, documentOf, startApi } from '../support/api.ts';
 import { answerOf, closedThroughout, inlined, operationsOf, undocumented } from '../support/document.ts';
@@ -102,9 +103,11 @@ describe('operations', () => {
         ({ method, url }) => `${method} ${url}` === key.replaceAll(/\{(\w+)\}/g, ':$1'),
       );
       const own = route?.scope == null ? [] : [route.scope];
-      const scopes = route !== undefined && route.oneOfScopes.length > 0 ? route.oneOfScopes : own;
-      const keyed =
-        scopes.length === 0 ? [] : [...scopes.map((scope) => ({ apiKey: [scope] })), { session: [] }];
+      const oneOf = route?.oneOfScopes ?? [];
+      const needed = (oneOf.length > 0 ? oneOf : own).map((scope) => [scope]);
+      // Any key opens what takes each scope.
+      const scopes = oneOf.length === everyScope.length ? [[]] : needed;
+      const keyed = scopes.length === 0 ? [] : [...scopes.map((apiKey) => ({ apiKey })), { session: [] }];
       expect(operation.security, key).toEqual(route?.credential === 'session' ? [{ session: [] }] : keyed);
     }
     expect(new Set(all.flatMap((each) => each.tags))).toEqual(names);

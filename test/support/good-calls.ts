@@ -251,6 +251,7 @@ export function goodCalls(api: Api): GoodCalls {
     deleteApiKey: async () => ({ method: 'DELETE', url: `/v1/api-keys/${await keyId()}` }),
     createAccount: async () => ({ url: '/v1/accounts', body: { name: fresh('account'), plan: 'free' } }),
     listAccounts: get('/v1/accounts'),
+    whoAmI: get('/v1/whoami'),
     getAccount: async () => ({ url: `/v1/accounts/${(await api.createAccount()).accountId}` }),
     updateAccount: async () => ({
       method: 'PUT',

@@ -45,6 +45,7 @@ const methods: Readonly<Record<string, string>> = {
   getTemplate: 'templates.get',
   createApiKey: 'apiKeys.create',
   listApiKeys: 'apiKeys.list',
+  whoAmI: 'apiKeys.whoAmI',
   getApiKey: 'apiKeys.get',
   rollApiKey: 'apiKeys.roll',
   deleteApiKey: 'apiKeys.delete',

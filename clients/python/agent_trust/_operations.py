@@ -1229,6 +1229,19 @@ class TemplatePage(TypedDict):
     next_cursor: str | None
 
 
+class WhoAmI(TypedDict):
+    # Id of the account, `acct_…`.
+    account_id: str
+    # `live` or `test`: two environments that are kept apart.
+    mode: Literal["live", "test"]
+    # Who calls.
+    actor: Actor
+    # What the key may do.
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    # When the key ends; null: never.
+    expires_at: str | None
+
+
 class ApiKeyCreation(TypedDict):
     # Name, for people.
     name: str
@@ -3155,6 +3168,24 @@ class Operations:
             query={},
             headers={},
             body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def who_am_i(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> WhoAmI:
+        """Get what the calling key may do. Needs a key, of any scope."""
+        answer: WhoAmI = self._call(
+            "GET",
+            "/v1/whoami",
+            "",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
             deadline_ms=deadline_ms,
         )
         return answer

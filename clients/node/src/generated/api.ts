@@ -1381,6 +1381,19 @@ export interface TemplatePage {
   readonly next_cursor: string | null;
 }
 
+export interface WhoAmI {
+  /** Id of the account, `acct_…`. */
+  readonly account_id: string;
+  /** `live` or `test`: two environments that are kept apart. */
+  readonly mode: 'live' | 'test';
+  /** Who calls. */
+  readonly actor: Actor;
+  /** What the key may do. */
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  /** When the key ends; null: never. */
+  readonly expires_at: string | null;
+}
+
 export interface ApiKeyCreation {
   /** Name, for people. */
   readonly name: string;
@@ -2269,6 +2282,8 @@ export interface ApiKeysResource {
   delete(id: string, options?: CallOptions): Promise<ApiKeyDeletion>;
   /** Replace an API key by a new one. Needs a key with the scope `keys:manage`. */
   roll(id: string, body?: Roll, options?: CallOptions): Promise<NewApiKey>;
+  /** Get what the calling key may do. Needs a key, of any scope. */
+  whoAmI(options?: CallOptions): Promise<WhoAmI>;
 }
 
 export interface AccountsResource {
@@ -2431,6 +2446,7 @@ export const resources = {
     get: ['GET', '/v1/api-keys/{id}', ''],
     delete: ['DELETE', '/v1/api-keys/{id}', ''],
     roll: ['POST', '/v1/api-keys/{id}/roll', 'body'],
+    whoAmI: ['GET', '/v1/whoami', ''],
   },
   accounts: {
     create: ['POST', '/v1/accounts', 'body creates'],
