@@ -37,6 +37,7 @@ import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/deps.ts';
 import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
+import { startKeepingPolicies } from './gates/keep-policies.ts';
 import { followHistory } from './history/history.ts';
 import { type Followed, followMasterKeys } from './master-key/follow-master-keys.ts';
 import { fileKeySource, masterKeysOf } from './master-key/key-sources.ts';
@@ -165,6 +166,10 @@ async function startAll(
   await canonicalizeEmails(deps);
   const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
   startLoops({ ...deps, clock }, started);
+  if (settings.BACKGROUND_CONVERSIONS) {
+    const policies = startKeepingPolicies(deps);
+    started.add('policies of gates', () => policies.stop());
+  }
   const masterKeys = followMasterKeys(deps, { ...taken, places: sealedPlaces });
   started.add('master keys', () => masterKeys.stop());
   await listen(deps, { host, port }, started);

@@ -29,7 +29,7 @@ const accountId = random.newId('acct', nowMs);
 export const gate: CompiledGate = compileGate({
   gateId: random.newId('gate', nowMs),
   accountId,
-  ...{ mode: 'live', version: 1, policyVersion: 1, trustLevel: 'L1' },
+  ...{ mode: 'live', version: 1, policyVersion: 1, policyHash: null, trustLevel: 'L1' },
   constraints: {
     ...noConstraints,
     allowedDomains: [domain],

@@ -11,6 +11,7 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
+import { keepPolicy } from '../gates/policy-store.ts';
 import type { Caller } from '../http/caller.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
@@ -37,7 +38,7 @@ export async function replaceCatalog(
   if (current === null) throw new ApiError('gate_not_found');
   const nowMs = deps.clock.now();
   const version = current.version + 1;
-  const gate: Gate = {
+  const begun: Gate = {
     ...current,
     catalogTerms: catalogTerms(offer.permissions),
     version,
@@ -45,9 +46,10 @@ export async function replaceCatalog(
     updatedAtMs: nowMs,
     lastChangedBy: caller.actor,
   };
-  await updateGateRow(tx, gate);
-  const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
-  const catalog = await publishCatalog(tx, deps, { gate, offer });
+  await updateGateRow(tx, begun);
+  const voided = await voidApprovals(tx, { ...begun, isDeleted: false }, nowMs);
+  const catalog = await publishCatalog(tx, deps, { gate: begun, offer });
+  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
   await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
   return { catalog, voided };
 }

@@ -12,6 +12,8 @@ export interface SettledGate {
   readonly accountId: AccountId;
   readonly mode: Mode;
   readonly policyVersion: number;
+  /** See Gate. */
+  readonly policyHash: string | null;
   readonly isDeleted: boolean;
 }
 
@@ -78,7 +80,7 @@ async function readOwnGates(
   if (gateIds.length === 0) return new Map();
   const gates = await tx<SettledGate[]>`
     SELECT gate_id AS "gateId", account_id AS "accountId", mode, policy_version AS "policyVersion",
-      deleted_at_ms IS NOT NULL AS "isDeleted"
-    FROM gates WHERE gate_id = ANY(${gateIds}::text[]) AND account_id = ${accountId}`;
+      policy_hash AS "policyHash", deleted_at_ms IS NOT NULL AS "isDeleted"
+    FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version) WHERE gate_id = ANY(${gateIds}::text[]) AND account_id = ${accountId}`;
   return new Map(gates.map((gate) => [gate.gateId, gate]));
 }

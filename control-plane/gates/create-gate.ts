@@ -12,6 +12,7 @@ import type { Caller } from '../http/caller.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
+import { keepPolicy } from './policy-store.ts';
 
 /** Catalog functions for new gates. Their room is above this one, so the root hands them in. */
 export interface FirstCatalog {
@@ -38,7 +39,7 @@ export async function createGate(
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();
   const { policy, offer } = wanted;
-  const gate: Gate = {
+  const begun: Gate = {
     ...policy,
     gateId: deps.random.newId('gate', nowMs),
     accountId: caller.accountId,
@@ -46,12 +47,14 @@ export async function createGate(
     catalogTerms: offer === null ? null : catalogTerms(offer.permissions),
     version: 1,
     policyVersion: 1,
+    policyHash: null,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     lastChangedBy: caller.actor,
   };
-  await insertGate(tx, gate);
-  const catalog = offer === null ? null : await publish(tx, deps, { gate, offer });
+  await insertGate(tx, begun);
+  const catalog = offer === null ? null : await publish(tx, deps, { gate: begun, offer });
+  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
   await emitEvents(tx, deps, [{ event: 'gate.created', to: [caller], data, timestampMs: nowMs }]);

@@ -27,7 +27,8 @@ type CountedRow = GateRow & GateStats;
 
 const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
-  g.constraints, g.routes, g.labels, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion", g.created_at_ms AS "createdAtMs",
+  g.constraints, g.routes, g.labels, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion",
+  (SELECT policy_hash FROM gate_policies p WHERE p.gate_id = g.gate_id AND p.policy_version = g.policy_version) AS "policyHash", g.created_at_ms AS "createdAtMs",
   g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy"`;
 
 const stats = (sql: Database | Transaction) => sql`
@@ -63,6 +64,7 @@ const readRow = (row: GateRow): Gate => ({
       : parseCatalogTerms({ prices: row.catalogPrices, approvals: row.catalogApprovals }),
   version: row.version,
   policyVersion: row.policyVersion,
+  policyHash: row.policyHash,
   createdAtMs: row.createdAtMs,
   updatedAtMs: row.updatedAtMs,
   lastChangedBy: readStoredActor(row.lastChangedBy),

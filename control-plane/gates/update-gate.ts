@@ -19,6 +19,7 @@ import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
+import { keepPolicy } from './policy-store.ts';
 
 /**
  * Applies a merge patch (contract §4). The gate is locked between read and write, so that concurrent patches
@@ -44,14 +45,15 @@ export async function updateGate(
     const nowMs = deps.clock.now();
     const version = current.version + 1;
     const policyVersion = hasSamePolicy(patched, current) ? current.policyVersion : version;
-    const gate: Gate = {
+    const begun: Gate = {
       ...patched,
       version,
       policyVersion,
       updatedAtMs: nowMs,
       lastChangedBy: caller.actor,
     };
-    await updateGateRow(tx, gate);
+    await updateGateRow(tx, begun);
+    const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });

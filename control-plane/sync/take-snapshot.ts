@@ -81,8 +81,9 @@ async function addGates(
   const ids = found.map(({ gate_id }) => gate_id);
   for (let first = 0; first < ids.length; first += syncLimits.snapshotGatesPerTurn) {
     const gates = await tx<GateBody[]>`
-      SELECT gate_id, account_id, mode, version, policy_version, trust_level, constraints, routes, catalog_prices AS catalog, catalog_approvals
-      FROM gates WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
+      SELECT gate_id, account_id, mode, version, policy_version, policy_hash, trust_level, constraints, routes,
+        catalog_prices AS catalog, catalog_approvals
+      FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version) WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
     text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
   }
 }

@@ -50,6 +50,8 @@ export interface CompiledGate extends CompiledPolicy {
   readonly version: number;
   /** The binding of an approval (contract §8). */
   readonly policyVersion: number;
+  /** See Gate. */
+  readonly policyHash: string | null;
 }
 
 export const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
@@ -65,6 +67,7 @@ export function compileGate(
     readonly mode: Mode;
     readonly version: number;
     readonly policyVersion: number;
+    readonly policyHash: string | null;
     readonly trustLevel: TrustTier;
     readonly constraints: Constraints;
   },
@@ -90,6 +93,7 @@ export function compileGate(
     gateId: gate.gateId,
     version: gate.version,
     policyVersion: gate.policyVersion,
+    policyHash: gate.policyHash,
   };
 }
 

@@ -30,6 +30,11 @@ export interface Gate {
    * alone.
    */
   readonly policyVersion: number;
+  /**
+   * `policyHash` of that version (contract §9). Null: it was published by a control plane of the version
+   * before, and is not kept yet.
+   */
+  readonly policyHash: string | null;
   readonly createdAtMs: UnixMillis;
   readonly updatedAtMs: UnixMillis;
   /**

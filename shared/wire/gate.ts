@@ -275,6 +275,7 @@ export const renderGateForSidecars = (gate: Gate): GateBody => ({
   mode: gate.mode,
   version: gate.version,
   policy_version: gate.policyVersion,
+  ...(gate.policyHash === null ? {} : { policy_hash: gate.policyHash }),
   trust_level: gate.trustLevel,
   constraints: { ...renderConstraints(gate.constraints) },
   ...renderRoutes(gate),

@@ -41,6 +41,8 @@ const GateBody = Type.Object({
   version: Type.Integer({ minimum: 1 }),
   /** The version that approvals are bound to (contract §8). From version 3. */
   policy_version: Type.Integer({ minimum: 1 }),
+  /** Of that version. Absent or null: not kept yet, as of 0.2.0. */
+  policy_hash: Type.Optional(nullable(Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }))),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
   /** In the public wire shape. Absent or null: none. From version 5. */

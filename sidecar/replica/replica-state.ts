@@ -166,6 +166,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       mode: gate.mode,
       version: gate.version,
       policyVersion: gate.policy_version,
+      policyHash: gate.policy_hash ?? null,
       trustLevel: gate.trust_level,
       constraints: parseConstraints(gate.constraints, { param: 'constraints', of: 'gate' }),
     },

@@ -57,6 +57,7 @@ function newGate(mode: Mode = 'live'): CompiledGate {
     mode,
     version: 1,
     policyVersion: 1,
+    policyHash: null,
     trustLevel: 'L1',
     constraints: { ...noConstraints, trustedIssuers: 'any' },
   });

@@ -268,6 +268,7 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
       mode,
       version: 1,
       policyVersion: 1,
+      policyHash: null,
       trustLevel: gate.level,
       constraints,
     },

@@ -101,6 +101,7 @@ const policyOf = ({ gate, mode }: DecisionCase) =>
           mode,
           version: 1,
           policyVersion: 1,
+          policyHash: null,
           trustLevel: gate.trust_level,
           constraints: parseConstraints(fillInIssuers(gate.constraints, issuers), {
             param: 'constraints',
@@ -126,6 +127,7 @@ async function play(decisionCase: DecisionCase) {
     mode,
     version: 1,
     policyVersion: 1,
+    policyHash: null,
     trustLevel: 'L1',
   } as const;
   const stage = new DecideStage({

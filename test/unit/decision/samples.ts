@@ -30,6 +30,7 @@ export const aGate = (constraints: object = {}) => ({
   mode: 'live' as const,
   version: 1,
   policyVersion: 1,
+  policyHash: null,
   trustLevel: 'L1' as const,
   constraints: parseConstraints(constraints, { param: 'constraints', of: 'gate' }),
 });

@@ -1,0 +1,54 @@
+import { textHash } from '../../shared/crypto/content-hash.ts';
+import type { Gate } from '../../shared/model/gate.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import { type CatalogVersion, policyText } from '../../shared/wire/policy-hash.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import type { SigningDeps } from '../signing/deps.ts';
+
+/** Keeps the signature of a policy apart from other kinds. */
+const policyMessage = (hash: string): string => `agent-trust.policy.v1:${hash}`;
+
+/**
+ * Keeps the policy of this version of the gate, signed when it is first used, and resolves to its hash. The
+ * caller holds the gate's lock and has written its catalog. Idempotent.
+ */
+export async function keepPolicy(
+  tx: Transaction,
+  { clock, signingKeys }: Pick<SigningDeps, 'clock' | 'signingKeys'>,
+  gate: Pick<Gate, 'gateId' | 'policyVersion' | 'trustLevel' | 'constraints' | 'routes'>,
+): Promise<string> {
+  const { gateId, policyVersion } = gate;
+  const body = policyText({ ...gate, catalog: await newestCatalog(tx, gateId) });
+  const hash = textHash(body);
+  const nowMs = clock.now();
+  const known = await tx`SELECT FROM policies WHERE policy_hash = ${hash}`;
+  if (known.count === 0) {
+    const key = signingKeys.current('attestation');
+    await tx`
+      INSERT INTO policies (policy_hash, body, signature, signing_key_id, first_used_at_ms)
+      VALUES (${hash}, ${body}, ${key.sign(policyMessage(hash))}, ${key.kid}, ${nowMs})
+      ON CONFLICT (policy_hash) DO NOTHING`;
+  }
+  await tx`
+    INSERT INTO gate_policies (gate_id, policy_version, policy_hash, since_ms)
+    VALUES (${gateId}, ${policyVersion}, ${hash}, ${nowMs}) ON CONFLICT (gate_id, policy_version) DO NOTHING`;
+  return hash;
+}
+
+async function newestCatalog(tx: Transaction, gateId: GateId): Promise<CatalogVersion | null> {
+  const [row] = await tx<CatalogVersion[]>`
+    SELECT version, content_hash AS "contentHash" FROM catalogs WHERE gate_id = ${gateId}
+    ORDER BY version DESC LIMIT 1`;
+  return row ?? null;
+}
+
+/** Some gates whose policy is not kept yet. */
+export const findUnkeptGates = (
+  sql: Database,
+  limit: number,
+): Promise<readonly Pick<Gate, 'gateId' | 'accountId' | 'mode'>[]> =>
+  sql<Pick<Gate, 'gateId' | 'accountId' | 'mode'>[]>`
+    SELECT g.gate_id AS "gateId", g.account_id AS "accountId", g.mode FROM gates g
+    WHERE g.deleted_at_ms IS NULL AND NOT EXISTS (
+      SELECT FROM gate_policies p WHERE p.gate_id = g.gate_id AND p.policy_version = g.policy_version)
+    LIMIT ${limit}`;
