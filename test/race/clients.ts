@@ -195,14 +195,25 @@ class Client {
   async #getApproved(asked: Asked, approvalId: string): Promise<void> {
     const { controlPlanes } = this.#shared.servers;
     if (controlPlanes.length === 0 || this.#chance.happens(0.1)) return;
-    const word = this.#chance.happens(0.1) ? 'deny' : 'approve';
-    const said = await this.#call(this.#chance.pick(controlPlanes), `/v1/approvals/${approvalId}/${word}`, {
-      body: {},
-      signal: null,
-    });
-    this.#shared.answers.count(`${word} ${said?.status ?? 'without answer'}`);
+    await this.#answer(approvalId, this.#chance.happens(0.1) ? 'deny' : 'approve');
     const approved = { ...asked, body: { ...asked.body, approval_id: approvalId } };
+    if (this.#chance.happens(0.3)) {
+      // The answer is taken back, before it is used or beside its use, and another is given.
+      const used = this.#chance.happens(0.5) ? this.#askAtOnce(approved, 1) : null;
+      await this.#answer(approvalId, 'undo');
+      await used;
+      await this.#answer(approvalId, this.#chance.happens(0.1) ? 'deny' : 'approve');
+    }
     await this.#askAtOnce(approved, 2);
+  }
+
+  async #answer(approvalId: string, word: 'approve' | 'deny' | 'undo'): Promise<void> {
+    const said = await this.#call(
+      this.#chance.pick(this.#shared.servers.controlPlanes),
+      `/v1/approvals/${approvalId}/${word}`,
+      { body: {}, signal: null },
+    );
+    this.#shared.answers.count(`${word} ${said?.status ?? 'without answer'}`);
   }
 
   /** Some ask a control plane, which decides on connections of its own to a database that may die. */
