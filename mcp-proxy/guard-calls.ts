@@ -45,11 +45,15 @@ export function permissionOf(tool: string): PermissionKey | null {
   return isRequestablePermission(permission) ? permission : null;
 }
 
-/** The token in `_meta` of the message, else in the headers as guards read them. */
+/** Token, approval and trace in `_meta` of the message, else in the headers as guards read them. */
 export const withMeta =
   (params: unknown, shown: Shown): Shown =>
   (name) => {
-    const key = { 'x-agent-passport': passportMeta, 'x-agent-approval': approvalMeta }[name];
+    const key = {
+      'x-agent-passport': passportMeta,
+      'x-agent-approval': approvalMeta,
+      traceparent: 'traceparent',
+    }[name];
     const value = key === undefined ? undefined : metaOf(params)[key];
     return typeof value === 'string' ? value : shown(name);
   };

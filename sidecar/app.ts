@@ -9,6 +9,7 @@ import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
 import { isIdentity } from '../shared/wire/request-headers.ts';
+import { traceFields } from '../shared/wire/trace-context.ts';
 import type { Answers } from './decide/answers.ts';
 import type { CheckHead } from './decide/check.ts';
 import { errorReply, jsonReply, textReply } from './decide/replies.ts';
@@ -107,7 +108,7 @@ class Surface implements SidecarApp {
       if (route.kind !== 'forward_auth') refuseRepeated(head);
       return this.#serve(route, { head, requestId, nowMs });
     } catch (error) {
-      return answers.failure(error, requestId);
+      return answers.failure(error, requestId, head.traceparent);
     }
   };
 
@@ -152,7 +153,7 @@ class Surface implements SidecarApp {
       case 'readyz':
         return this.#readiness(requestId);
       case 'metrics':
-        return this.#metrics(requestId);
+        return this.#metrics(requestId, head.traceparent);
       case 'openapi':
         return jsonReply(200, deps.openApi, requestId);
       default:
@@ -161,11 +162,12 @@ class Surface implements SidecarApp {
   }
 
   #admitted(
-    { authorization }: RequestHead,
+    { authorization, traceparent }: RequestHead,
     gateId: string | null,
     { requestId, nowMs }: Omit<Arrived, 'head'>,
   ): CheckHead {
-    return { requestId, caller: this.#deps.intake.admit(authorization, nowMs), authorization, gateId };
+    const caller = this.#deps.intake.admit(authorization, nowMs);
+    return { requestId, caller, authorization, gateId, traceparent };
   }
 
   #admitForwarded(
@@ -176,7 +178,8 @@ class Surface implements SidecarApp {
     try {
       return this.#forwardAuth.handle(head, route, arrived);
     } catch (error) {
-      return errorAnswer(this.#deps.answers.failure(error, arrived.requestId));
+      const { requestId } = arrived;
+      return errorAnswer(this.#deps.answers.failure(error, requestId, head.traceparent));
     }
   }
 
@@ -189,7 +192,7 @@ class Surface implements SidecarApp {
       const { gateId: _, ...evaluator } = this.#admitted(head, null, arrived);
       return reading(evaluate(this.#deps, evaluator, kind === 'evaluations'), head);
     } catch (error) {
-      return this.#deps.answers.failure(error, arrived.requestId);
+      return this.#deps.answers.failure(error, arrived.requestId, head.traceparent);
     }
   }
 
@@ -202,13 +205,14 @@ class Surface implements SidecarApp {
     return jsonReply(readiness.status === 'ready' ? 200 : 503, JSON.stringify(readiness), requestId);
   }
 
-  #metrics(requestId: RequestId): BodyHandler {
+  #metrics(requestId: RequestId, traceparent: string): BodyHandler {
     const { metrics, logger } = this.#deps;
     return (_body, responder) => {
       metrics.text().then(
         (text) => responder.reply(textReply(text, metrics.contentType, requestId)),
         (error: unknown) => {
-          logger.error({ err: error, request_id: requestId }, 'the metrics could not be collected');
+          const about = { err: error, request_id: requestId, ...traceFields(traceparent) };
+          logger.error(about, 'the metrics could not be collected');
           responder.reply(errorReply(new ApiError('internal_error'), requestId));
         },
       );

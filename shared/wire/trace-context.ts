@@ -15,10 +15,16 @@ const charsMax = 128;
  * of zeros, members behind version 00, two headers in one. The trace then begins anew, and no request fails.
  */
 export function parseTraceparent(header: string | readonly string[] | undefined): TraceContext | null {
-  if (typeof header !== 'string' || header.length > charsMax) return null;
+  if (typeof header !== 'string' || header === '' || header.length > charsMax) return null;
   const [, version, traceId, parentId, rest] = form.exec(header) ?? [];
   if (version === undefined || traceId === undefined || parentId === undefined) return null;
   if (version === 'ff' || (version === '00' && rest !== undefined)) return null;
   if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return null;
   return { traceId, traceparent: header };
+}
+
+/** For a log line of a request with this header: its trace, where it names one. */
+export function traceFields(traceparent: string): { readonly trace_id?: string } {
+  const trace = parseTraceparent(traceparent);
+  return trace === null ? {} : { trace_id: trace.traceId };
 }

@@ -5,6 +5,7 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { traceFields } from '../../shared/wire/trace-context.ts';
 import { type Answerer, Check, type CheckHead } from './check.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
 import { decideLimits } from './limits.ts';
@@ -96,17 +97,21 @@ export class Answers implements Answerer {
   answerError(check: Check, error: unknown): void {
     // Its deadline has answered and counted it.
     if (error instanceof ApiError && !this.isWanted(check)) return;
-    this.answer(check, this.failure(error, check.requestId));
+    this.answer(check, this.failure(error, check.requestId, check.traceparent));
   }
 
-  /** The answer to an error, whatever it is: one that is not of the catalogue is logged and counted. */
-  failure(error: unknown, requestId: RequestId): ErrorReply {
+  /**
+   * The answer to an error, whatever it is: one that is not of the catalogue is logged and counted.
+   * `traceparent`: the header of the request, unread.
+   */
+  failure(error: unknown, requestId: RequestId, traceparent = ''): ErrorReply {
     if (error instanceof ApiError) {
       if (error.code === 'overloaded') this.shed++;
       return errorReply(error, requestId);
     }
     this.internalErrors++;
-    this.#logger.error({ err: error, request_id: requestId }, 'a request failed with an internal error');
+    const about = { err: error, request_id: requestId, ...traceFields(traceparent) };
+    this.#logger.error(about, 'a request failed with an internal error');
     return errorReply(new ApiError('internal_error'), requestId);
   }
 

@@ -21,6 +21,8 @@ export interface CheckHead {
   readonly authorization: string | null;
   /** As in the URL, unchecked; null for `/enforce`, which may have a gate in its request. */
   readonly gateId: string | null;
+  /** The header, unread; '': none. Read where something names the trace, which hardly ever happens. */
+  readonly traceparent: string;
 }
 
 /** Gets a check back once the fate of its record is known. */
@@ -85,6 +87,10 @@ export class Check implements AnswerableRequest, RecordOwner {
 
   get requestId(): RequestId {
     return this.#head.requestId;
+  }
+
+  get traceparent(): string {
+    return this.#head.traceparent;
   }
 
   /** Not answered yet. */

@@ -1,6 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { traceFields } from '../../shared/wire/trace-context.ts';
 import { BodyReader, type LargeBodies } from './read-body.ts';
 import type { HeadReader } from './read-head.ts';
 import { type After, assertReply } from './respond.ts';
@@ -87,6 +88,7 @@ export class Exchange<Res> implements RequestHead, Responder {
   headers: readonly string[] = [];
   repeated: string | null = null;
   contentEncoding = '';
+  traceparent = '';
   /** Written by the adapter that tells aborts apart by it; -1 until its body has come without an answer. */
   waitingSinceTurn = -1;
   readonly #listener: ListenerState<Res>;
@@ -133,6 +135,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     this.headers = reader.headers;
     this.repeated = reader.repeated;
     this.contentEncoding = reader.contentEncoding;
+    this.traceparent = reader.traceparent;
     const { problem } = reader;
     if (problem !== null) {
       // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so
@@ -185,7 +188,8 @@ export class Exchange<Res> implements RequestHead, Responder {
     try {
       this.#answer(this.#listener.refuse(refusal, this.#bytesMax), after);
     } catch (error) {
-      this.#listener.logger.error({ err: error }, 'refuse() threw; the connection is closed');
+      const about = { err: error, ...traceFields(this.traceparent) };
+      this.#listener.logger.error(about, 'refuse() threw; the connection is closed');
       this.#cut();
     }
   }
@@ -228,7 +232,8 @@ export class Exchange<Res> implements RequestHead, Responder {
    * left to do.
    */
   #fail(error: unknown): void {
-    this.#listener.logger.error({ err: error, method: this.method }, 'a request handler failed');
+    const about = { err: error, method: this.method, ...traceFields(this.traceparent) };
+    this.#listener.logger.error(about, 'a request handler failed');
     this.refuse('internal_error', 'keep');
   }
 
@@ -247,7 +252,8 @@ export class Exchange<Res> implements RequestHead, Responder {
         after: listener.isDraining ? 'close' : after,
       });
     } catch (error) {
-      listener.logger.error({ err: error }, 'an answer could not be written; the connection is closed');
+      const about = { err: error, ...traceFields(this.traceparent) };
+      listener.logger.error(about, 'an answer could not be written; the connection is closed');
       listener.wire.cut(res);
     }
   }

@@ -20,6 +20,7 @@ export class HeadReader {
   #contentType = false;
   #idempotencyKey = false;
   #contentEncoding: string | null = null;
+  #traceparent: string | null = null;
   #repeated: string | null = null;
 
   /** `namesOf`: the further headers to keep of a request to a path, in lower case. Default none. */
@@ -34,6 +35,7 @@ export class HeadReader {
     this.#contentType = false;
     this.#idempotencyKey = false;
     this.#contentEncoding = null;
+    this.#traceparent = null;
     this.#repeated = null;
     this.#names = this.#namesOf(path);
     this.#headers = this.#names.length === 0 ? null : this.#names.map(() => null);
@@ -57,6 +59,8 @@ export class HeadReader {
       this.#idempotencyKey = true;
     } else if (name === 'content-encoding') {
       this.#contentEncoding = joined(this.#contentEncoding, value);
+    } else if (name === 'traceparent') {
+      this.#traceparent = joined(this.#traceparent, value);
     }
     if (this.#headers !== null) {
       const index = this.#names.indexOf(name);
@@ -75,6 +79,11 @@ export class HeadReader {
 
   get contentEncoding(): string {
     return this.#contentEncoding ?? '';
+  }
+
+  /** See RequestHead. */
+  get traceparent(): string {
+    return this.#traceparent ?? '';
   }
 
   /** Bytes that the body will have; 0 without the header. */

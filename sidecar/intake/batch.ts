@@ -13,7 +13,7 @@ import { type CheckItem, SeveralChecks, type SeveralChecksDeps } from './several
 export const checkBatch = (deps: SeveralChecksDeps, head: CheckHead): LargeBody => ({
   bytesMax: limits.batchBodyBytesMax,
   handle: (body, responder) => {
-    const { requestId } = head;
+    const { requestId, traceparent } = head;
     new SeveralChecks(deps, {
       list: (bytes) => ({
         items: itemsOf(deps, head, bytes),
@@ -24,8 +24,9 @@ export const checkBatch = (deps: SeveralChecksDeps, head: CheckHead): LargeBody 
         },
       }),
       requestId,
+      traceparent,
       responder,
-      onRefused: (error) => responder.reply(deps.answers.failure(error, requestId)),
+      onRefused: (error) => responder.reply(deps.answers.failure(error, requestId, traceparent)),
     }).begin(body);
   },
 });

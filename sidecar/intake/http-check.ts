@@ -16,14 +16,14 @@ export interface HttpCheckDeps {
  */
 export function httpCheck(
   { intake, writer }: HttpCheckDeps,
-  { authorization }: Pick<RequestHead, 'authorization'>,
+  { authorization, traceparent }: Pick<RequestHead, 'authorization' | 'traceparent'>,
   about: { readonly gateId: string | null; readonly requestId: RequestId; readonly nowMs: UnixMillis },
 ): BodyHandler {
   const { gateId, requestId } = about;
   const caller = intake.admit(authorization, about.nowMs);
   return (body, responder) => {
     const moment = intake.moment();
-    const head = { requestId, caller, authorization, gateId };
+    const head = { requestId, caller, authorization, gateId, traceparent };
     const check = intake.open(head, responder, moment.monotonicMs, moment);
     let read: ReadCheck;
     try {

@@ -42,6 +42,8 @@ export interface SeveralChecksOptions {
   /** Finds the checks, once, when their turn has come. Throws what all of them are refused with. */
   readonly list: (body: Buffer) => CheckList;
   readonly requestId: RequestId;
+  /** As in CheckHead. */
+  readonly traceparent: string;
   /** The sender of all of them. */
   readonly responder: Pick<Responder, 'isAborted'>;
   /** In place of `onEnd`: nothing was decided. */
@@ -115,7 +117,8 @@ export class SeveralChecks implements LaneSource {
       const check = intake.open(head, one, this.#arrivedAtMs, moment);
       return intake.prepare(check, read, whenVerified);
     } catch (error) {
-      one.reply(answers.failure(error, this.#options.requestId));
+      const { requestId, traceparent } = this.#options;
+      one.reply(answers.failure(error, requestId, traceparent));
       return null;
     }
   }

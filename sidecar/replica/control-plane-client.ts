@@ -40,6 +40,7 @@ import {
   type SealedEntry,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
+import type { TraceContext } from '../../shared/wire/trace-context.ts';
 import { type CallerThread, callerThread } from './caller-thread.ts';
 import { answerTrouble, ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
 import type { Answer, Call } from './http-caller.ts';
@@ -246,13 +247,20 @@ export class ControlPlaneClient {
 
   /**
    * One attempt at settlements of units that this holder took. Needs the newest connection. Throws if their
-   * outcome is unknown.
+   * outcome is unknown. `trace`: to which the call belongs.
    */
-  settle(settlements: readonly Settlement[], holder: string): Promise<readonly SettlementAnswer[]> {
+  settle(
+    settlements: readonly Settlement[],
+    holder: string,
+    trace: TraceContext | null = null,
+  ): Promise<readonly SettlementAnswer[]> {
     return this.#asConnected(async (sender) => {
       const body = JSON.stringify({ ...sender, holder, settlements } satisfies SettlementCall);
       const { answers } = await this.#ask(
-        { path: 'settlements', body, by: 'settlements', timeMsMax: replicaLimits.quotaCallMsMax },
+        {
+          ...{ path: 'settlements', body, by: 'settlements', timeMsMax: replicaLimits.quotaCallMsMax },
+          ...(trace !== null && { headers: { traceparent: trace.traceparent } }),
+        },
         parseSettlementAnswer,
       );
       return answers;

@@ -23,7 +23,7 @@ import type { Section } from '../decide/section.ts';
 import type { Shortage } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import { shortWindows } from '../quota/short-windows.ts';
-import type { SettlementOutcome } from './open-settlement.ts';
+import type { OnSettled, SettlementOutcome } from './open-settlement.ts';
 import { newReaderId, type Prepared, preparePermit, prepareSuspend } from './prepare.ts';
 import { lookUpOf } from './settlement-of.ts';
 import { eventOf, fateOf, hasNotArrived, type ReadingFate, readingFateOf } from './settlement-outcome.ts';
@@ -200,12 +200,13 @@ export class Asking implements Learned {
     const readerId = newReaderId(this.#deps, this.#attempt);
     const short = shortage === null ? [] : shortWindows(this.#need, shortage);
     const lookUp = lookUpOf(this.#attempt, { readerId, short });
-    settlements.send(lookUp, leases.holder, this.#untilMs, (outcome, isCertain) => {
+    const onLookedUp: OnSettled = (outcome, isCertain) => {
       const reading = readingFateOf(outcome, isCertain);
       if (reading === 'read') this.#readings.push(voidOfReading(readerId));
       else if (reading === 'void') voids.void(voidOfReading(readerId), ignore);
       if (this.#isWanted) this.#report(eventOf(outcome, 'looked_up'));
-    });
+    };
+    settlements.send(lookUp, leases.holder, this.#untilMs, onLookedUp, this.#check.traceparent);
   }
 
   /** The reservation ends with the outcome. A settlement that answers no request is voided. */
@@ -213,9 +214,8 @@ export class Asking implements Learned {
     const { leases, settlements } = this.#deps;
     const sent: Sent = { ...prepared, reading: 'none' };
     this.#sent = sent;
-    settlements.send(prepared.settlement, leases.holder, this.#untilMs, (outcome) =>
-      this.#onSettled(sent, outcome),
-    );
+    const onSettled: OnSettled = (outcome) => this.#onSettled(sent, outcome);
+    settlements.send(prepared.settlement, leases.holder, this.#untilMs, onSettled, this.#check.traceparent);
   }
 
   #onSettled(sent: Sent, outcome: SettlementOutcome): void {

@@ -52,6 +52,8 @@ export class OpenSettlement {
   readonly key: string | null;
   readonly untilMs: MonotonicMillis;
   readonly onSettled: OnSettled;
+  /** The header of the check that it is for, unread; '': none. */
+  readonly traceparent: string;
   #state: State;
 
   constructor(
@@ -60,12 +62,14 @@ export class OpenSettlement {
     untilMs: MonotonicMillis,
     onSettled: OnSettled,
     refusal: 'away' | 'shed' | null,
+    traceparent = '',
   ) {
     this.settlement = settlement;
     this.holder = holder;
     this.key = keyOf(settlement);
     this.untilMs = untilMs;
     this.onSettled = onSettled;
+    this.traceparent = traceparent;
     this.#state =
       refusal === null ? { kind: 'queued', past: 'unsent' } : { kind: 'refused', outcome: refusal };
   }

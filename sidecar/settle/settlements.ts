@@ -5,6 +5,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { parseTraceparent, type TraceContext, traceFields } from '../../shared/wire/trace-context.ts';
 import { ControlPlaneError } from '../replica/control-plane-error.ts';
 import { settleLimits } from './limits.ts';
 import {
@@ -25,8 +26,13 @@ interface SettlementCount {
 export interface SettlementsDeps {
   /**
    * One attempt. Rejects where nothing is known of its outcome. Answers are in the order of the settlements.
+   * `trace`: of all of them.
    */
-  readonly send: (settlements: readonly Settlement[], holder: string) => Promise<readonly SettlementAnswer[]>;
+  readonly send: (
+    settlements: readonly Settlement[],
+    holder: string,
+    trace: TraceContext | null,
+  ) => Promise<readonly SettlementAnswer[]>;
   /** Whether the control plane is known to be away. */
   readonly isAway: () => boolean;
   readonly clock: Clock;
@@ -97,10 +103,19 @@ export class Settlements {
     return this.#counts.values();
   }
 
-  /** Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. */
-  send(settlement: UnsentSettlement, holder: string, untilMs: MonotonicMillis, onSettled: OnSettled): void {
+  /**
+   * Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. `traceparent`:
+   * of the check that it is for, unread.
+   */
+  send(
+    settlement: UnsentSettlement,
+    holder: string,
+    untilMs: MonotonicMillis,
+    onSettled: OnSettled,
+    traceparent = '',
+  ): void {
     const refusal = this.#refusal(untilMs);
-    const open = new OpenSettlement(settlement, holder, untilMs, onSettled, refusal);
+    const open = new OpenSettlement(settlement, holder, untilMs, onSettled, refusal, traceparent);
     this.#open.add(open);
     if (refusal !== null) {
       setImmediate(() => this.#notify(open, { kind: refusal }));
@@ -216,12 +231,13 @@ export class Settlements {
     this.#callsInFlight++;
     const passports = new Set(batch.map(({ settlement }) => settlement.passport_id));
     for (const each of passports) this.#busyPassports.set(each, (this.#busyPassports.get(each) ?? 0) + 1);
+    const trace = commonTrace(batch);
     try {
       const sent = batch.map(({ settlement, untilMs }) => ({
         ...settlement,
         wanted_ms: Math.max(0, Math.floor(untilMs - sentAtMs)),
       }));
-      const answers = await this.#deps.send(sent, holder);
+      const answers = await this.#deps.send(sent, holder, trace);
       if (answers.length !== batch.length)
         throw new Error('the control plane answered for other settlements than were sent');
       this.#pause.reset();
@@ -234,7 +250,8 @@ export class Settlements {
         this.#answered(open, answers[place]);
       });
     } catch (error) {
-      logger.debug({ err: error, count: batch.length }, 'a call with settlements was not answered');
+      const about = { err: error, count: batch.length, ...(trace !== null && { trace_id: trace.traceId }) };
+      logger.debug(about, 'a call with settlements was not answered');
       if (clock.monotonic() - sentAtMs >= hopefulLeftMs) this.#rate.unanswered(batch.length);
       this.#failed(batch, error);
     } finally {
@@ -259,7 +276,7 @@ export class Settlements {
     if (answer.kind === 'refused' && answer.is_passing !== true) {
       const { kind, gate_id } = open.settlement;
       this.#deps.logger.warn(
-        { kind, gate_id, message: answer.message },
+        { kind, gate_id, message: answer.message, ...traceFields(open.traceparent) },
         'the control plane refused a settlement',
       );
     }
@@ -316,7 +333,8 @@ export class Settlements {
       open.onSettled(outcome, isCertain);
     } catch (error) {
       // One request's exception must not reach the others.
-      this.#deps.logger.error({ err: error }, 'the outcome of a settlement could not be put into effect');
+      const about = { err: error, ...traceFields(open.traceparent) };
+      this.#deps.logger.error(about, 'the outcome of a settlement could not be put into effect');
     }
   }
 
@@ -341,3 +359,13 @@ const isTurnedAway = (error: unknown): boolean =>
 /** No program accepted the connection. */
 const isRefusedConnection = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+
+/** The trace to which all of them belong. Null: they belong to several, or one of them to none. */
+function commonTrace([first, ...others]: readonly OpenSettlement[]): TraceContext | null {
+  if (first === undefined || first.traceparent === '') return null;
+  const trace = parseTraceparent(first.traceparent);
+  const isCommon = others.every(
+    ({ traceparent }) => parseTraceparent(traceparent)?.traceId === trace?.traceId,
+  );
+  return isCommon ? trace : null;
+}

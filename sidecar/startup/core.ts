@@ -128,7 +128,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
   const settlements = new Settlements({
-    send: (batch, holder) => client.settle(batch, holder),
+    send: (batch, holder, trace) => client.settle(batch, holder, trace),
     isAway: () => client.isAway,
     ...{ clock, random, logger },
   });

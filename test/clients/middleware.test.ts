@@ -169,6 +169,20 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     ]);
   });
 
+  it('passes the trace of the request on to the sidecar, and is not troubled by one that is not valid', async () => {
+    const permit = { decision: 'PERMIT', reason: null, attestation_id: 'att_1', constraints_evaluated: [] };
+    const server = await startScriptedServer((socket) => void socket.write(http(200, permit)));
+    closing.push(() => server.close());
+    const { order } = await open({}, sidecarAt(server.url));
+    const valid = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    for (const traceparent of [valid, valid.toUpperCase(), '', null]) {
+      const headers = { 'x-agent-passport': passport, ...(traceparent !== null && { traceparent }) };
+      expect((await order(5, headers)).status).toBe(201);
+    }
+    const sent = server.arrived.map(({ head }) => /^traceparent: (.*)$/im.exec(head)?.[1]);
+    expect(sent).toEqual([valid, undefined, undefined, undefined]);
+  });
+
   it('answers 401 to no passport, two of them, or one that does not verify', async () => {
     const { order, handled } = await open();
     const shown = [

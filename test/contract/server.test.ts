@@ -80,6 +80,17 @@ describe.each(adapters)('$name: what the handler receives', (adapter) => {
     });
   });
 
+  it('the trace, and two of them as one text that is no valid one', async () => {
+    const server = await start(adapter);
+    const client = await server.connect();
+    const seen: (string | undefined)[] = [];
+    for (const headers of [[], ['Traceparent: 00-a-b-01'], ['traceparent: a', 'TRACEPARENT: b'], []]) {
+      await client.send(request('GET /trace', { headers }));
+      seen.push((await client.next())?.body);
+    }
+    expect(seen).toEqual(['', '00-a-b-01', 'a, b', '']);
+  });
+
   it('an IPv4 peer of a socket for both families as IPv4', async () => {
     const server = await start(adapter, { host: '::' });
     const client = await server.connect();

@@ -200,7 +200,7 @@ function send(
     const authorization = `Bearer ${key}`;
     const handle = httpCheck(
       { intake: to.intake, writer },
-      { authorization },
+      { authorization, traceparent: '' },
       { gateId, requestId, nowMs: now },
     );
     handle(Buffer.from(JSON.stringify(body)), {
@@ -303,7 +303,8 @@ describe('a check, from its body to its answer,', () => {
       await world.close();
     };
     const answer = { isAborted: false, reply: () => undefined };
-    const about = { requestId, caller: { mode: 'live' as const }, authorization: null, gateId: null };
+    const from = { caller: { mode: 'live' as const }, authorization: null, gateId: null };
+    const about = { ...from, requestId, traceparent: '' };
     const open = world.answers.open(about, answer, systemClock.monotonic());
     vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
     world.answers.answerError(open, new ApiError('overloaded'));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call } from '../support/http-client.ts';
+import { call, type Reply } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { bundledPrograms } from '../support/programs.ts';
@@ -8,6 +8,12 @@ import { until } from '../support/until.ts';
 
 const traceOf = (n: number) => String(n).padStart(32, 'a');
 const traceparentOf = (n: number) => `00-${traceOf(n)}-00f067aa0ba902b7-01`;
+
+const linesOf = ({ program }: Running) =>
+  program
+    .output()
+    .split('\n')
+    .flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
 
 describe('traceparent at the control plane', () => {
   let database: TestDatabase;
@@ -33,11 +39,7 @@ describe('traceparent at the control plane', () => {
 
   const post = (path: string, body: object, headers: Readonly<Record<string, string>> = {}) =>
     call(`${controlPlane.origin}/v1${path}`, { method: 'POST', key: service.adminKey, body, headers });
-  const lines = () =>
-    controlPlane.program
-      .output()
-      .split('\n')
-      .flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
+  const lines = () => linesOf(controlPlane);
   const lineOf = (requestId: string) => lines().find(({ request_id }) => request_id === requestId);
   const hookAbout = (text: string) => receiver.received.find(({ body }) => body.includes(text));
 
@@ -80,5 +82,102 @@ describe('traceparent at the control plane', () => {
     const traced = lines().filter(({ trace_id }) => trace_id !== undefined);
     expect(traced.length).toBeGreaterThan(3);
     expect(traced.filter(({ request_id }) => request_id === undefined)).toEqual([]);
+  });
+});
+
+describe('traceparent at the sidecar', () => {
+  let database: TestDatabase;
+  let service: Installation;
+  let receiver: Receiver;
+  let controlPlane: Running;
+  let sidecar: Running;
+  let gate: string;
+  let token: string;
+  beforeAll(async () => {
+    database = await testDatabase();
+    receiver = await startReceiver();
+    service = await installation(await bundledPrograms(), { databaseUrl: database.url });
+    controlPlane = await service.startControlPlane({ WEBHOOK_ALLOW_PRIVATE: '1', LOG_LEVEL: 'debug' });
+    await service.api('POST', '/webhooks', { url: receiver.url, events: ['approval.requested'] });
+    sidecar = await service.startSidecar({ FORWARD_AUTH_HEADERS: 'x-gate-permission,x-gate-amount' });
+    gate = await service.createGate({ constraints: { approvals: { above_usd: 10 } } });
+    ({ token } = await service.issuePassport());
+    const plain = { passport: token, request: { permission_key: 'none:such' } };
+    const isKnown = async () => (await post(`/v1/gates/${gate}/check`, plain, '')).status === 200;
+    await until(isKnown, { what: 'the gate at the sidecar' });
+  });
+  afterAll(async () => {
+    await service?.close();
+    await receiver?.close();
+    await database?.drop();
+  });
+
+  const permission = 'orders:create';
+  const post = (path: string, body: object, traceparent: string) =>
+    call(`${sidecar.origin}${path}`, {
+      ...{ method: 'POST', key: service.adminKey, body },
+      headers: { traceparent },
+    });
+  const keyed = (n: number) => ({ permission_key: permission, amount: 1, idempotency_key: `key-${n}` });
+  /** Each has to ask the control plane before it is answered. */
+  const doors: Readonly<Record<string, (n: number, traceparent: string) => Promise<Reply>>> = {
+    check: (n, trace) => post(`/v1/gates/${gate}/check`, { passport: token, request: keyed(n) }, trace),
+    enforce: (n, trace) =>
+      post('/v1/enforce', { passport: token, request: { gate_id: gate, ...keyed(n) } }, trace),
+    batch: (n, trace) =>
+      post(`/v1/gates/${gate}/check/batch`, { checks: [{ passport: token, request: keyed(n) }] }, trace),
+    AuthZEN: (n, trace) => {
+      const { sub: id } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+      return post(
+        '/access/v1/evaluation',
+        {
+          subject: { type: 'agent', id, properties: { passport: token } },
+          action: { name: permission },
+          resource: { type: 'gate', id: gate },
+          context: { amount: 1, idempotency_key: `key-${n}` },
+        },
+        trace,
+      );
+    },
+    'the per-gate address': (n, traceparent) =>
+      call(`${sidecar.origin}/${gate}/orders/${n}`, {
+        headers: {
+          ...{ 'x-agent-passport': token, 'x-gate-permission': permission, 'x-gate-amount': '11' },
+          traceparent,
+        },
+      }),
+  };
+  const tracesOfCalls = () =>
+    linesOf(controlPlane)
+      .filter(({ route }) => route === '/v1/sync/settlements')
+      .map(({ trace_id }) => trace_id);
+
+  it.each(Object.entries(doors))('goes on with what %s asks the control plane', async (_door, ask) => {
+    const n = 20 + Object.values(doors).indexOf(ask);
+    const answer = await ask(n, traceparentOf(n));
+    expect([200, 202, 403], JSON.stringify(answer.body)).toContain(answer.status);
+    await until(() => tracesOfCalls().includes(traceOf(n)), { what: 'a call in the trace' });
+  });
+
+  it('is that of the webhook of an approval which a check asks for', async () => {
+    const request = { permission_key: permission, amount: 12 };
+    const answer = await post(`/v1/gates/${gate}/check`, { passport: token, request }, traceparentOf(30));
+    expect(answer.body.decision).toBe('SUSPEND');
+    const hook = () => receiver.received.find(({ body }) => body.includes(answer.body.approval_id));
+    await until(() => hook() !== undefined, { what: 'a webhook' });
+    expect(hook()?.headers['traceparent']).toBe(traceparentOf(30));
+  });
+
+  it('that is not valid is ignored', async () => {
+    const before = tracesOfCalls().length;
+    const path = `/v1/gates/${gate}/check`;
+    const answer = await post(path, { passport: token, request: keyed(31) }, traceparentOf(31).toUpperCase());
+    expect(answer.body.decision).toBe('PERMIT');
+    await until(() => tracesOfCalls().length > before, { what: 'a call' });
+    expect(tracesOfCalls().slice(before)).toEqual(
+      tracesOfCalls()
+        .slice(before)
+        .map(() => undefined),
+    );
   });
 });

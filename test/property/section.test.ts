@@ -241,6 +241,7 @@ class World {
       caller: { mode: 'live' as const },
       authorization: `Bearer ${key}`,
       gateId,
+      traceparent: '',
     };
     const check = new Check(answerer, head, responder, 0 as MonotonicMillis);
     check.asked = asked;

@@ -94,6 +94,8 @@ const testHandler =
       case '/line-break':
         return (_body, responder) =>
           responder.reply({ ...text('x'), headers: [['x-caller', 'a\r\nx-forged: 1']] });
+      case '/trace':
+        return { status: 200, body: head.traceparent };
       default: {
         const { method, path, query, authorization, headers, remoteAddress } = head;
         return {

@@ -57,6 +57,7 @@ for (let n = 0; n < bodies; n++) {
       },
     }),
     requestId,
+    traceparent: '',
     responder: { isAborted: false },
     onRefused: (error) => {
       throw error;

@@ -3,7 +3,15 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ByteStream, CallOptions, List } from './call-options.ts';
 import { type AgentTrustError, ConnectionError, errorOf, ServiceError } from './errors.ts';
 import { type Resources, resources } from './generated/api.ts';
-import { type Call, deadlineOf, type Outcome, retryAfterMs, segment, Transport } from './transport.ts';
+import {
+  type Call,
+  deadlineOf,
+  type Outcome,
+  retryAfterMs,
+  segment,
+  Transport,
+  traceHeader,
+} from './transport.ts';
 
 export interface AgentTrustOptions {
   /** Origin of the control plane. Default `http://127.0.0.1:8080`. */
@@ -165,6 +173,7 @@ export class AgentTrust implements Resources {
       method,
       path: search === '' ? path : `${path}?${search}`,
       headers: {
+        ...traceHeader(options.traceparent),
         ...(creates ? { 'idempotency-key': options.idempotencyKey ?? randomUUID() } : {}),
         ...(options.ifMatch === undefined ? {} : { 'if-match': options.ifMatch }),
         ...(options.ifNoneMatch === undefined ? {} : { 'if-none-match': options.ifNoneMatch }),

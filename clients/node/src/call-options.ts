@@ -4,6 +4,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Deadline of the whole call with its retries, in milliseconds; default that of the client. */
   readonly deadlineMs?: number;
+  /**
+   * The W3C Trace Context of what the call is for (a `traceparent` header), which the service takes as the
+   * parent. Ignored where it is not valid, and where checks go over a stream.
+   */
+  readonly traceparent?: string;
 }
 
 /** Options of creating calls. */

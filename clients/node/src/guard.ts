@@ -1,3 +1,4 @@
+import type { CallOptions } from './call-options.ts';
 import type { AgentTrustError } from './errors.ts';
 import type { Block, Permit } from './generated/api.ts';
 import { digestOf, type IncomingBody } from './incoming-body.ts';
@@ -125,7 +126,8 @@ export async function decide<Request>(
       ...(body === 'unbound' ? { body_unbound: true } : body),
       ...fields,
     };
-    return await ask(setup, options, { passport, question, isBound: body !== 'unbound' });
+    const trace = traceOf(incoming);
+    return await ask(setup, options, { passport, question, isBound: body !== 'unbound', trace });
   } catch (error) {
     if (error instanceof UnreadableOption) return invalid(error.option, error.message);
     throw error;
@@ -137,15 +139,22 @@ interface Question {
   readonly question: Readonly<Record<string, unknown>>;
   /** Whether an approval would cover the handler's input. */
   readonly isBound: boolean;
+  /** The check belongs to the trace of the request. */
+  readonly trace: readonly [CallOptions?];
+}
+
+function traceOf({ header }: Incoming): Question['trace'] {
+  const traceparent = header('traceparent');
+  return traceparent === undefined ? [] : [{ traceparent }];
 }
 
 async function ask(
   setup: GuardSetup,
   options: GuardOptions<never>,
-  { passport, question, isBound }: Question,
+  { passport, question, isBound, trace }: Question,
 ): Promise<GuardVerdict> {
   try {
-    const decision = await setup.sidecar.check(options.gate, { passport, request: question });
+    const decision = await setup.sidecar.check(options.gate, { passport, request: question }, ...trace);
     return decision.decision === 'SUSPEND' && !isBound ? unbindable : verdictOn(decision, setup, options);
   } catch (error) {
     if (isRefusal(error)) return refusalFor(error, options);

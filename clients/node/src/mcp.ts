@@ -26,6 +26,8 @@ interface ProtocolServer {
 const method = 'tools/call';
 const passportMeta = 'agent-trust/passport';
 const approvalMeta = 'agent-trust/approval_id';
+/** By its own name, as MCP reserves it. */
+const traceMeta = 'traceparent';
 
 /**
  * Guards every tool of an MCP server: a handler runs on a PERMIT only. Tool and arguments are part of the
@@ -112,7 +114,11 @@ const internalError: GuardVerdict = {
 };
 
 function headerOf(name: string, meta: Readonly<Record<string, unknown>>, extra: Extra): string | undefined {
-  const key = { 'x-agent-passport': passportMeta, 'x-agent-approval': approvalMeta }[name];
+  const key = {
+    'x-agent-passport': passportMeta,
+    'x-agent-approval': approvalMeta,
+    traceparent: traceMeta,
+  }[name];
   const value = key === undefined ? undefined : meta[key];
   if (typeof value === 'string') return value;
   const header = extra.requestInfo?.headers?.[name] ?? extra.http?.req?.headers.get(name) ?? undefined;

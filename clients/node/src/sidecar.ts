@@ -2,7 +2,15 @@ import type { CallOptions } from './call-options.ts';
 import { AgentTrustError, type ErrorCode, errorOf } from './errors.ts';
 import type { Block, DecisionRequest, ErrorBody, Permit, Suspend } from './generated/api.ts';
 import { StreamClient } from './stream.ts';
-import { type Call, deadlineOf, type Outcome, retryAfterMs, segment, Transport } from './transport.ts';
+import {
+  type Call,
+  deadlineOf,
+  type Outcome,
+  retryAfterMs,
+  segment,
+  Transport,
+  traceHeader,
+} from './transport.ts';
 
 /** Why there is no decision. */
 export type UnavailableReason =
@@ -146,6 +154,7 @@ export class Sidecar {
     return {
       method: 'POST',
       path,
+      headers: traceHeader(options.traceparent),
       body,
       deadlineAt: performance.now() + deadlineMs,
       signal: options.signal,

@@ -181,6 +181,12 @@ export class Transport {
   }
 }
 
+const traceForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,72})?$/;
+
+/** The header of a trace. One that is not valid is left out, because it must not fail the call. */
+export const traceHeader = (traceparent: string | undefined): Readonly<Record<string, string>> =>
+  traceparent !== undefined && traceForm.test(traceparent) ? { traceparent } : {};
+
 /** An id as a part of a path. Throws TypeError for text that is no id and could change the path. */
 export function segment(id: string): string {
   if (/^[\w-]{1,128}$/.test(id)) return id;

@@ -49,6 +49,15 @@ class Deadline:
         return left
 
 
+_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,72})?")
+
+
+def trace_header(traceparent: str | None) -> dict[str, str]:
+    """The header of a trace. One that is not valid is left out, because it must not fail the call."""
+    is_valid = traceparent is not None and _TRACE.fullmatch(traceparent) is not None
+    return {"traceparent": traceparent} if traceparent is not None and is_valid else {}
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Call:
     method: str

@@ -107,7 +107,9 @@ class GuardASGI:
         if isinstance(question, Refusal):
             return question
         try:
-            decision = await self._sidecar.check(question.gate, question.passport, question.request)
+            decision = await self._sidecar.check(
+                question.gate, question.passport, question.request, traceparent=request.header("traceparent")
+            )
         except AgentTrustError as error:
             return self._guard.refusal_for(error)
         except (ValueError, TypeError, RecursionError):

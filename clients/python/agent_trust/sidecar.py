@@ -10,7 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypedDict, TypeVar
 
 from ._operations import Block, DecisionRequest, Permit, Suspend
-from ._transport import Answer, Call, Deadline, Failure, Transport, retry_after_ms, segment
+from ._transport import (
+    Answer,
+    Call,
+    Deadline,
+    Failure,
+    Transport,
+    retry_after_ms,
+    segment,
+    trace_header,
+)
 from .errors import AgentTrustError, error_of, parse_json
 
 UnavailableReason = Literal[
@@ -75,6 +84,9 @@ class Sidecar:
 
     A question is sent again only where that cannot charge twice: if it was never sent, after 503, or if
     `request["idempotency_key"]` is set.
+
+    `traceparent` of a call is the W3C Trace Context of what it is for, which the service takes as the parent.
+    One that is not valid is ignored.
     """
 
     def __init__(
@@ -91,10 +103,11 @@ class Sidecar:
         request: DecisionRequest | Mapping[str, Any],
         *,
         deadline_ms: float | None = None,
+        traceparent: str | None = None,
     ) -> Decision:
         """May this passport do this at this gate?"""
         path = f"/v1/gates/{segment(gate_id)}/check"
-        return self._ask(path, passport, request, self._deadline(deadline_ms))
+        return self._ask(path, passport, request, self._deadline(deadline_ms), traceparent)
 
     def enforce(
         self,
@@ -102,12 +115,18 @@ class Sidecar:
         request: DecisionRequest | Mapping[str, Any],
         *,
         deadline_ms: float | None = None,
+        traceparent: str | None = None,
     ) -> Decision:
         """The same for `request["gate_id"]`; without one, the passport alone is checked (contract §5)."""
-        return self._ask("/v1/enforce", passport, request, self._deadline(deadline_ms))
+        return self._ask("/v1/enforce", passport, request, self._deadline(deadline_ms), traceparent)
 
     def check_batch(
-        self, gate_id: str, checks: Sequence[CheckInput], *, deadline_ms: float | None = None
+        self,
+        gate_id: str,
+        checks: Sequence[CheckInput],
+        *,
+        deadline_ms: float | None = None,
+        traceparent: str | None = None,
     ) -> list[Decision | AgentTrustError]:
         """1 to 256 checks at one gate, decided in this order as if each came alone.
 
@@ -118,7 +137,7 @@ class Sidecar:
         path = f"/v1/gates/{segment(gate_id)}/check/batch"
         is_keyed = all(_is_keyed(check["request"]) for check in checks)
         body = {"checks": [{"passport": each["passport"], "request": each["request"]} for each in checks]}
-        answer = self._send(path, body, is_keyed, deadline)
+        answer = self._send(path, body, is_keyed, deadline, traceparent)
         if not isinstance(answer, Answer):
             return [answer for _ in checks]
         value = parse_json(answer.body)
@@ -141,16 +160,28 @@ class Sidecar:
     def _deadline(self, deadline_ms: float | None) -> Deadline:
         return Deadline(self._deadline_ms if deadline_ms is None else deadline_ms)
 
-    def _ask(self, path: str, passport: str, request: Mapping[str, Any], deadline: Deadline) -> Decision:
+    def _ask(
+        self,
+        path: str,
+        passport: str,
+        request: Mapping[str, Any],
+        deadline: Deadline,
+        traceparent: str | None,
+    ) -> Decision:
         body = {"passport": passport, "request": request}
-        answer = self._send(path, body, _is_keyed(request), deadline)
+        answer = self._send(path, body, _is_keyed(request), deadline, traceparent)
         if not isinstance(answer, Answer):
             return answer
         decision = _read_decision(parse_json(answer.body))
         return decision or unavailable("bad_answer", answer.request_id)
 
     def _send(
-        self, path: str, body: Mapping[str, Any], is_keyed: bool, deadline: Deadline
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        is_keyed: bool,
+        deadline: Deadline,
+        traceparent: str | None,
     ) -> Answer | Unavailable:
         """The answer if it is a success. Raises what a repetition cannot cure."""
         call = Call(
@@ -158,6 +189,7 @@ class Sidecar:
             path,
             deadline,
             encode_json(body),
+            trace_header(traceparent),
             retries_max=_RETRIES_MAX,
             pause_s=_PAUSE_S,
             is_idempotent=is_keyed,
@@ -215,11 +247,14 @@ class AsyncSidecar:
         request: DecisionRequest | Mapping[str, Any],
         *,
         deadline_ms: float | None = None,
+        traceparent: str | None = None,
     ) -> Decision:
         """May this passport do this at this gate?"""
 
         def ask(left_ms: float) -> Decision:
-            return self._sidecar.check(gate_id, passport, request, deadline_ms=left_ms)
+            return self._sidecar.check(
+                gate_id, passport, request, deadline_ms=left_ms, traceparent=traceparent
+            )
 
         return await self._run(ask, deadline_ms, lambda missing: missing)
 
@@ -229,21 +264,29 @@ class AsyncSidecar:
         request: DecisionRequest | Mapping[str, Any],
         *,
         deadline_ms: float | None = None,
+        traceparent: str | None = None,
     ) -> Decision:
         """The same for `request["gate_id"]`; without one, the passport alone is checked (contract §5)."""
 
         def ask(left_ms: float) -> Decision:
-            return self._sidecar.enforce(passport, request, deadline_ms=left_ms)
+            return self._sidecar.enforce(passport, request, deadline_ms=left_ms, traceparent=traceparent)
 
         return await self._run(ask, deadline_ms, lambda missing: missing)
 
     async def check_batch(
-        self, gate_id: str, checks: Sequence[CheckInput], *, deadline_ms: float | None = None
+        self,
+        gate_id: str,
+        checks: Sequence[CheckInput],
+        *,
+        deadline_ms: float | None = None,
+        traceparent: str | None = None,
     ) -> list[Decision | AgentTrustError]:
         """As `Sidecar.check_batch`."""
 
         def ask(left_ms: float) -> list[Decision | AgentTrustError]:
-            return self._sidecar.check_batch(gate_id, checks, deadline_ms=left_ms)
+            return self._sidecar.check_batch(
+                gate_id, checks, deadline_ms=left_ms, traceparent=traceparent
+            )
 
         return await self._run(ask, deadline_ms, lambda missing: [missing for _ in checks])
 

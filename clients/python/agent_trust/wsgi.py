@@ -107,7 +107,9 @@ class GuardWSGI:
         if isinstance(question, Refusal):
             return question
         try:
-            decision = self._sidecar.check(question.gate, question.passport, question.request)
+            decision = self._sidecar.check(
+                question.gate, question.passport, question.request, traceparent=request.header("traceparent")
+            )
         except AgentTrustError as error:
             return self._guard.refusal_for(error)
         except (ValueError, TypeError, RecursionError):

@@ -85,6 +85,16 @@ class WhateverGoesWrong(Case):
         decision = self.sidecar(other.url, 1_000).check(GATE, "a.b.c", PLAIN)
         self.assertEqual(decision["decision"], "UNAVAILABLE")
 
+    def test_a_trace_is_sent_where_it_is_valid_and_fails_no_call(self) -> None:
+        server = self.serve(writes(http(200, PERMIT)))
+        sidecar = self.sidecar(server.url)
+        valid = f"00-{'a' * 32}-{'b' * 16}-01"
+        for traceparent in (valid, None, valid.upper(), f"{valid}\r\nX-Forged: 1", f"{valid}\n", "\u20ac"):
+            self.assertEqual(sidecar.check(GATE, "a.b.c", PLAIN, traceparent=traceparent), PERMIT)
+        heads = [head.lower() for head, _ in server.arrived]
+        self.assertEqual(["traceparent: " + valid in head for head in heads], [True] + 5 * [False])
+        self.assertEqual(["traceparent" in head or "forged" in head for head in heads[1:]], 5 * [False])
+
     def test_no_answer_within_the_deadline_of_500_ms(self) -> None:
         arrived = threading.Event()
         server = self.serve(lambda connection, number: arrived.set())

@@ -113,17 +113,21 @@ class Fixed(Sidecar):
     """Answers PERMIT without a service."""
 
     asked: list[Any]
+    options: dict[str, Any]
 
-    def check(self, gate_id: str, passport: str, request: Any, **_: Any) -> Any:
+    def check(self, gate_id: str, passport: str, request: Any, **options: Any) -> Any:
         self.asked.append((passport, request))
+        self.options = options
         return PERMIT
 
 
 class AsyncFixed(AsyncSidecar):
     asked: list[Any]
+    options: dict[str, Any]
 
-    async def check(self, gate_id: str, passport: str, request: Any, **_: Any) -> Any:
+    async def check(self, gate_id: str, passport: str, request: Any, **options: Any) -> Any:
         self.asked.append((passport, request))
+        self.options = options
         return PERMIT
 
 
@@ -168,6 +172,12 @@ class Wsgi(unittest.TestCase):
         [(passport, request)] = self.sidecar.asked
         self.assertEqual((passport, request["amount"], request["path"]), ("a", 5, "/orders"))
         self.assertEqual(request["permission_key"], "orders:create")
+
+    def test_the_trace_of_the_request_is_that_of_the_check(self) -> None:
+        self.ask(**self.body(b'{"amount":5}', HTTP_TRACEPARENT="00-a"))
+        self.assertEqual(self.sidecar.options["traceparent"], "00-a")
+        self.ask(**self.body(b'{"amount":5}'))
+        self.assertIsNone(self.sidecar.options["traceparent"])
 
     def test_what_a_client_says_of_itself_does_not_reach_the_program(self) -> None:
         forged = {
@@ -396,6 +406,13 @@ class Asgi(unittest.TestCase):
         self.assertEqual(second, {"type": "http.disconnect"})
         self.assertEqual(scope["state"], {"own": 1, "agent_trust": PERMIT})
         self.assertEqual(self.sidecar.asked[0][1]["amount"], 5)
+
+    def test_the_trace_of_the_request_is_that_of_the_check(self) -> None:
+        order = self.part(b'{"amount":5}')
+        self.ask(order, headers=[self.passport, (b"traceparent", b"00-a")])
+        self.assertEqual(self.sidecar.options["traceparent"], "00-a")
+        self.ask(order, headers=[self.passport])
+        self.assertIsNone(self.sidecar.options["traceparent"])
 
     def test_what_a_client_says_of_itself_does_not_reach_the_program(self) -> None:
         forged = [(b"X-Gate-Decision", b"PERMIT"), (b"x_gate_reason", b""), (b"x-passport-id", b"pass_1")]

@@ -23,12 +23,13 @@ type Evaluator = Omit<CheckHead, 'gateId'>;
 export const evaluate = (deps: SeveralChecksDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
   bytesMax: isBoxcar ? limits.batchBodyBytesMax : limits.bodyBytesMax,
   handle: (body, responder) => {
-    const { requestId } = evaluator;
+    const { requestId, traceparent } = evaluator;
     const checks = new SeveralChecks(deps, {
       list: (bytes) => (isBoxcar ? listMany : listOne)(deps, evaluator, bytes, responder),
       requestId,
+      traceparent,
       responder,
-      onRefused: (error) => responder.reply(deps.answers.failure(error, requestId)),
+      onRefused: (error) => responder.reply(deps.answers.failure(error, requestId, traceparent)),
     });
     if (isBoxcar) checks.begin(body);
     else checks.beginAtOnce(body);

@@ -80,7 +80,7 @@ export class InProcessChecks implements LaneSource {
         pending.watch(options, lateAnswer);
         const read = readCheck(check, writer);
         const gateId = gate === namedInRequest ? gateNamedIn(check, read) : gateOf(gate);
-        const head = this.#admit(gateId, pending);
+        const head = this.#admit(gateId, pending, options);
         const opened = intake.open(head, pending, moment.monotonicMs, moment);
         if (turns.tryTake()) intake.ask(opened, read, moment);
         else {
@@ -126,7 +126,7 @@ export class InProcessChecks implements LaneSource {
       try {
         pending.watch(options, (): Results => Array.from({ length: size }, lateAnswer));
         parseCheckBatch({ checks });
-        const head = this.#admit(gateOf(gate), { requestId });
+        const head = this.#admit(gateOf(gate), { requestId }, options);
         // Not `map`, which passes over holes. Read now: what the program changes later does not count.
         const items = Array.from(checks, (check) => {
           const item = this.#read(check);
@@ -138,6 +138,7 @@ export class InProcessChecks implements LaneSource {
             onEnd: (replies) => pending.settle(replies.map((reply) => outcomeOf(reply, head))),
           }),
           requestId,
+          traceparent: head.traceparent,
           responder: pending,
           onRefused: refuse,
         }).begin();
@@ -165,11 +166,15 @@ export class InProcessChecks implements LaneSource {
   }
 
   /** The program around it is trusted, as a peer without a key is (contract §15). */
-  #admit(gateId: string | null, asked: Pick<CheckHead, 'requestId'>): CheckHead {
+  #admit(
+    gateId: string | null,
+    asked: Pick<CheckHead, 'requestId'>,
+    { traceparent }: Pick<CallOptions, 'traceparent'>,
+  ): CheckHead {
     if (this.#isStopped) throw new ApiError('service_unavailable', { message: 'It was stopped.' });
     const caller = this.#deps.intake.admitPeer(gateId);
     if (this.#unanswered > inProcessLimits.unansweredMax) throw new ApiError('overloaded');
-    return new PeerHead(caller, gateId, asked);
+    return new PeerHead(caller, gateId, asked, typeof traceparent === 'string' ? traceparent : '');
   }
 
   /** What is wrong with one check of a batch is answered in its place. */
@@ -192,11 +197,18 @@ class PeerHead implements CheckHead {
   readonly caller: CheckHead['caller'];
   readonly gateId: string | null;
   readonly authorization = null;
+  readonly traceparent: string;
   readonly #asked: Pick<CheckHead, 'requestId'>;
 
-  constructor(caller: CheckHead['caller'], gateId: string | null, asked: Pick<CheckHead, 'requestId'>) {
+  constructor(
+    caller: CheckHead['caller'],
+    gateId: string | null,
+    asked: Pick<CheckHead, 'requestId'>,
+    traceparent: string,
+  ) {
     this.caller = caller;
     this.gateId = gateId;
+    this.traceparent = traceparent;
     this.#asked = asked;
   }
 

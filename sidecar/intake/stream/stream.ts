@@ -275,7 +275,8 @@ export class Stream implements StreamListener, LaneSource {
       const caller = intake.admit(authorization, moment.nowMs);
       const { gateId, read } = readFrame(named, writer);
       const frame = new Frame(this, named, unread.bytes);
-      const head = { requestId, caller, authorization, gateId };
+      // The handshake's trace is not that of its frames: one connection serves many requests.
+      const head = { requestId, caller, authorization, gateId, traceparent: '' };
       const check = intake.open(head, frame, unread.arrivedAtMs, moment);
       this.#unansweredIds.set(named.id, true);
       return intake.prepare(check, read, whenVerified);

@@ -5,6 +5,7 @@ import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
+import type { TraceContext } from '../../../shared/wire/trace-context.ts';
 import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 import { settleLimits } from '../../../sidecar/settle/limits.ts';
 import {
@@ -20,6 +21,7 @@ const none: SettlementAnswer = { kind: 'none', may_change: false };
 interface SentCall {
   readonly settlements: readonly Settlement[];
   readonly holder: string;
+  readonly trace: TraceContext | null;
   answer(...answers: SettlementAnswer[]): void;
   fail(error?: Error): void;
 }
@@ -30,11 +32,12 @@ function setUp() {
   const world = { isAway: false };
   const start = performance.now();
   const made = new Settlements({
-    send: (sent, holder) =>
+    send: (sent, holder, trace) =>
       new Promise((resolve, reject) => {
         calls.push({
           settlements: sent,
           holder,
+          trace,
           answer: (...answers) => resolve(answers),
           fail: (error = new Error('no answer')) => reject(error),
         });
@@ -57,14 +60,16 @@ function setUp() {
       untilMs?: number;
       holder?: string;
       passport?: string;
+      traceparent?: string;
     } = {},
   ) => {
-    const { kind = 'permit', key = null, untilMs = 250, holder = 'h', passport = 'p' } = given;
+    const { kind = 'permit', key = null, untilMs = 250, holder = 'h', passport = 'p', traceparent } = given;
     made.send(
       { ...settlementOf(name, kind, key), passport_id: passport as PassportId },
       holder,
       untilMs as MonotonicMillis,
       (outcome, isCertain) => told.push({ name, outcome, isCertain }),
+      traceparent,
     );
   };
   /** Names of the settlements of each call. */
@@ -112,6 +117,25 @@ describe('settlements', () => {
       0,
       ['committed', 'conflict', 'refused'].map((outcome) => ({ kind: 'permit', outcome, count: 1 })),
     ]);
+  });
+
+  it('of one trace travel in it, and a call that is of several, or of none, names none', async () => {
+    const trace = (letter: string, parent: string) => `00-${letter.repeat(32)}-${parent.repeat(16)}-01`;
+    const callOf = async (...traces: (string | undefined)[]) => {
+      const { calls, send } = setUp();
+      for (const [n, traceparent] of traces.entries()) {
+        send(`s${n}`, traceparent === undefined ? {} : { traceparent });
+      }
+      await pass(0);
+      return calls.map((call) => call.trace?.traceparent ?? null);
+    };
+    expect(await callOf(trace('a', '1'))).toEqual([trace('a', '1')]);
+    expect(await callOf(trace('a', '1'), trace('a', '2'))).toEqual([trace('a', '1')]);
+    expect(await callOf(trace('a', '1'), trace('b', '1'))).toEqual([null]);
+    expect(await callOf(trace('a', '1'), undefined)).toEqual([null]);
+    expect(await callOf(undefined, trace('a', '1'))).toEqual([null]);
+    expect(await callOf('not a trace')).toEqual([null]);
+    expect(await callOf('not a trace', undefined)).toEqual([null]);
   });
 
   it('that have less time left than a call takes are shed unsent, but for one that measures it again', async () => {

@@ -66,6 +66,7 @@ function ports() {
     new SeveralChecks(deps, {
       list: () => ({ items, onEnd: (replies) => ended.push(replies), ...others }),
       requestId,
+      traceparent: '',
       responder,
       onRefused: (error) => refusals.push((error as ApiError).code),
     }).begin(body);
@@ -99,7 +100,7 @@ describe('checks that came in one body', () => {
     };
     const ahead = intakeLimits.checksPerTurnMax;
     const list = () => ({ items: many(2 * ahead), onEnd: (all: readonly CheckReply[]) => ended.push(all) });
-    const refused = { onRefused: () => undefined, responder: { isAborted: false } };
+    const refused = { traceparent: '', onRefused: () => undefined, responder: { isAborted: false } };
     new SeveralChecks({ ...deps, intake }, { list, requestId, ...refused }).begin();
     expect(opened).toHaveLength(ahead);
     pass(limits.decisionDeadlineMs - 1);
@@ -142,7 +143,7 @@ describe('checks that came in one body', () => {
       { ...deps, turns },
       {
         list: () => ({ items: [check(7)], onEnd: () => undefined }),
-        ...{ requestId, responder: { isAborted: false }, onRefused: () => undefined },
+        ...{ requestId, traceparent: '', responder: { isAborted: false }, onRefused: () => undefined },
       },
     ).beginAtOnce(Buffer.alloc(0));
     expect([asked, wanted]).toEqual([[7], 0]);
@@ -159,6 +160,7 @@ describe('checks that came in one body', () => {
         return { items: [], onEnd: () => undefined };
       },
       requestId,
+      traceparent: '',
       responder: { isAborted: false },
       onRefused: () => undefined,
     }).begin(body);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceparent } from '../../../shared/wire/trace-context.ts';
+import { parseTraceparent, traceFields } from '../../../shared/wire/trace-context.ts';
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parentId = '00f067aa0ba902b7';
@@ -36,5 +36,11 @@ describe('traceparent', () => {
   it('is ignored where there is none, or a list', () => {
     expect(parseTraceparent(undefined)).toBeNull();
     expect(parseTraceparent([valid])).toBeNull();
+  });
+
+  it('is named in log lines where it is valid', () => {
+    expect(traceFields(valid)).toEqual({ trace_id: traceId });
+    for (const header of ['', valid.toUpperCase(), `${valid}, ${valid}`])
+      expect(traceFields(header)).toEqual({});
   });
 });

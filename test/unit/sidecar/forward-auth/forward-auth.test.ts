@@ -50,6 +50,7 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
     headers: ['', key],
     repeated: null,
     contentEncoding: '',
+    traceparent: '',
     remoteAddress,
   };
   forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
@@ -114,6 +115,7 @@ describe('a question', () => {
       headers: ['', ''],
       repeated: null,
       contentEncoding: '',
+      traceparent: '',
       remoteAddress: '127.0.0.1',
     };
     const outcome = forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
