@@ -1,10 +1,22 @@
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
+import { buildGuide } from './guide/build-guide.ts';
+
+/** Adds the guide, which the control plane serves at `/docs/guide`. */
+const guide: Plugin = {
+  name: 'guide',
+  generateBundle() {
+    for (const [name, source] of buildGuide()) {
+      this.emitFile({ type: 'asset', fileName: `guide/${name}`, source });
+    }
+  },
+};
 
 /** `npm run build:console` writes `console/dist`, which the control plane serves at `/console`. */
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   base: '/console/',
+  plugins: [guide],
   build: {
     // Browsers of the last two years or so.
     target: 'es2022',

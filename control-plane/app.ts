@@ -10,6 +10,7 @@ import { auditRoutes } from './audit/routes.ts';
 import { catalogOnRecord, publishCatalog } from './catalogs/publish-catalog.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
 import { consoleRoutes } from './console/serve-console.ts';
+import { guideRoutes } from './console/serve-guide.ts';
 import { installIdempotency } from './creation/idempotency.ts';
 import { enforcementRoutes } from './decisions/routes.ts';
 import { settlementRoutes } from './decisions/settlement-routes.ts';
@@ -103,6 +104,7 @@ export function build(deps: Deps): FastifyInstance {
   app.register(operationsRoutes(deps));
   app.register(jwksRoutes(deps));
   app.register(consoleRoutes(deps.consoleFiles));
+  app.register(guideRoutes(deps.consoleFiles));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
   app.register(toolRoutes(deps));
   app.register(oauthRoutes({ ...deps, offeredScopes }));

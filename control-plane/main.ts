@@ -29,7 +29,7 @@ import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
-import { readConsole } from './console/serve-console.ts';
+import { readConsole } from './console/served-file.ts';
 import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
 import { ownVoids } from './decisions/own-voids.ts';

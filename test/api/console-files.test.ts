@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readConsole } from '../../control-plane/console/serve-console.ts';
+import { readConsole } from '../../control-plane/console/served-file.ts';
 import { type Api, startApi } from '../support/api.ts';
 
 /** What stands for a build: the real one is served in test/console. */

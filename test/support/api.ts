@@ -6,7 +6,7 @@ import { decisionSlots } from '../../control-plane/admission/decision-slots.ts';
 import { build } from '../../control-plane/app.ts';
 import { connectionShares } from '../../control-plane/base/connection-shares.ts';
 import type { Database } from '../../control-plane/base/database.ts';
-import type { ConsoleFiles } from '../../control-plane/console/serve-console.ts';
+import type { ConsoleFiles } from '../../control-plane/console/served-file.ts';
 import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { ownVoids } from '../../control-plane/decisions/own-voids.ts';

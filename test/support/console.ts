@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { readConsole } from '../../control-plane/console/serve-console.ts';
+import { readConsole } from '../../control-plane/console/served-file.ts';
 import type { IdentityProviderSettings } from '../../control-plane/oidc/identity-provider.ts';
 import type { Role } from '../../shared/model/user.ts';
 import { type Api, type ApiOptions, type LoggedIn, startApi } from './api.ts';
