@@ -374,7 +374,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       trust_level: 'L1',
       constraints: {
         rate_limits: { requests_per_minute: 60, requests_per_day: 10000, per: 'passport' },
-        spend_limits: { per_transaction_usd: 0 },
+        spend_limits: { per_transaction_usd: 0, unpriced: 'permit' },
         pii_controls: { mode: 'log_only' },
       },
       built_in: true,

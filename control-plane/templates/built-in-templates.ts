@@ -16,7 +16,10 @@ const builtIn = (
   createdAtMs,
 });
 
-/** The same for every account. Changing one changes no gate that was made of it. */
+/**
+ * The same for every account. Changing one changes no gate that was made of it. All have the level L1, which is
+ * the default tier of a passport: a first request must not fail because of a tier that was never chosen.
+ */
 export const builtInTemplates: readonly Template[] = [
   builtIn('read-only-research', {
     name: 'Read-only research',
@@ -25,14 +28,15 @@ export const builtInTemplates: readonly Template[] = [
     trustLevel: 'L1',
     constraints: {
       rate_limits: { requests_per_minute: 60, requests_per_day: 10_000, per: 'passport' },
-      spend_limits: { per_transaction_usd: 0 },
+      // Nothing is bought: a request names no amount.
+      spend_limits: { per_transaction_usd: 0, unpriced: 'permit' },
       pii_controls: { mode: 'log_only' },
     },
   }),
   builtIn('payments-low-risk', {
     name: 'Low-risk payments',
     description: 'Small purchases that nobody has to look at, up to a daily budget for each agent.',
-    trustLevel: 'L2',
+    trustLevel: 'L1',
     constraints: {
       rate_limits: { requests_per_minute: 30, per: 'passport' },
       spend_limits: { per_transaction_usd: 50, daily_usd: 500, per: 'passport' },
@@ -41,7 +45,7 @@ export const builtInTemplates: readonly Template[] = [
   builtIn('payments-approval', {
     name: 'Payments with approval',
     description: 'Larger purchases, of which everything above 100 USD waits for the yes of a person.',
-    trustLevel: 'L3',
+    trustLevel: 'L1',
     constraints: {
       rate_limits: { requests_per_minute: 30, per: 'passport' },
       spend_limits: { per_transaction_usd: 5_000, daily_usd: 20_000 },

@@ -39,6 +39,19 @@ describe('built-in templates', () => {
     expect(reply.status).toBe(201);
     expect(reply.body).toMatchObject({ trust_level, constraints });
   });
+
+  it.each([
+    ['read-only-research', { permission_key: 'research:read' }],
+    ['payments-low-risk', { permission_key: 'payments:create', amount: 5 }],
+    ['payments-approval', { permission_key: 'payments:create', amount: 5 }],
+  ])('%s lets a passport with nothing but defaults do what it is made for', async (templateId, request) => {
+    const { gate_id: gate } = (await gateFrom(templateId)).body;
+    const body = { agent_id: `default-${templateId}`, permissions: [request.permission_key] };
+    const { jwt } = (await api.call({ url: '/v1/passports', body })).body;
+    const url = `/v1/gates/${gate}/check`;
+    const reply = await api.call({ url, body: { passport: jwt, request } });
+    expect(reply.body).toMatchObject({ decision: 'PERMIT', reason: null });
+  });
 });
 
 describe('POST /templates', () => {
@@ -170,7 +183,7 @@ describe('POST /gates with template_id', () => {
     const { status, body } = await gateFrom('payments-low-risk', { constraints: own });
     expect(status).toBe(201);
     expect(body).toMatchObject({
-      trust_level: 'L2',
+      trust_level: 'L1',
       constraints: { spend_limits: { per_transaction_usd: 50, daily_usd: 200, per: 'passport' } },
     });
     expect(body.constraints).not.toHaveProperty('rate_limits');
