@@ -2,7 +2,14 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/model/approval.ts';
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
-import type { AccountId, ApprovalId, AttestationId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type {
+  AccountId,
+  ApprovalId,
+  AttestationId,
+  GateId,
+  PassportId,
+  UserId,
+} from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -11,7 +18,9 @@ import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { readPage } from '../storage/read-page.ts';
+import { withAnswers, withOwnAnswers } from './answer-store.ts';
 import { approvalsLimits } from './limits.ts';
+import { type Answerer, waitsForAnswerOf } from './waits-for.ts';
 
 /** An approval with the facts for its records, and its holds. */
 export interface StoredApproval extends Approval {
@@ -23,7 +32,12 @@ export interface StoredApproval extends Approval {
   readonly gateMode: Mode;
   readonly expiresInMs: number;
   readonly holds: readonly HeldUnits[];
+  /** People who do not answer where the gate wants others to. Null: not known, or the gate does not want it. */
+  readonly requesters: readonly UserId[] | null;
 }
+
+/** An approval without the answers of people, which lie in a table of their own. */
+export type ApprovalRow = Omit<StoredApproval, 'answers'>;
 
 /** An approval that a person has approved or denied. */
 export interface Resolved extends StoredApproval {
@@ -53,7 +67,7 @@ const columns = (sql: Database | Transaction) => sql`
   resolved_at_ms AS "resolvedAtMs", resolved_by AS "resolvedBy", note,
   constraints_evaluated AS "constraintsEvaluated", pii, passport_account_id AS "passportAccountId",
   passport_mode AS "passportMode", gate_account_id AS "gateAccountId", gate_mode AS "gateMode",
-  expires_in_ms AS "expiresInMs", holds`;
+  expires_in_ms AS "expiresInMs", holds, requesters`;
 
 const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
   passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
@@ -90,7 +104,7 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
     INSERT INTO approvals (
       approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,
       amount_micro_usd, constraints_evaluated, pii, passport_account_id, passport_mode, gate_account_id, gate_mode,
-      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display)
+      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters)
     VALUES (
       ${approval.approvalId}, ${approval.status}, ${approval.passportId}, ${approval.agentId}, ${approval.gateId},
       ${approval.gateVersion}, ${approval.requestHash}, ${approval.permissionKey}, ${approval.amountMicroUsd},
@@ -98,7 +112,8 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
       ${approval.passportAccountId}, ${approval.passportMode}, ${approval.gateAccountId}, ${approval.gateMode},
       ${approval.createdAtMs}, ${approval.expiresInMs}, ${approval.expiresAtMs},
       ${JSON.stringify(approval.holds)}::text::jsonb, ${approval.expiresAtMs},
-      ${approval.display === null ? null : JSON.stringify(approval.display)}::text::jsonb)
+      ${approval.display === null ? null : JSON.stringify(approval.display)}::text::jsonb,
+      ${approval.requesters === null ? null : [...approval.requesters]}::text[])
     ON CONFLICT DO NOTHING`;
   return inserted.count === 1;
 }
@@ -113,8 +128,8 @@ export async function findBoundApproval(
   tx: Transaction,
   approvalId: ApprovalId,
   binding: ApprovalBinding,
-): Promise<StoredApproval | null> {
-  const [row] = await tx<StoredApproval[]>`
+): Promise<ApprovalRow | null> {
+  const [row] = await tx<ApprovalRow[]>`
     SELECT ${columns(tx)} FROM approvals WHERE approval_id = ${approvalId} AND ${isBoundTo(tx, binding)}`;
   return row ?? null;
 }
@@ -135,8 +150,8 @@ export async function countPending(
 export async function findPendingApproval(
   tx: Transaction,
   binding: ApprovalBinding,
-): Promise<StoredApproval | null> {
-  const [row] = await tx<StoredApproval[]>`
+): Promise<ApprovalRow | null> {
+  const [row] = await tx<ApprovalRow[]>`
     SELECT ${columns(tx)} FROM approvals WHERE status = 'pending' AND ${isBoundTo(tx, binding)}`;
   return row ?? null;
 }
@@ -190,17 +205,20 @@ export async function readUse(
   return { state: approvalAt(row, nowMs).status, expiresAtMs, attestationId };
 }
 
-/** Locks an approval of the owner's gates until the transaction ends. As last written. */
+/**
+ * Locks an approval of the owner's gates until the transaction ends. As last written, with the answers that
+ * stand once it is locked.
+ */
 export async function lockApproval(
   tx: Transaction,
   owner: Owner,
   approvalId: ApprovalId,
 ): Promise<StoredApproval | null> {
-  const [row] = await tx<StoredApproval[]>`
+  const [row] = await tx<ApprovalRow[]>`
     SELECT ${columns(tx)} FROM approvals
     WHERE approval_id = ${approvalId} AND gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}
     FOR UPDATE`;
-  return row ?? null;
+  return row === undefined ? null : withOwnAnswers(tx, row);
 }
 
 /** Writes a person's resolution. The row must be locked and pending. */
@@ -259,12 +277,13 @@ export async function writeWithdrawn(
   tx: Transaction,
   approvalIds: readonly ApprovalId[],
 ): Promise<readonly StoredApproval[]> {
-  return tx<StoredApproval[]>`
+  const rows = await tx<ApprovalRow[]>`
     UPDATE approvals SET status = 'expired', due_at_ms = NULL
     WHERE approval_id = ANY (ARRAY(
       SELECT approval_id FROM approvals WHERE approval_id = ANY(${[...approvalIds]}::text[]) AND status = 'pending'
       ORDER BY approval_id COLLATE "C" FOR UPDATE))
     RETURNING ${columns(tx)}`;
+  return withAnswers(tx, rows);
 }
 
 /** Makes room for a new approval of the same request. The other effects of the expiry are still due. */
@@ -290,10 +309,11 @@ export async function lockDueApprovals(
     max,
   }: { readonly nowMs: UnixMillis; readonly only: ApprovalId | null; readonly max: number },
 ): Promise<readonly StoredApproval[]> {
-  return tx<StoredApproval[]>`
+  const rows = await tx<ApprovalRow[]>`
     SELECT ${columns(tx)} FROM approvals WHERE due_at_ms <= ${nowMs}
       ${only === null ? tx`` : tx`AND approval_id = ${only}`}
     ORDER BY due_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED`;
+  return withAnswers(tx, rows);
 }
 
 /** Like `lockDueApprovals`, without locks, and including those locked by another transaction. */
@@ -355,11 +375,11 @@ export async function findApproval(
   sql: Database,
   owner: Owner,
   { approvalId, nowMs }: { readonly approvalId: ApprovalId; readonly nowMs: UnixMillis },
-): Promise<Approval | null> {
-  const [row] = await sql<StoredApproval[]>`
+): Promise<StoredApproval | null> {
+  const [row] = await sql<ApprovalRow[]>`
     SELECT ${columns(sql)} FROM approvals
     WHERE approval_id = ${approvalId} AND gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}`;
-  return row === undefined ? null : approvalAt(row, nowMs);
+  return row === undefined ? null : approvalAt(await withOwnAnswers(sql, row), nowMs);
 }
 
 /** Approvals of the owner's gates, newest first. */
@@ -368,20 +388,28 @@ export async function listApprovals(
   owner: Owner,
   {
     status,
+    waitsFor,
     page,
     nowMs,
-  }: { readonly status: ApprovalStatus | null; readonly page: PagePlace; readonly nowMs: UnixMillis },
+  }: {
+    readonly status: ApprovalStatus | null;
+    /** Only those that wait for this caller's answer. Null: all. */
+    readonly waitsFor: Answerer | null;
+    readonly page: PagePlace;
+    readonly nowMs: UnixMillis;
+  },
 ): Promise<Page<Approval>> {
   const where = sql`
     gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}
-    ${status === null ? sql`` : sql`AND ${hasStatusAt(sql, status, nowMs)}`}`;
+    ${status === null ? sql`` : sql`AND ${hasStatusAt(sql, status, nowMs)}`}
+    ${waitsFor === null ? sql`` : sql`AND ${waitsForAnswerOf(sql, waitsFor)}`}`;
   return readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM approvals WHERE ${where}`,
     rows: async (limit) => {
-      const rows = await sql<StoredApproval[]>`
+      const rows = await sql<ApprovalRow[]>`
         SELECT ${columns(sql)} FROM approvals WHERE ${where} ${page.behind === null ? sql`` : sql`AND approval_id < ${page.behind}`}
         ORDER BY approval_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
-      return rows.map((row) => approvalAt(row, nowMs));
+      return (await withAnswers(sql, rows)).map((row) => approvalAt(row, nowMs));
     },
     idOf: ({ approvalId }) => approvalId,
   });

@@ -1,12 +1,16 @@
 import type { Static } from 'typebox';
+import { invalidRequest } from '../../shared/errors/api-error.ts';
+import { holdsScope } from '../../shared/model/scopes.ts';
 import { type ApprovalListQuery, renderApproval } from '../../shared/wire/approval.ts';
 import { placePage, renderPage } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
+import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
 import { listApprovals } from './approval-store.ts';
 import { type ResolutionInput, resolveApproval } from './resolve-approval.ts';
 import { undoResolution } from './undo-resolution.ts';
+import type { Answerer } from './waits-for.ts';
 
 export const approvalIdOf = (text: string) => pathId('appr', text, 'approval_not_found');
 
@@ -14,12 +18,21 @@ export const approvalIdOf = (text: string) => pathId('appr', text, 'approval_not
 export const listApprovalsUseCase = {
   scope: 'approvals:read',
   run: async (deps, caller, query) => {
-    const { status = null } = query;
-    const page = placePage(query, caller, 'approvals', [status]);
-    const found = await listApprovals(deps.sql, caller, { status, page, nowMs: deps.clock.now() });
+    const { waiting_for: waitingFor } = query;
+    if (waitingFor !== undefined && (query.status ?? 'pending') !== 'pending')
+      throw invalidRequest('waiting_for', 'waiting_for=me lists pending approvals. Leave status out.');
+    const status = waitingFor === undefined ? (query.status ?? null) : 'pending';
+    const waitsFor = waitingFor === undefined ? null : answererOf(caller);
+    const page = placePage(query, caller, 'approvals', [status, waitsFor === null ? null : caller.actor.id]);
+    const found = await listApprovals(deps.sql, caller, { status, waitsFor, page, nowMs: deps.clock.now() });
     return renderPage(found, page, (approval) => renderApproval(approval, deps.baseUrl));
   },
 } as const satisfies UseCase<AppendingDeps, Static<typeof ApprovalListQuery>, object>;
+
+function answererOf({ scopes, person }: Caller): Answerer {
+  if (!holdsScope(scopes, 'approvals:resolve')) return { kind: 'none' };
+  return person === null ? { kind: 'key' } : { kind: 'person', userId: person.userId };
+}
 
 /** `POST /approvals/:id/undo` */
 export const undoApprovalUseCase = {

@@ -24,6 +24,14 @@ export async function emitApprovalEvents(
     timestampMs,
   }));
   await emitEvents(tx, deps, events);
+  hintApprovals(tx, approvals);
+}
+
+/** Without an event: one of several answers has come or gone. */
+export const hintApprovals = (
+  tx: Transaction,
+  approvals: readonly Pick<StoredApproval, 'approvalId' | 'gateAccountId' | 'gateMode'>[],
+): void =>
   noteHints(
     tx,
     approvals.map(({ approvalId, gateAccountId, gateMode }) => ({
@@ -33,4 +41,3 @@ export async function emitApprovalEvents(
       id: approvalId,
     })),
   );
-}

@@ -30,6 +30,7 @@ import {
   writeOverdue,
 } from './approval-store.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
+import { findRequesters } from './find-requesters.ts';
 import { approvalsLimits } from './limits.ts';
 
 /** A suspended request with its money. */
@@ -37,11 +38,16 @@ export interface NewApproval {
   /** Made by the deciding program, so that it can retry after no answer. */
   readonly approvalId: ApprovalId;
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
-  readonly gate: Pick<Gate, 'gateId' | 'policyVersion' | 'accountId' | 'mode'>;
+  readonly gate: Pick<Gate, 'gateId' | 'policyVersion' | 'accountId' | 'mode'> & {
+    /** Whether its approvals are answered by people other than the one who asked. */
+    readonly namesAsker: boolean;
+  };
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
   readonly amountMicroUsd: MicroUsd | null;
   readonly display: ApprovalDisplay | null;
+  /** The key or person that asked. Null: a sidecar of the version before does not say. */
+  readonly askedBy: string | null;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
   /**
@@ -87,7 +93,7 @@ export async function openApproval(
   deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   wanted: NewApproval,
 ): Promise<OpenedApproval | null> {
-  const approval = toApproval(wanted);
+  const approval = { ...toApproval(wanted), requesters: await requestersOf(tx, wanted) };
   const { approvalId } = approval;
   // A round fails only if another transaction has just ended, so two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
@@ -123,12 +129,17 @@ export async function openApproval(
 
 const roundsMax = 5;
 
+const requestersOf = async (tx: Transaction, { gate, passport, askedBy }: NewApproval) =>
+  gate.namesAsker && askedBy !== null
+    ? findRequesters(tx, { accountId: gate.accountId, passportId: passport.passportId, askedBy })
+    : null;
+
 async function isTaken(tx: Transaction, approvalId: ApprovalId): Promise<boolean> {
   const rows = await tx`SELECT FROM approvals WHERE approval_id = ${approvalId}`;
   return rows.length > 0;
 }
 
-function toApproval(wanted: NewApproval): StoredApproval {
+function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters'> {
   const { passport, gate, holds, expiresInMs, nowMs } = wanted;
   assert(expiresInMs > 0 && expiresInMs <= limits.approvalExpiryMsMax, 'an approval waits a bounded time');
   assert(holds.length <= limits.approvalHoldsMax, 'an approval holds units of a bounded number of windows');
@@ -154,6 +165,7 @@ function toApproval(wanted: NewApproval): StoredApproval {
     resolvedAtMs: null,
     resolvedBy: null,
     note: null,
+    answers: [],
     constraintsEvaluated: wanted.constraintsEvaluated,
     pii: wanted.pii,
     passportAccountId: passport.accountId,

@@ -1,16 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import {
   ApprovalAnswer,
+  ApprovalDetail,
   ApprovalListQuery,
   ApprovalQuery,
   ApprovalResolution,
-  renderApproval,
+  renderApprovalDetail,
 } from '../../shared/wire/approval.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
+import { readAnswerStanding } from './answer-standing.ts';
 import {
   approvalIdOf,
   listApprovalsUseCase,
@@ -24,10 +27,17 @@ const read = { scope: listApprovalsUseCase.scope } as const;
 const resolve = { scope: resolveApprovalUseCase.scope } as const;
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
 
+type Answering = FastifyRequest & { readonly body: Static<typeof ApprovalResolution> };
+
 /** Approvals at the caller's gates, pending and past (contract §8). */
 export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
-  const answerResolved = (request: FastifyRequest, id: string, resolution: ResolutionInput) =>
-    resolveApprovalUseCase.run(deps, callerOf(request), { id, resolution });
+  const answerResolved = (request: Answering, id: string, status: ResolutionInput['status']) => {
+    const { note = null, assertion = null } = request.body;
+    return resolveApprovalUseCase.run(deps, callerOf(request), {
+      id,
+      resolution: { status, note, assertion },
+    });
+  };
   const waits = new ApprovalWaits();
   return async (app) => {
     app.get(
@@ -43,20 +53,22 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
       '/approvals/:id',
       {
         config: read,
-        schema: { params: IdParams, querystring: ApprovalQuery, response: { 200: ApprovalAnswer } },
+        schema: { params: IdParams, querystring: ApprovalQuery, response: { 200: ApprovalDetail } },
       },
       async (request) => {
-        const approval = await waits.read(deps, callerOf(request), {
+        const caller = callerOf(request);
+        const approval = await waits.read(deps, caller, {
           approvalId: approvalIdOf(request.params.id),
           waitMs: request.query.wait_ms,
           hasGone: () => request.raw.socket.destroyed,
         });
-        return renderApproval(approval, deps.baseUrl);
+        const standing = await readAnswerStanding(deps, caller, approval);
+        return renderApprovalDetail(approval, standing, deps.baseUrl);
       },
     );
 
     app.post('/approvals/:id/approve', { config: resolve, schema: resolution }, async (request) =>
-      answerResolved(request, request.params.id, { status: 'approved', note: request.body.note ?? null }),
+      answerResolved(request, request.params.id, 'approved'),
     );
 
     app.post(
@@ -66,7 +78,7 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     );
 
     app.post('/approvals/:id/deny', { config: resolve, schema: resolution }, async (request) =>
-      answerResolved(request, request.params.id, { status: 'denied', note: request.body.note ?? null }),
+      answerResolved(request, request.params.id, 'denied'),
     );
   };
 }

@@ -1,11 +1,10 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
-import type { Approval } from '../../shared/model/approval.ts';
 import type { AccountId, ApprovalId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { hintChannel } from '../events/publish-hints.ts';
-import { findApproval } from './approval-store.ts';
+import { findApproval, type StoredApproval } from './approval-store.ts';
 import { approvalsLimits } from './limits.ts';
 
 type WaitDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'bus' | 'draining'>;
@@ -24,7 +23,7 @@ export class ApprovalWaits {
     deps: WaitDeps,
     owner: Owner,
     { approvalId, waitMs, hasGone }: WantedApproval,
-  ): Promise<Approval> {
+  ): Promise<StoredApproval> {
     const deadlineMs = deps.clock.monotonic() + waitMs;
     let approval = await readOne(deps, owner, approvalId);
     if (approval.status !== 'pending' || waitMs === 0) return approval;
@@ -74,7 +73,7 @@ interface WantedApproval {
   readonly hasGone: () => boolean;
 }
 
-async function readOne(deps: WaitDeps, owner: Owner, approvalId: ApprovalId): Promise<Approval> {
+async function readOne(deps: WaitDeps, owner: Owner, approvalId: ApprovalId): Promise<StoredApproval> {
   const approval = await findApproval(deps.sql, owner, { approvalId, nowMs: deps.clock.now() });
   if (approval === null) throw new ApiError('approval_not_found');
   return approval;

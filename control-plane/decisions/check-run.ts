@@ -167,6 +167,7 @@ export class CheckRun {
       permissionKey: permissionOnRecord(request.permissionKey, policy.pii),
       amountMicroUsd: decision.amountMicroUsd,
       display: displayOnApproval(request.display, policy.pii),
+      askedBy: this.call.caller.actor.id,
       constraintsEvaluated: decision.evaluated,
       pii: decision.pii,
       expiresInMs: must(expiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),

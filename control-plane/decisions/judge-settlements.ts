@@ -90,6 +90,7 @@ export const judgeSuspends = (
         permissionKey: settlement.permission_key,
         amountMicroUsd: settlement.amount_micro_usd,
         display: settlement.display ?? null,
+        askedBy: settlement.asked_by === undefined ? null : (settlement.asked_by ?? sender.keyId),
         constraintsEvaluated: settlement.constraints_evaluated,
         pii: settlement.pii,
         expiresInMs: settlement.expires_in_ms,

@@ -27,6 +27,12 @@ import { settlePermits } from './settle-permits.ts';
 import { settleSuspends } from './settle-suspends.ts';
 import { bindingNow, type LookUp, questionOf, type SettlementSender } from './settled-request.ts';
 
+/** The key that a sidecar calls with, and its account. */
+interface SettlingKey {
+  readonly accountId: AccountId;
+  readonly keyId: string;
+}
+
 /** The answer to the sidecar; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
 export type SettlementCallOutcome =
   | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
@@ -51,17 +57,17 @@ type SettleDeps = Pick<
  */
 export async function settleBatch(
   deps: SettleDeps,
-  accountId: AccountId,
+  from: SettlingKey,
   call: ArrivedCall,
   arrivedAtMs: number = deps.clock.monotonic(),
 ): Promise<SettlementCallOutcome> {
-  return deps.slots(accountId, () => settleByParts(deps, accountId, call, arrivedAtMs));
+  return deps.slots(from.accountId, () => settleByParts(deps, from, call, arrivedAtMs));
 }
 
 /** Settles the parts in turn, each in its own transaction. */
 async function settleByParts(
   deps: SettleDeps,
-  accountId: AccountId,
+  from: SettlingKey,
   call: ArrivedCall,
   arrivedAtMs: number,
 ): Promise<SettlementCallOutcome> {
@@ -70,7 +76,7 @@ async function settleByParts(
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
     let outcome: SettlementCallOutcome;
     try {
-      outcome = await settleTogether(deps, accountId, { ...call, settlements: part }, arrivedAtMs);
+      outcome = await settleTogether(deps, from, { ...call, settlements: part }, arrivedAtMs);
     } catch (error) {
       if (call.settlements.length === 1 || isOfAll(error))
         throw answers.size === 0 ? error : new ApiError('service_unavailable', { cause: error });
@@ -113,7 +119,7 @@ export const isOfAll = (error: unknown): boolean =>
 
 async function settleTogether(
   deps: SettleDeps,
-  accountId: AccountId,
+  from: SettlingKey,
   call: ArrivedCall,
   arrivedAtMs: number,
 ): Promise<SettlementCallOutcome> {
@@ -129,17 +135,19 @@ async function settleTogether(
     const suspends = wanted.flatMap(({ kind, gate_id: gateId, passport_id: passportId }) =>
       kind === 'suspend' ? [{ gateId, passportId }] : [],
     );
+    const { accountId, keyId } = from;
     const connection = { sidecarId: call.sidecar_id, connectionId: call.connection_id, accountId };
     // Sent together: the checks of records and suspends do not depend on which others are refused.
     const [, status, parties, known] = await together([
       () => setUpSettling(tx),
       () => readConnectionStatus(tx, connection),
-      () => readParties(tx, accountId, wanted),
+      () => readParties(tx, from.accountId, wanted),
       () => readKnown(tx, records, suspends),
     ]);
     if (status !== 'newest') return { kind: status };
     const sender = {
       accountId,
+      keyId,
       sidecarId: call.sidecar_id,
       holder: call.holder,
       nowMs: deps.clock.now(),

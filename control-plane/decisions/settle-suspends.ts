@@ -141,14 +141,14 @@ async function open(
 ): Promise<SettlementAnswer> {
   const { from, binding } = suspend;
   const { gateId, gateVersion: policyVersion } = binding;
-  const [isSamePolicy, isHeld] = await together([
+  const [policy, isHeld] = await together([
     () => holdPolicy(tx, { gateId, policyVersion }),
     // A sidecar can only hand over money that was leased to it.
     () => from === null || lockHeld(tx, from, from.held),
   ]);
-  if (!isSamePolicy) return passed('the gate has changed since this was decided');
+  if (policy === null) return passed('the gate has changed since this was decided');
   if (!isHeld) return refused('held is not leased to this holder');
-  const gate = { ...suspend.gate, policyVersion };
+  const gate = { ...suspend.gate, ...policy, policyVersion };
   const opened = await openApproval(tx, deps, { ...suspend, gate, nowMs });
   if (opened === null) return { kind: 'blocked', reason: 'approvals_pending_exceeded' };
   if (from !== null && opened.isNew && !opened.isRepeat) await transferFromHolder(tx, from, from.held);

@@ -60,8 +60,8 @@ const keyOf = (settled: SettledRequest, accountId: AccountId): PermitKey | null 
         idempotencyKey: settled.idempotency_key,
       };
 
-/** The sidecar that settles, and its account. */
-export type SettlementSender = RecordSender & HolderName;
+/** The sidecar that settles, its account and its key. */
+export type SettlementSender = RecordSender & HolderName & { readonly keyId: string };
 
 /** `decidedAtMs`: time of the permit by the clock of its sidecar. Default: now. */
 export const questionOf = (

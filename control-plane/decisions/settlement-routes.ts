@@ -39,10 +39,10 @@ export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox 
       '/sync/settlements',
       { config: { scope: 'sidecars:connect' }, bodyLimit: limits.settlementCallBytesMax },
       async (request, reply) => {
-        const { accountId } = callerOf(request);
+        const { accountId, actor } = callerOf(request);
         const call = parseSettlementCall(request.body, accountId);
         const arrivedAtMs = deps.clock.monotonic() - reply.elapsedTime;
-        const outcome = await settleBatch(deps, accountId, call, arrivedAtMs);
+        const outcome = await settleBatch(deps, { accountId, keyId: actor.id }, call, arrivedAtMs);
         switch (outcome.kind) {
           case 'answered': {
             const { answers } = outcome;

@@ -13,6 +13,7 @@ import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
 import { keepPolicy } from './policy-store.ts';
+import { refuseUnanswerable } from './refuse-unanswerable.ts';
 
 /** Catalog functions for new gates. Their room is above this one, so the root hands them in. */
 export interface FirstCatalog {
@@ -30,7 +31,7 @@ export interface FirstCatalog {
 export async function createGate(
   tx: Transaction,
   change: WriteChange,
-  deps: Pick<AppendingDeps, 'random' | 'clock' | 'signingKeys' | 'gateHost'>,
+  deps: Pick<AppendingDeps, 'random' | 'clock' | 'signingKeys' | 'gateHost' | 'baseUrl'>,
   {
     caller,
     wanted,
@@ -39,6 +40,11 @@ export async function createGate(
 ): Promise<{ readonly gate: Gate; readonly catalog: Catalog | null }> {
   const nowMs = deps.clock.now();
   const { policy, offer } = wanted;
+  await refuseUnanswerable(tx, deps, {
+    accountId: caller.accountId,
+    after: policy.constraints,
+    before: null,
+  });
   const begun: Gate = {
     ...policy,
     gateId: deps.random.newId('gate', nowMs),

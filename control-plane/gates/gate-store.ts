@@ -209,16 +209,24 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
 
 /**
  * Whether the gate still has this policy version; if so, holds it until the transaction ends. So the next
- * change sees, and voids, an approval opened under it.
+ * change sees, and voids, an approval opened under it. Null: it has not.
  */
 export async function holdPolicy(
   tx: Transaction,
   { gateId, policyVersion }: Pick<Gate, 'gateId' | 'policyVersion'>,
-): Promise<boolean> {
-  const rows = await tx`
-    SELECT FROM gates WHERE gate_id = ${gateId} AND policy_version = ${policyVersion} AND deleted_at_ms IS NULL
+): Promise<HeldPolicy | null> {
+  const [held] = await tx<HeldPolicy[]>`
+    SELECT coalesce((constraints #> '{approvals,approvers}') IS NOT NULL
+        AND (constraints #> '{approvals,approvers,not_requester}') IS DISTINCT FROM 'false'::jsonb, false)
+      AS "namesAsker"
+    FROM gates WHERE gate_id = ${gateId} AND policy_version = ${policyVersion} AND deleted_at_ms IS NULL
     FOR SHARE`;
-  return rows.length > 0;
+  return held ?? null;
+}
+
+export interface HeldPolicy {
+  /** Whether its approvals are answered by people other than the one who asked. */
+  readonly namesAsker: boolean;
 }
 
 /** The row stays, because attestations name it. */

@@ -20,6 +20,7 @@ import type { TagCondition } from '../http/entity-tag.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { keepPolicy } from './policy-store.ts';
+import { refuseUnanswerable } from './refuse-unanswerable.ts';
 
 /**
  * Applies a merge patch (contract §4). The gate is locked between read and write, so that concurrent patches
@@ -42,6 +43,12 @@ export async function updateGate(
     refuseChanges(patch, renderGate(current, deps.gateHost), gateReadOnly);
     const patched: Gate = { ...current, ...applyGatePatch(patch, current) };
     if (isDeepStrictEqual(patched, current)) return { result: { gate: current, voided: 0 }, audited: null };
+    const { accountId } = caller;
+    await refuseUnanswerable(tx, deps, {
+      accountId,
+      after: patched.constraints,
+      before: current.constraints,
+    });
     const nowMs = deps.clock.now();
     const version = current.version + 1;
     const policyVersion = hasSamePolicy(patched, current) ? current.policyVersion : version;

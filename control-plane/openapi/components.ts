@@ -8,6 +8,7 @@ import {
   AccountUpdate,
   NewAccountAnswer,
 } from '../../shared/wire/account.ts';
+import { AnswerProof } from '../../shared/wire/answer-proof.ts';
 import {
   ApiKeyAnswer,
   ApiKeyCreation,
@@ -15,7 +16,7 @@ import {
   ApiKeyRoll,
   NewApiKeyAnswer,
 } from '../../shared/wire/api-key.ts';
-import { ApprovalAnswer, ApprovalResolution } from '../../shared/wire/approval.ts';
+import { ApprovalAnswer, ApprovalDetail, ApprovalResolution } from '../../shared/wire/approval.ts';
 import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
 import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wire/audit.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
@@ -144,6 +145,8 @@ export const namedSchemas = {
   PiiFinding: PiiFindingAnswer,
   ApprovalResolution,
   Approval: ApprovalAnswer,
+  ApprovalDetail,
+  AnswerProof,
   ApprovalPage: PageAnswer(ApprovalAnswer),
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,

@@ -93,6 +93,16 @@ export const glossary: Readonly<Record<string, string>> = {
   above_usd: 'Requests that spend more than this.',
   'GateConstraints.permissions': 'Requests for these permissions.',
   'PassportConstraints.permissions': 'Requests for these permissions.',
+  approvers:
+    'Who may answer the approvals of the gate. Absent: one person or API key with `approvals:resolve`.',
+  'GateConstraints.roles':
+    'People with one of these roles. With neither roles nor users: all people who may answer.',
+  'GateConstraints.users': 'These people, by `user_id`.',
+  'GateConstraints.count': 'How many different people have to approve. Default 1.',
+  not_requester:
+    'Whether the person who made the passport, or the key that asks, is kept from answering. Default true.',
+  not_owner: 'Not available yet: passports have no owner.',
+  'GateConstraints.passkey': 'Whether each answer is signed with a passkey. Default false.',
   expires_in_s: 'How long an approval stays pending, in seconds. Default 3600.',
   trusted_issuers:
     "Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*` alone for all issuers. Absent: the own issuers.",
@@ -206,8 +216,41 @@ export const glossary: Readonly<Record<string, string>> = {
   'Approval.expires_at': 'Deadline to approve or deny; once approved, deadline to use the approval.',
   amount_usd: 'What the request would spend; null if it has no amount. Held until the approval ends.',
   resolved_at: 'When it was approved or denied; null if it was not.',
-  resolved_by: '`key_id` of the API key that resolved it; null if nobody did.',
+  resolved_by: 'The `key_id` or `user_id` that resolved it; null if nobody did.',
   note: 'What that person wrote; null if nothing.',
+  answers:
+    'What people have said, in the order in which they did. Answers that were taken back are left out.',
+  'Approval.user_id': 'The person.',
+  'Approval.at': 'When it was given.',
+  'Approval.answer': '`approved` or `denied`.',
+  signed: 'Whether it was signed with a passkey.',
+  'ApprovalDetail.name': 'The name of the person today; null if the person was removed.',
+  'ApprovalDetail.counts': 'False if the person may not answer any more.',
+  'ApprovalDetail.assertion': 'What the passkey signed, and its public key; null if it signed nothing.',
+  'ApprovalResolution.assertion':
+    "The browser's answer to `navigator.credentials.get` as its `toJSON()` writes it, where the gate asks for passkeys.",
+  credential_id: 'The id of the passkey.',
+  'AnswerProof.passkey_id': 'The passkey, `pkey_…`.',
+  'AnswerProof.y': 'base64url of the second coordinate, of an EC key.',
+  'AnswerProof.n': 'base64url of the modulus, of an RSA key.',
+  'AnswerProof.e': 'base64url of the exponent, of an RSA key.',
+  'AnswerProof.x': 'base64url of the key, or of its first coordinate.',
+  'AnswerProof.public_key': 'The public key of the passkey, as a JWK.',
+  rp_id: 'The host of the service.',
+  origin: 'The origin of the page on which it was signed.',
+  authenticator_data: 'As the authenticator gave it, base64url.',
+  client_data_json: 'As the browser signed it, base64url. Its challenge is that of the answer.',
+  'AnswerProof.signature': 'Over `authenticator_data` and the SHA-256 of `client_data_json`, base64url.',
+  'AnswerProof.policy_hash': 'The policy of the gate that was signed.',
+  answers_needed: 'How many different people have to approve.',
+  answers_missing: 'How many more. 0 once it is resolved.',
+  'ApprovalDetail.passkey': 'Whether each answer is signed with a passkey.',
+  'ApprovalDetail.policy_hash': 'The policy that signed answers name; null if none is signed.',
+  you: 'About the caller.',
+  may_answer: 'Whether the caller may approve or deny now.',
+  why_not: 'Why not; null if the caller may.',
+  'ApprovalDetail.message': 'The same in words, with what to do.',
+  credential_ids: "The caller's passkeys.",
   'ApprovalResolution.note': "Reason, for the record and for the agent's owner. At most 500 characters.",
 
   // Attestations
@@ -501,6 +544,7 @@ export const glossary: Readonly<Record<string, string>> = {
   until: 'Only records before this time.',
   cursor: '`next_cursor` of the same query.',
   format: 'Format of the export.',
+  waiting_for: '`me`: only pending ones that this caller may answer and has not.',
   wait_ms:
     'How long the answer may wait, in milliseconds: for all connected sidecars to apply the change, or for the approval to be answered.',
 };
@@ -521,8 +565,11 @@ const pathIds: Readonly<Record<string, string>> = {
   deliveries: 'delivery_id',
 };
 
+/** Shapes that have all fields of another one, with its words. */
+const wordsOf: Readonly<Record<string, string>> = { ApprovalDetail: 'Approval' };
+
 const meaningOf = (owner: string, name: string): string | undefined =>
-  glossary[`${owner}.${name}`] ?? glossary[name];
+  glossary[`${owner}.${name}`] ?? glossary[`${wordsOf[owner]}.${name}`] ?? glossary[name];
 
 export function describeField(owner: string, name: string, field: Schema): Schema {
   const description = meaningOf(owner, name);

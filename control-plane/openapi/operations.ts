@@ -32,6 +32,16 @@ export interface OperationText {
 /** Public, and still a question to the database. */
 const ofPublicReads = ['invalid_request', 'internal_error', 'overloaded', 'service_unavailable'] as const;
 
+/** An answer to an approval. */
+const ofAnswers = [
+  'approval_not_found',
+  'approval_already_resolved',
+  'approval_already_answered',
+  'not_an_approver',
+  'passkey_required',
+  'passkey_refused',
+] as const;
+
 /** Public changes from our own pages, such as the first step of a login. */
 const ofLoginSteps = [
   'invalid_request',
@@ -219,7 +229,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Approvals',
     summary: 'List approvals at your gates, newest first',
     description:
-      'With `status` those that have this status now: an approval that nobody resolved in time is `expired`.',
+      'With `status` those that have this status now: an approval that nobody resolved in time is `expired`. With `waiting_for=me` ' +
+      'those that wait for an answer of the caller.',
   },
   'GET /v1/approvals/:id': {
     id: 'getApproval',
@@ -233,8 +244,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Approve a request',
     description:
       'The agent then sends the same request once more, with `approval_id`, before the new `expires_at`. Everything but the ' +
-      'approval is checked again then.',
-    errors: ['approval_not_found', 'approval_already_resolved'],
+      'approval is checked again then. Where the gate wants several people, it stays pending until as many have approved.',
+    errors: ofAnswers,
   },
   'POST /v1/approvals/:id/undo': {
     id: 'undoApproval',
@@ -248,8 +259,9 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'denyApproval',
     tag: 'Approvals',
     summary: 'Deny a request',
-    description: 'The money held for it is released at once.',
-    errors: ['approval_not_found', 'approval_already_resolved'],
+    description:
+      'The money held for it is released at once. One denial ends it, however many people have to approve.',
+    errors: ofAnswers,
   },
 
   'GET /v1/attestations': {

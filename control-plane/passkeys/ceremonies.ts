@@ -9,6 +9,7 @@ import type {
   RegistrationResponseJSON,
 } from '@simplewebauthn/server';
 import type { UserId } from '../../shared/model/ids.ts';
+import type { PasskeyJwk } from '../../shared/wire/answer-proof.ts';
 import type { RelyingParty } from '../people/relying-party.ts';
 import { passkeysLimits } from './limits.ts';
 
@@ -113,7 +114,7 @@ export async function loginOptions({ id }: RelyingParty, challenge: string): Pro
 }
 
 /** The credential id and claimed user of an unverified answer. */
-export function readLogin(
+export function readAssertion(
   response: object,
 ): { readonly credentialId: string; readonly userHandle: string | null } | null {
   const { id, response: inner } = response as Partial<AuthenticationResponseJSON>;
@@ -129,7 +130,7 @@ export function readLogin(
  * Verifies that this credential signed this challenge of this service, unlocked by its user. Returns the
  * authenticator's counter. Throws CeremonyRefused, also for a counter that went back, the sign of a copy.
  */
-export async function verifyLogin(
+export async function verifyAssertion(
   { id, origin }: RelyingParty,
   response: object,
   { challenge, credential }: { readonly challenge: string; readonly credential: PublicCredential },
@@ -152,6 +153,23 @@ export async function verifyLogin(
     });
     if (!verified) throw new CeremonyRefused('the signature is not of this passkey');
     return authenticationInfo.newCounter;
+  });
+}
+
+/** A stored public key (COSE, RFC 9052) as a JWK, for those who verify without us. Throws CeremonyRefused. */
+export async function publicJwkOf(publicKey: Uint8Array): Promise<PasskeyJwk> {
+  const { cose, decodeCredentialPublicKey } = await helpers();
+  return judged(async () => {
+    const key = decodeCredentialPublicKey(Uint8Array.from(publicKey));
+    const text = (name: number): string => {
+      const value: unknown = (key as Map<number, unknown>).get(name);
+      if (value instanceof Uint8Array) return Buffer.from(value).toString('base64url');
+      throw new CeremonyRefused('the public key lacks a part');
+    };
+    const { x, y, n, e } = cose.COSEKEYS;
+    if (cose.isCOSEPublicKeyOKP(key)) return { kty: 'OKP', crv: 'Ed25519', x: text(x) };
+    if (cose.isCOSEPublicKeyEC2(key)) return { kty: 'EC', crv: 'P-256', x: text(x), y: text(y) };
+    return { kty: 'RSA', n: text(n), e: text(e) };
   });
 }
 

@@ -8,6 +8,8 @@ export const passkeysLimits = {
   ceremonyMs: 5 * minuteMs,
   /** WebAuthn §6.5.1 bounds a credential id by 1,023 bytes. */
   credentialIdCharsMax: 1_364,
+  /** What a browser gives of one signature: some hundred bytes each, and RSA of 4,096 bits in 683 characters. */
+  assertionPartCharsMax: 4_096,
   /** Transports of an authenticator (WebAuthn has six), and the characters of each. */
   transportsMax: 8,
   transportCharsMax: 32,

@@ -5,7 +5,7 @@ import { logInAs, type NewSession } from '../people/begin-session.ts';
 import type { PeopleDeps } from '../people/deps.ts';
 import { counted, unnamedOrigin } from '../people/login-attempts.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
-import { CeremonyRefused, loginOptions, readLogin, verifyLogin } from './ceremonies.ts';
+import { CeremonyRefused, loginOptions, readAssertion, verifyAssertion } from './ceremonies.ts';
 import { ownRelyingParty } from './own-relying-party.ts';
 import { findPresentedPasskey, usePasskey } from './passkey-store.ts';
 
@@ -37,14 +37,14 @@ export function passkeyLogins(deps: PeopleDeps): PasskeyLogins {
       const relyingParty = ownRelyingParty(deps);
       return counted(deps.loginAttempts, unnamedOrigin(deps, request), async () => {
         const challenge = challenges.open(request.headers);
-        const named = readLogin(response);
+        const named = readAssertion(response);
         if (challenge === null || named === null) throw refused();
         const passkey = await findPresentedPasskey(deps.sql, named.credentialId);
         // A discoverable passkey names its user.
         if (passkey === null || named.userHandle !== passkey.userId) throw refused();
         const { passkeyId } = passkey;
         const wanted = { challenge: challenge.id, credential: passkey };
-        const counter = await verifyLogin(relyingParty, response, wanted).catch((error: unknown) => {
+        const counter = await verifyAssertion(relyingParty, response, wanted).catch((error: unknown) => {
           if (!(error instanceof CeremonyRefused)) throw error;
           deps.logger.warn({ passkey_id: passkeyId, failure: error.message }, 'a passkey was refused');
           throw refused();

@@ -13,7 +13,7 @@ import type { PeopleDeps } from '../people/deps.ts';
 import { administratorOfPeople } from '../people/own-people.ts';
 import { lockUser, type UserWithSecrets } from '../people/user-store.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
-import { CeremonyRefused, registrationOptions, verifyRegistration } from './ceremonies.ts';
+import { CeremonyRefused, publicJwkOf, registrationOptions, verifyRegistration } from './ceremonies.ts';
 import { passkeysLimits } from './limits.ts';
 import { ownRelyingParty } from './own-relying-party.ts';
 import {
@@ -94,7 +94,15 @@ export function ownPasskeys(deps: PeopleDeps): OwnPasskeys {
         if (!(await insertPasskey(tx, passkey, credential))) {
           throw refused('This passkey is registered already.');
         }
-        return { operation: 'addPasskey', before: null, after: passkey, result: passkey };
+        const publicKey = await publicJwkOf(credential.publicKey);
+        return {
+          operation: 'addPasskey',
+          before: null,
+          after: passkey,
+          // For those who verify what it signs, long after it was removed.
+          also: { credential_id: credential.credentialId, public_key: publicKey },
+          result: passkey,
+        };
       });
     },
     rename: (caller, passkeyId, name) =>
@@ -143,6 +151,8 @@ interface OwnChange<T> {
   readonly operation: 'addPasskey' | 'renamePasskey' | 'removePasskey';
   readonly before: Passkey | null;
   readonly after: Passkey | null;
+  /** Further members of the state afterwards. */
+  readonly also?: object;
   readonly result: T;
 }
 
@@ -156,12 +166,17 @@ const changeOwn = <T>(
     const { userId } = personOf(caller);
     const user = await lockUser(tx, caller.accountId, userId);
     if (user === null) throw new ApiError('unauthorized');
-    const { operation, before, after, result } = await work(tx, user);
+    const { operation, before, after, also, result } = await work(tx, user);
     const { passkeyId } = must(after ?? before, 'something was changed');
     const state = (passkey: Passkey | null) =>
       passkey === null ? null : { ...renderPasskey(passkey), user_id: userId };
     return {
       result,
-      audited: { operation, target: passkeyId, before: state(before), after: state(after) },
+      audited: {
+        operation,
+        target: passkeyId,
+        before: state(before),
+        after: after === null ? null : { ...state(after), ...also },
+      },
     };
   });

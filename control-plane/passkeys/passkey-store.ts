@@ -6,7 +6,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 import type { PublicCredential } from './ceremonies.ts';
 
-/** A passkey of a login, with its user, who is not disabled. */
+/** A passkey that somebody has used, with its user, who is not disabled. */
 export interface PresentedPasskey extends PublicCredential {
   readonly passkeyId: PasskeyId;
   readonly userId: UserId;
@@ -18,7 +18,7 @@ const columns = (sql: Database | Transaction) => sql`
   created_at_ms AS "createdAtMs", last_used_at_ms AS "lastUsedAtMs"`;
 
 export async function findPresentedPasskey(
-  sql: Database,
+  sql: Database | Transaction,
   credentialId: string,
 ): Promise<PresentedPasskey | null> {
   const [passkey] = await sql<PresentedPasskey[]>`

@@ -1,7 +1,8 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, UserId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { User } from '../../shared/model/user.ts';
+import type { Role, User } from '../../shared/model/user.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
@@ -25,6 +26,27 @@ export async function findUser(sql: Database, accountId: AccountId, userId: User
     SELECT ${columns(sql)} FROM users WHERE user_id = ${userId} AND account_id = ${accountId}`;
   return user ?? null;
 }
+
+/** Those of the account among these, in no order. */
+export const findUsers = (
+  sql: Database | Transaction,
+  accountId: AccountId,
+  userIds: readonly UserId[],
+): Promise<readonly User[]> =>
+  sql<User[]>`
+    SELECT ${columns(sql)} FROM users WHERE user_id = ANY(${[...userIds]}::text[]) AND account_id = ${accountId}`;
+
+/** Active people of the account with one of these roles: as many as any gate can want. */
+export const findApprovers = (
+  sql: Database | Transaction,
+  accountId: AccountId,
+  roles: readonly Role[],
+): Promise<readonly User[]> =>
+  sql<User[]>`
+    SELECT ${columns(sql)} FROM users
+    WHERE account_id = ${accountId} AND role = ANY(${[...roles]}::text[]) AND NOT is_disabled
+      AND accepted_at_ms IS NOT NULL
+    LIMIT ${limits.approversCountMax}`;
 
 export async function listUsers(sql: Database, accountId: AccountId, page: PagePlace): Promise<Page<User>> {
   return readPage(page, {

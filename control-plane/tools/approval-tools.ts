@@ -27,16 +27,19 @@ export const resolveApproval = defineTool({
   title: 'Approve or deny a request',
   description:
     'Approves or denies a request that waits for a person, for good. Ask that person first, and show who requests what for how much: this call records ' +
-    "that person's decision.",
+    "that person's decision. Where the gate names approvers or asks for passkeys, people answer in the console.",
   scope: resolveApprovalUseCase.scope,
   hints: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
   holdsForeignText: true,
   input: closed({
     approval_id: Type.String(),
     resolution: Type.Enum(['approved', 'denied'], { description: 'What the person said.' }),
-    ...ApprovalResolution.properties,
+    note: ApprovalResolution.properties.note,
   }),
   output: ApprovalAnswer,
   run: (deps, caller, { approval_id: id, resolution, note = null }) =>
-    resolveApprovalUseCase.run(deps, caller, { id, resolution: { status: resolution, note } }),
+    resolveApprovalUseCase.run(deps, caller, {
+      id,
+      resolution: { status: resolution, note, assertion: null },
+    }),
 });

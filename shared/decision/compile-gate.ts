@@ -52,6 +52,8 @@ export interface CompiledGate extends CompiledPolicy {
   readonly policyVersion: number;
   /** See Gate. */
   readonly policyHash: string | null;
+  /** Whether a SUSPEND says whose key has asked: that person does not answer (contract §8). */
+  readonly namesAsker: boolean;
 }
 
 export const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
@@ -70,6 +72,8 @@ export function compileGate(
     readonly policyHash: string | null;
     readonly trustLevel: TrustTier;
     readonly constraints: Constraints;
+    /** Of a sidecar's gate, whose constraints do not say it. */
+    readonly namesAsker?: boolean;
   },
   catalog: CatalogTerms | null = null,
 ): CompiledGate {
@@ -94,6 +98,7 @@ export function compileGate(
     version: gate.version,
     policyVersion: gate.policyVersion,
     policyHash: gate.policyHash,
+    namesAsker: gate.namesAsker ?? gate.constraints.approvals?.approvers?.notRequester ?? false,
   };
 }
 

@@ -29,6 +29,16 @@ export const catalogue = {
     status: 403,
     message: 'A change with a browser session must come from the console, with X-Agent-Trust-Console: 1.',
   },
+  not_an_approver: { status: 403, message: 'The gate of this approval wants an answer from somebody else.' },
+  passkey_required: {
+    status: 403,
+    message: 'The gate of this approval wants each answer signed with a passkey. Answer in the console.',
+  },
+  passkey_refused: {
+    status: 403,
+    message:
+      'The passkey proves no such answer: it must be yours, used on this page for this approval, amount and answer, once. Read the approval again, then answer again.',
+  },
   passport_not_found: { status: 404, message: 'No such passport.' },
   gate_not_found: { status: 404, message: 'No such gate.' },
   catalog_not_found: { status: 404, message: 'This gate has no published catalog.' },
@@ -57,6 +67,7 @@ export const catalogue = {
     message: 'The status of the passport does not allow this.',
   },
   approval_already_resolved: { status: 409, message: 'The approval is already resolved.' },
+  approval_already_answered: { status: 409, message: 'You have answered this approval already.' },
   email_conflict: { status: 409, message: 'This email address already belongs to a user of the account.' },
   last_owner: { status: 409, message: 'This is the last active owner of the account.' },
   user_state_conflict: { status: 409, message: 'The state of the user does not allow this.' },

@@ -1,4 +1,4 @@
-import type { ApprovalId, GateId, PassportId } from './ids.ts';
+import type { ApprovalId, GateId, PassportId, UserId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
 import { hourMs, secondMs, type UnixMillis } from './time.ts';
@@ -27,6 +27,16 @@ export interface ApprovalDisplay {
   readonly url: string | null;
 }
 
+/** What one person has said (contract §8). */
+export interface PersonsAnswer {
+  readonly userId: UserId;
+  readonly answer: 'approved' | 'denied';
+  readonly atMs: UnixMillis;
+  readonly note: string | null;
+  /** Whether the person signed it with a passkey. */
+  readonly isSigned: boolean;
+}
+
 /**
  * A request that waits, or waited, for a person. It is bound to one passport, gate, gate policy and request.
  */
@@ -49,6 +59,8 @@ export interface Approval {
   /** The id of the API key or of the person. */
   readonly resolvedBy: string | null;
   readonly note: string | null;
+  /** Those of people that stand, in the order in which they were given. */
+  readonly answers: readonly PersonsAnswer[];
 }
 
 /**

@@ -1,6 +1,7 @@
-import type { IssuerId } from './ids.ts';
+import type { IssuerId, UserId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
+import type { ApproverRole } from './user.ts';
 
 /** The counter of a limit: one for the whole gate, or one per passport. */
 export type LimitScope = 'gate' | 'passport';
@@ -41,10 +42,25 @@ export interface PiiControls {
   readonly types: readonly PiiType[];
 }
 
+/** Who may answer the approvals of a gate (contract §8). */
+export interface ApproverRule {
+  /** People with one of these roles, or named in `users`. Both null: all who may answer approvals. */
+  readonly roles: readonly ApproverRole[] | null;
+  readonly users: readonly UserId[] | null;
+  /** So many different people have to approve. */
+  readonly count: number;
+  /** The person who made the passport, or the key that asked, does not answer. */
+  readonly notRequester: boolean;
+}
+
 export interface ApprovalRule {
   readonly aboveMicroUsd: MicroUsd | null;
   readonly permissions: readonly PermissionKey[];
   readonly expiresInMs: number;
+  /** Gate only. Null: one answer, of a person or an API key. */
+  readonly approvers: ApproverRule | null;
+  /** Gate only. Each answer is signed with a passkey of the person who answers. */
+  readonly passkey: boolean;
 }
 
 /** The issuers that a gate trusts by name. `own`: including all issuers of its account. */

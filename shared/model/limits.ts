@@ -72,6 +72,10 @@ export const limits = {
   responseTimeMsMax: dayMs,
   /** A held amount is blocked for other requests: a week is more than any approver needs. */
   approvalExpiryMsMax: 7 * dayMs,
+  /** Different people who have to approve one request (contract §4). */
+  approversCountMax: 5,
+  /** Users that a gate names as approvers: more than a team. */
+  approversNamedMax: 50,
   /** `?wait_ms=` of an approval (contract §8). */
   approvalWaitMsMax: minuteMs,
   /** JSON of `request.display` (contract §8). */

@@ -48,6 +48,10 @@ export const scopesOfRole = {
   read_only: reading,
 } as const satisfies Readonly<Record<Role, readonly Scope[]>>;
 
+/** The roles that may answer approvals. */
+export const approverRoles = ['owner', 'admin', 'approver'] as const satisfies readonly Role[];
+export type ApproverRole = (typeof approverRoles)[number];
+
 /** `invited`: has not accepted the invitation yet. `disabled` may have been either before. */
 export const userStatuses = ['invited', 'active', 'disabled'] as const;
 export type UserStatus = (typeof userStatuses)[number];

@@ -20,6 +20,7 @@ import {
   parseConstraints,
   refuseUnknownConstraints,
   renderConstraints,
+  renderConstraintsForSidecars,
 } from './constraints.ts';
 import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
 import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts';
@@ -277,7 +278,8 @@ export const renderGateForSidecars = (gate: Gate): GateBody => ({
   policy_version: gate.policyVersion,
   ...(gate.policyHash === null ? {} : { policy_hash: gate.policyHash }),
   trust_level: gate.trustLevel,
-  constraints: { ...renderConstraints(gate.constraints) },
+  constraints: { ...renderConstraintsForSidecars(gate.constraints) },
+  ...(gate.constraints.approvals?.approvers?.notRequester ? { names_asker: true } : {}),
   ...renderRoutes(gate),
   ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),
 });

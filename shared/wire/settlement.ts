@@ -123,6 +123,11 @@ const SuspendSettlement = closed({
   amount_micro_usd: nullable(Money),
   /** Absent: none. Without the personal data that the gate redacts. */
   display: Type.Optional(DisplayInTransit),
+  /**
+   * The key that asked; null: none, so the sidecar's own counts. Absent where its gate does not want to know
+   * (`names_asker`), and from a sidecar of 0.2.0.
+   */
+  asked_by: Type.Optional(nullable(IdOf('key'))),
   constraints_evaluated: CheckNames,
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),

@@ -45,6 +45,10 @@ const GateBody = Type.Object({
   policy_hash: Type.Optional(nullable(Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }))),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
+  /**
+   * Whether a suspend says whose key has asked. Absent: no. One that does not say is answered by no person.
+   */
+  names_asker: Type.Optional(Type.Boolean()),
   /** In the public wire shape. Absent or null: none. From version 5. */
   routes: Type.Optional(nullable(Type.Array(Type.Unknown()))),
   /**

@@ -27,6 +27,7 @@ const requested: ApprovalAnswer = {
   resolved_at: null,
   resolved_by: null,
   note: null,
+  answers: [],
 };
 
 const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {

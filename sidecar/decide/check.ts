@@ -13,7 +13,8 @@ import type { CheckResponder, DecisionReply } from './replies.ts';
 export interface CheckHead {
   /** May be made when it is asked for, where hardly anybody asks. */
   readonly requestId: RequestId;
-  readonly caller: Pick<Caller, 'mode'>;
+  /** `keyId` null: a peer that is trusted without a key. */
+  readonly caller: Pick<Caller, 'mode'> & { readonly keyId: Caller['keyId'] | null };
   /**
    * The header that the caller was found by: it is looked at again when the check is decided. Null: a peer
    * that is trusted without a key (contract §15).

@@ -169,4 +169,4 @@ function refuseLate(arrivedAtMs: MonotonicMillis, { monotonicMs }: Moment): void
   if (monotonicMs - arrivedAtMs >= limits.decisionDeadlineMs) throw new ApiError('overloaded');
 }
 
-const peers = { live: { mode: 'live' }, test: { mode: 'test' } } as const;
+const peers = { live: { mode: 'live', keyId: null }, test: { mode: 'test', keyId: null } } as const;

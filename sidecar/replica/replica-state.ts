@@ -169,6 +169,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       policyHash: gate.policy_hash ?? null,
       trustLevel: gate.trust_level,
       constraints: parseConstraints(gate.constraints, { param: 'constraints', of: 'gate' }),
+      namesAsker: gate.names_asker ?? false,
     },
     gate.catalog
       ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })

@@ -158,7 +158,11 @@ export class Asking implements Learned {
 
   get #suspendContext() {
     const { section } = this.#deps;
-    return { ...this.#recordContext, display: section.displayOf(this.#check, this.#attempt.gate) };
+    return {
+      ...this.#recordContext,
+      display: section.displayOf(this.#check, this.#attempt.gate),
+      askedBy: this.#check.caller.keyId,
+    };
   }
 
   /** What the PERMIT takes, and from which windows. */

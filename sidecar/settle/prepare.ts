@@ -1,6 +1,6 @@
 import type { RequestFacts } from '../../shared/decision/facts.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { AttestationId } from '../../shared/model/ids.ts';
+import type { ApiKeyId, AttestationId } from '../../shared/model/ids.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type Attempt, type RecordContext, recordOf } from '../decide/record.ts';
 import { leasesOf } from '../quota/held-view.ts';
@@ -25,6 +25,11 @@ export interface Prepared {
   readonly voids: SettlementToVoid;
 }
 
+interface Asker {
+  /** Null: a peer that is trusted without a key. */
+  readonly askedBy: ApiKeyId | null;
+}
+
 export function preparePermit(deps: PrepareDeps, attempt: Attempt, context: RecordContext): Prepared {
   const { view, charge } = chargeOf(attempt);
   const record = recordOf(attempt, context);
@@ -37,7 +42,7 @@ export function preparePermit(deps: PrepareDeps, attempt: Attempt, context: Reco
 export function prepareSuspend(
   deps: PrepareDeps,
   attempt: Attempt,
-  { permissionKey, display }: RecordContext & Pick<RequestFacts, 'display'>,
+  { permissionKey, display, askedBy }: RecordContext & Pick<RequestFacts, 'display'> & Asker,
 ): Prepared {
   const { view, charge } = chargeOf(attempt);
   const approvalId = deps.random.newId('appr', attempt.nowMs);
@@ -48,6 +53,7 @@ export function prepareSuspend(
     approvalId,
     permissionKey,
     display,
+    askedBy,
     held: reservation.held(),
   });
   return { settlement, reservation, readerId, voids: voidOf(approvalId, attempt, leasesOf(view, charge)) };

@@ -1,6 +1,6 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { ApprovalDisplay } from '../../shared/model/approval.ts';
-import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
+import type { ApiKeyId, ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
@@ -37,19 +37,24 @@ export function suspendOf(
     readonly permissionKey: PermissionKey | null;
     /** As the approval may show it. */
     readonly display: ApprovalDisplay | null;
+    /** The key that asked; null: a peer that is trusted without one. */
+    readonly askedBy: ApiKeyId | null;
     readonly held: readonly LeaseReturn[];
   },
 ): UnsentSettlement {
   const { decision } = made;
+  const gate = must(made.gate, 'only a gate suspends');
   return {
     kind: 'suspend',
     ...settledRequest(made, about.readerId),
-    gate_id: must(made.gate, 'only a gate suspends').gateId,
+    gate_id: gate.gateId,
     approval_id: about.approvalId,
     permission_key: about.permissionKey,
     amount_micro_usd: decision.amountMicroUsd,
     // Absent where there is none: a control plane of the version before does not know it.
     ...(about.display !== null && { display: about.display }),
+    // As the gate says, which a control plane of the version before does not.
+    ...(gate.namesAsker && { asked_by: about.askedBy }),
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,
     expires_in_ms: must(

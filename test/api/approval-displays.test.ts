@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetDisplays } from '../../control-plane/approvals/approval-store.ts';
 import { dayMs, secondMs } from '../../shared/model/time.ts';
-import { openAnApproval } from '../support/approvals.ts';
+import { asListed, openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
 import { until } from '../support/until.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => pair?.close());
 
-const approvalOf = async (id: string) => (await pair.api.call({ url: `/v1/approvals/${id}` })).body;
+const approvalOf = async (id: string) => asListed((await pair.api.call({ url: `/v1/approvals/${id}` })).body);
 
 /** The doors that open approvals: a sidecar, and the control plane. */
 const doors = [

@@ -4,7 +4,7 @@ import { expireApprovals } from '../../control-plane/approvals/expire-approvals.
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon, hashOf, openAnApproval } from '../support/approvals.ts';
+import { asListed, goToNoon, hashOf, openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 
 let api: Api;
@@ -22,7 +22,10 @@ beforeEach(async () => {
 const open = (wanted: Parameters<typeof openAnApproval>[1] = {}) => openAnApproval(api, { key, ...wanted });
 const list = async (query = '', as = key): Promise<Reply['body']> =>
   (await api.call({ url: `/v1/approvals${query}`, key: as })).body;
-const get = (id: string, as = key) => api.call({ url: `/v1/approvals/${id}`, key: as });
+const get = async (id: string, as = key) => {
+  const reply = await api.call({ url: `/v1/approvals/${id}`, key: as });
+  return { ...reply, body: asListed(reply.body) };
+};
 const resolve = (id: string, word: 'approve' | 'deny', body: unknown = {}, as = key) =>
   api.call({ url: `/v1/approvals/${id}/${word}`, body, key: as });
 const idsOf = (page: Reply['body']): string[] =>
@@ -59,6 +62,7 @@ describe('GET /approvals/:id', () => {
       status: 'pending',
       passport_id: passport.passport_id,
       agent_id: 'buyer-1',
+      answers: [],
       gate_id: opened.gateId,
       request_hash: hashOf(0xabc),
       permission_key: 'orders:create',

@@ -6,6 +6,7 @@ import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { ErrorCode } from '../../shared/errors/catalogue.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type Api, type Call, fromConsole, type LoggedIn, type Reply, startApi } from '../support/api.ts';
+import { askApproval } from '../support/approvals.ts';
 import { answerOf, operationsOf } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 import { codedError, faultySql } from '../support/faulty-sql.ts';
@@ -59,6 +60,7 @@ let suspendedPerson: LoggedIn;
 let suspendedLink: string;
 let exhaustedPerson: LoggedIn;
 let reader: LoggedIn;
+let approver: LoggedIn;
 
 beforeAll(async () => {
   provider = await startTestProvider({ origin });
@@ -77,6 +79,8 @@ beforeAll(async () => {
   await api.call({ method: 'PUT', url: `/v1/accounts/${exhausted.accountId}`, body: { limits } });
   await api.call({ url: '/v1/gates', key: exhaustedKey });
   reader = await api.createUser({ role: 'read_only' });
+  approver = await api.createUser({ role: 'approver' });
+  await api.createUser({ role: 'approver' });
   uselessKey = (await api.createKey({ scopes: ['osgate:read'] })).key;
 });
 afterAll(async () => {
@@ -275,6 +279,16 @@ const asExhausted: Refusal = async (operation) => {
 
 const inUnknownMode = (call: Call): Promise<Reply> =>
   api.call({ ...call, headers: { ...call.headers, 'x-agent-trust-mode': 'dead' } });
+
+/** The address of an answer to an approval of a gate with this rule. */
+async function answerUrl(id: string, approvals: object): Promise<string> {
+  const { gate_id: gateId } = await api.createGate({ constraints: { approvals } });
+  const { passport_id: passportId } = await api.issuePassport();
+  const { approvalId } = await askApproval(api.deps, { gateId, passportId });
+  return `/v1/approvals/${approvalId}/${id === 'denyApproval' ? 'deny' : 'approve'}`;
+}
+const answerAs = async (id: string, approvals: object, body: object) =>
+  api.call({ url: await answerUrl(id, approvals), key: null, headers: approver.headers, body });
 
 /** How each code is produced, for an operation of its own or for every one that has it. */
 const ownRefusals: Readonly<Record<string, Refusal>> = {
@@ -485,6 +499,17 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const call = await goodCall(id);
     expect((await api.call(call)).status).toBe(200);
     return api.call(call);
+  },
+  not_an_approver: async ({ id }) =>
+    api.call({ method: 'POST', url: await answerUrl(id, { approvers: {} }) }),
+  passkey_required: async ({ id }) => answerAs(id, { passkey: true }, {}),
+  passkey_refused: async ({ id }) => answerAs(id, { passkey: true }, { assertion: { id: 'none' } }),
+  approval_already_answered: async ({ id }) => {
+    const url = await answerUrl(id, { approvers: { count: 2 } });
+    const headers = approver.headers;
+    const first = url.replace(/deny$/, 'approve');
+    expect((await api.call({ method: 'POST', url: first, key: null, headers })).status).toBe(200);
+    return api.call({ method: 'POST', url, key: null, headers });
   },
   precondition_failed: withOldTag,
   'issuePassport issuer_not_found': withBody({

@@ -70,7 +70,7 @@ const standingPermits = () =>
       AND resolution IS NULL AND NOT EXISTS (SELECT FROM attestations v WHERE v.refers_to = a.attestation_id)`);
 /** A call that settles one request. */
 const settle = async (deps: Deps, account: AccountId, call: ReturnType<typeof parseSettlementCall>) => {
-  const outcome = await settleBatch(deps, account, call);
+  const outcome = await settleBatch(deps, { accountId: account, keyId: 'key_of_the_test' }, call);
   return outcome.kind === 'answered' ? outcome.answers[0] : outcome;
 };
 const leasedUnits = () =>

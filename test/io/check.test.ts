@@ -303,7 +303,7 @@ describe('a check, from its body to its answer,', () => {
       await world.close();
     };
     const answer = { isAborted: false, reply: () => undefined };
-    const from = { caller: { mode: 'live' as const }, authorization: null, gateId: null };
+    const from = { caller: { mode: 'live', keyId: null } as const, authorization: null, gateId: null };
     const about = { ...from, requestId, traceparent: '' };
     const open = world.answers.open(about, answer, systemClock.monotonic());
     vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);

@@ -232,6 +232,8 @@ const ruleOf = ({ approvals }: Limits): ApprovalRule | null =>
         aboveMicroUsd: microOrNull(approvals.above),
         permissions: approvals.permissions as readonly PermissionKey[],
         expiresInMs: approvals.expiresInMs,
+        approvers: null,
+        passkey: false,
       };
 
 export function policyOf({ gate, mode }: Situation): CompiledPolicy {

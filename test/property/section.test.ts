@@ -238,7 +238,7 @@ class World {
     const answerer = { answerDecision: () => undefined, answerLost: () => undefined };
     const head = {
       requestId: 'req_same' as RequestId,
-      caller: { mode: 'live' as const },
+      caller: { mode: 'live' as const, keyId: null },
       authorization: `Bearer ${key}`,
       gateId,
       traceparent: '',

@@ -14,7 +14,7 @@ import { isRequestablePermission } from '../../shared/model/permission.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { Api } from './api.ts';
+import type { Api, Reply } from './api.ts';
 
 /**
  * One request that waits for a person, opened as the control plane opens it: with its money taken from the
@@ -29,6 +29,8 @@ interface AskedApproval {
   readonly requestHash?: string;
   /** Default: none. */
   readonly display?: NewApproval['display'];
+  /** Default: a key that no person made. */
+  readonly askedBy?: NewApproval['askedBy'];
   /** Default 300 s. */
   readonly expiresInMs?: number;
   /** Default: one that is made here. */
@@ -97,20 +99,23 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
   const [passport] = await sql<Owned<{ passportId: PassportId; agentId: string }>[]>`
     SELECT passport_id AS "passportId", agent_id AS "agentId", account_id AS "accountId", mode FROM passports
     WHERE passport_id = ${request.passportId}`;
-  const [gate] = await sql<Owned<{ gateId: GateId; policyVersion: number }>[]>`
-    SELECT gate_id AS "gateId", policy_version AS "policyVersion", account_id AS "accountId", mode FROM gates WHERE gate_id = ${request.gateId}`;
+  const [gate] = await sql<Owned<{ gateId: GateId; policyVersion: number; approvers: unknown }>[]>`
+    SELECT gate_id AS "gateId", policy_version AS "policyVersion", account_id AS "accountId", mode,
+      constraints #> '{approvals,approvers}' AS approvers
+    FROM gates WHERE gate_id = ${request.gateId}`;
   const nowMs = deps.clock.now();
   const amountMicroUsd = must(parseUsd(request.amountUsd ?? 25), 'an amount');
   const permissionKey = 'orders:create';
-  const { gateId, ...ofGate } = must(gate, 'a gate');
+  const { gateId, approvers, ...ofGate } = must(gate, 'a gate');
   return {
     approvalId: request.approvalId ?? deps.random.newId('appr', nowMs),
     passport: must(passport, 'a passport'),
-    gate: { gateId, ...ofGate },
+    gate: { gateId, ...ofGate, namesAsker: approvers !== null },
     requestHash: request.requestHash ?? hashOf(number),
     permissionKey: isRequestablePermission(permissionKey) ? permissionKey : null,
     amountMicroUsd,
     display: request.display ?? null,
+    askedBy: request.askedBy === undefined ? 'key_of_the_test' : request.askedBy,
     constraintsEvaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
     pii: [{ pointer: '/customer/email', type: 'email' }],
     expiresInMs: request.expiresInMs ?? 300_000,
@@ -127,6 +132,14 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
 }
 
 type Owned<T> = T & { readonly accountId: AccountId; readonly mode: Mode };
+
+/** An approval as lists and events have it, of what `GET /approvals/:id` answers. */
+export const asListed = (detail: Reply['body']): Reply['body'] => {
+  const { amount_micro_usd, answers_needed, answers_missing, passkey, policy_hash, you, ...listed } = detail;
+  if (listed.answers === undefined) return listed;
+  const answers = listed.answers.map(({ name, counts, assertion, ...answer }: Reply['body']) => answer);
+  return { ...listed, answers };
+};
 
 export const hashOf = (number: number): string => `sha256:${number.toString(16).padStart(64, '0')}`;
 

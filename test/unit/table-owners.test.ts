@@ -10,7 +10,7 @@ import { type Source, sourcesBelow } from '../support/sources.ts';
 const tablesOf: Readonly<Record<string, readonly string[]>> = {
   accounts: ['accounts'],
   'api-keys': ['api_keys'],
-  approvals: ['approvals'],
+  approvals: ['approval_answers', 'approvals'],
   attestations: [
     'archived_chains',
     'archives',
@@ -52,7 +52,10 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
 const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'accounts/ensure-first-account.ts': ['api_keys'],
   'api-keys/api-key-store.ts': ['accounts'],
+  'approvals/answer-rule.ts': ['catalogs', 'gates'],
+  'approvals/find-requesters.ts': ['audit_entries', 'users'],
   'approvals/hold-again.ts': ['gates', 'passports'],
+  'approvals/waits-for.ts': ['gates', 'passkeys', 'users'],
   'attestations/chain-store.ts': ['accounts', 'gates', 'generations', 'known_places', 'passports'],
   'attestations/judge-records.ts': ['gates', 'passports'],
   'attestations/list-attestations.ts': ['gates', 'passports'],

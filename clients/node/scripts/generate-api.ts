@@ -155,6 +155,9 @@ const browserCodes: ReadonlySet<unknown> = new Set([
   'email_conflict',
   'last_owner',
   'user_state_conflict',
+  'approval_already_answered',
+  'passkey_required',
+  'passkey_refused',
 ]);
 
 function withoutBrowserCodes(schema: Schema): Schema {

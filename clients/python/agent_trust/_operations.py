@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "passport_not_found", "gate_not_found", "catalog_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "webhook_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "webhook_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -351,6 +351,19 @@ class GateConstraintsPiiControls(TypedDict):
     types: NotRequired[Sequence[Literal["email", "phone", "payment_card", "iban", "us_ssn", "ip_address"]] | None]
 
 
+class GateConstraintsApprovalsApprovers(TypedDict):
+    # People with one of these roles. With neither roles nor users: all people who may answer.
+    roles: NotRequired[Sequence[Literal["owner", "admin", "approver"]] | None]
+    # These people, by `user_id`.
+    users: NotRequired[Sequence[str] | None]
+    # How many different people have to approve. Default 1.
+    count: NotRequired[int | None]
+    # Whether the person who made the passport, or the key that asks, is kept from answering. Default true.
+    not_requester: NotRequired[bool | None]
+    # Not available yet: passports have no owner.
+    not_owner: NotRequired[bool | None]
+
+
 class GateConstraintsApprovals(TypedDict):
     # Requests that spend more than this.
     above_usd: NotRequired[float | None]
@@ -358,6 +371,10 @@ class GateConstraintsApprovals(TypedDict):
     permissions: NotRequired[Sequence[str] | None]
     # How long an approval stays pending, in seconds. Default 3600.
     expires_in_s: NotRequired[int | None]
+    # Who may answer the approvals of the gate. Absent: one person or API key with `approvals:resolve`.
+    approvers: NotRequired[GateConstraintsApprovalsApprovers | None]
+    # Whether each answer is signed with a passkey. Default false.
+    passkey: NotRequired[bool | None]
 
 
 class GateConstraints(TypedDict):
@@ -865,6 +882,9 @@ class PiiFinding(TypedDict):
 class ApprovalResolution(TypedDict):
     # Reason, for the record and for the agent's owner. At most 500 characters.
     note: NotRequired[str | None]
+    # The browser's answer to `navigator.credentials.get` as its `toJSON()` writes it, where the gate asks
+    # for passkeys.
+    assertion: NotRequired[Mapping[str, Any] | None]
 
 
 class ApprovalDisplayLinesItem(TypedDict):
@@ -881,6 +901,19 @@ class ApprovalDisplay(TypedDict):
     lines: Sequence[ApprovalDisplayLinesItem]
     # Where the request can be looked at; null if nowhere.
     url: str | None
+
+
+class ApprovalAnswersItem(TypedDict):
+    # The person.
+    user_id: str
+    # `approved` or `denied`.
+    answer: Literal["approved", "denied"]
+    # When it was given.
+    at: str
+    # What that person wrote; null if nothing.
+    note: str | None
+    # Whether it was signed with a passkey.
+    signed: bool
 
 
 class Approval(TypedDict):
@@ -912,10 +945,166 @@ class Approval(TypedDict):
     expires_at: str
     # When it was approved or denied; null if it was not.
     resolved_at: str | None
-    # `key_id` of the API key that resolved it; null if nobody did.
+    # The `key_id` or `user_id` that resolved it; null if nobody did.
     resolved_by: str | None
     # What that person wrote; null if nothing.
     note: str | None
+    # What people have said, in the order in which they did. Answers that were taken back are left out.
+    answers: Sequence[ApprovalAnswersItem]
+
+
+class ApprovalDetailDisplayLinesItem(TypedDict):
+    # What the value is.
+    label: str
+    # The value.
+    value: str
+
+
+class ApprovalDetailDisplay(TypedDict):
+    # What is asked, in one line.
+    title: str
+    # Details, in the order to show them.
+    lines: Sequence[ApprovalDetailDisplayLinesItem]
+    # Where the request can be looked at; null if nowhere.
+    url: str | None
+
+
+class ApprovalDetailAnswersItem(TypedDict):
+    # The person.
+    user_id: str
+    # `approved` or `denied`.
+    answer: Literal["approved", "denied"]
+    # When it was given.
+    at: str
+    # What that person wrote; null if nothing.
+    note: str | None
+    # Whether it was signed with a passkey.
+    signed: bool
+    # The name of the person today; null if the person was removed.
+    name: str | None
+    # False if the person may not answer any more.
+    counts: bool
+    # What the passkey signed, and its public key; null if it signed nothing.
+    assertion: AnswerProof | None
+
+
+class ApprovalDetailYouPasskey(TypedDict):
+    # The host of the service.
+    rp_id: str
+    # The caller's passkeys.
+    credential_ids: Sequence[str]
+
+
+class ApprovalDetailYou(TypedDict):
+    """About the caller."""
+
+    # Whether the caller may approve or deny now.
+    may_answer: bool
+    # Why not; null if the caller may.
+    why_not: Literal["resolved", "answered", "scope", "api_key", "role", "not_named", "requester", "requester_unknown", "no_passkey", None]
+    # The same in words, with what to do.
+    message: str | None
+    # Whether each answer is signed with a passkey.
+    passkey: ApprovalDetailYouPasskey | None
+
+
+class ApprovalDetail(TypedDict):
+    # Id of the approval, `appr_…`.
+    approval_id: str
+    # The page of the console where a person answers.
+    approval_url: str
+    # This resource of the API.
+    approval_api_url: str
+    # `approved` until it is used, denied or expired.
+    status: Literal["pending", "approved", "denied", "expired", "used"]
+    # The passport of the requesting agent.
+    passport_id: str
+    # The requesting agent, as its owner named it.
+    agent_id: str
+    # The gate of the request.
+    gate_id: str
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
+    request_hash: str
+    # The requested permission.
+    permission_key: str | None
+    # What the request would spend; null if it has no amount. Held until the approval ends.
+    amount_usd: float | None
+    # What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.
+    display: ApprovalDetailDisplay | None
+    # When the request was made.
+    created_at: str
+    # Deadline to approve or deny; once approved, deadline to use the approval.
+    expires_at: str
+    # When it was approved or denied; null if it was not.
+    resolved_at: str | None
+    # The `key_id` or `user_id` that resolved it; null if nobody did.
+    resolved_by: str | None
+    # What that person wrote; null if nothing.
+    note: str | None
+    # What people have said, in the order in which they did. Answers that were taken back are left out.
+    answers: Sequence[ApprovalDetailAnswersItem]
+    # Amount of the request, in millionths of a USD; null if it had none.
+    amount_micro_usd: int | None
+    # How many different people have to approve.
+    answers_needed: int
+    # How many more. 0 once it is resolved.
+    answers_missing: int
+    # Whether each answer is signed with a passkey.
+    passkey: bool
+    # The policy that signed answers name; null if none is signed.
+    policy_hash: str | None
+    # About the caller.
+    you: ApprovalDetailYou
+
+
+class AnswerProofPublicKey(TypedDict):
+    # Key type (RFC 8037).
+    kty: Literal["EC"]
+    # Curve (RFC 8037).
+    crv: Literal["P-256"]
+    # base64url of the key, or of its first coordinate.
+    x: str
+    # base64url of the second coordinate, of an EC key.
+    y: str
+
+
+class AnswerProofPublicKey2(TypedDict):
+    # Key type (RFC 8037).
+    kty: Literal["OKP"]
+    # Curve (RFC 8037).
+    crv: Literal["Ed25519"]
+    # base64url of the key, or of its first coordinate.
+    x: str
+
+
+class AnswerProofPublicKey3(TypedDict):
+    # Key type (RFC 8037).
+    kty: Literal["RSA"]
+    # base64url of the modulus, of an RSA key.
+    n: str
+    # base64url of the exponent, of an RSA key.
+    e: str
+
+
+class AnswerProof(TypedDict):
+    # The passkey, `pkey_…`.
+    passkey_id: str
+    # The id of the passkey.
+    credential_id: str
+    # The public key of the passkey, as a JWK.
+    public_key: AnswerProofPublicKey | AnswerProofPublicKey2 | AnswerProofPublicKey3
+    # The policy of the gate that was signed.
+    policy_hash: str
+    # The host of the service.
+    rp_id: str
+    # The origin of the page on which it was signed.
+    origin: str
+    # As the authenticator gave it, base64url.
+    authenticator_data: str
+    # As the browser signed it, base64url. Its challenge is that of the answer.
+    client_data_json: str
+    # Over `authenticator_data` and the SHA-256 of `client_data_json`, base64url.
+    signature: str
 
 
 class ApprovalPage(TypedDict):
@@ -2201,6 +2390,7 @@ class Operations:
         self,
         *,
         status: Literal["pending", "approved", "denied", "expired", "used"] | None = None,
+        waiting_for: Literal["me"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
@@ -2212,7 +2402,7 @@ class Operations:
             "/v1/approvals",
             "",
             path_ids={},
-            query={"status": status, "limit": limit, "offset": offset, "cursor": cursor},
+            query={"status": status, "waiting_for": waiting_for, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -2225,9 +2415,9 @@ class Operations:
         *,
         wait_ms: int | None = None,
         deadline_ms: float | None = None,
-    ) -> Approval:
+    ) -> ApprovalDetail:
         """Get an approval. Needs a key with the scope `approvals:read`."""
-        answer: Approval = self._call(
+        answer: ApprovalDetail = self._call(
             "GET",
             "/v1/approvals/{id}",
             "",

@@ -8,6 +8,7 @@ import { refusal } from '../../support/refusal.ts';
 const gate = (value: unknown) => parseConstraints(value, { param: 'constraints', of: 'gate' });
 const passport = (value: unknown) => parseConstraints(value, { param: 'constraints', of: 'passport' });
 const issuerId = makeId('iss', 0 as UnixMillis, new Uint8Array(10));
+const userId = 'usr_01m7w8f9wq3n5k7s9t1w2x4y6z';
 
 describe('constraints of a gate', () => {
   it('are none when nothing is said', () => {
@@ -25,7 +26,13 @@ describe('constraints of a gate', () => {
         alert_at: 0.5,
       },
       pii_controls: { mode: 'redact', types: ['iban', 'email', 'iban'] },
-      approvals: { above_usd: 0.5, permissions: ['orders:*', 'orders:*'], expires_in_s: 60 },
+      approvals: {
+        above_usd: 0.5,
+        permissions: ['orders:*', 'orders:*'],
+        expires_in_s: 60,
+        approvers: { roles: ['admin', 'admin'], users: [userId, userId], count: 2, not_requester: false },
+        passkey: true,
+      },
       allowed_domains: ['API.example.com:443', '*.bücher.example', 'api.example.com'],
       trusted_issuers: [issuerId, issuerId],
       proof_of_possession: 'off',
@@ -42,7 +49,13 @@ describe('constraints of a gate', () => {
       },
       rateLimits: { requestsPerMinute: 0, requestsPerHour: 10, requestsPerDay: 100, per: 'passport' },
       piiControls: { mode: 'redact', types: ['iban', 'email'] },
-      approvals: { aboveMicroUsd: 500_000, permissions: ['orders:*'], expiresInMs: 60_000 },
+      approvals: {
+        aboveMicroUsd: 500_000,
+        permissions: ['orders:*'],
+        expiresInMs: 60_000,
+        approvers: { roles: ['admin'], users: [userId], count: 2, notRequester: false },
+        passkey: true,
+      },
       allowedDomains: ['api.example.com', '*.xn--bcher-kva.example'],
       trustedIssuers: { own: false, named: [issuerId] },
     });
@@ -56,7 +69,8 @@ describe('constraints of a gate', () => {
   });
 
   it('have defaults where little is said', () => {
-    const given = { rate_limits: {}, spend_limits: {}, pii_controls: { mode: 'block' }, approvals: {} };
+    const approvals = { approvers: {} };
+    const given = { rate_limits: {}, spend_limits: {}, pii_controls: { mode: 'block' }, approvals };
     expect(gate(given)).toMatchObject({
       rateLimits: { requestsPerMinute: null, requestsPerHour: null, requestsPerDay: null, per: 'gate' },
       spendLimits: {
@@ -67,7 +81,13 @@ describe('constraints of a gate', () => {
         unpriced: 'block',
       },
       piiControls: { types: ['email', 'phone', 'payment_card', 'iban', 'us_ssn', 'ip_address'] },
-      approvals: { aboveMicroUsd: null, permissions: [], expiresInMs: 3_600_000 },
+      approvals: {
+        aboveMicroUsd: null,
+        permissions: [],
+        expiresInMs: 3_600_000,
+        approvers: { roles: null, users: null, count: 1, notRequester: true },
+        passkey: false,
+      },
     });
   });
 
@@ -125,6 +145,13 @@ describe('constraints of a gate', () => {
     ['constraints.approvals.permissions.0', { approvals: { permissions: ['orders'] } }],
     ['constraints.approvals.expires_in_s', { approvals: { expires_in_s: 0 } }],
     ['constraints.approvals.expires_in_s', { approvals: { expires_in_s: 604_801 } }],
+    ['constraints.approvals.approvers.roles.0', { approvals: { approvers: { roles: ['auditor'] } } }],
+    ['constraints.approvals.approvers.users.0', { approvals: { approvers: { users: ['ada@example.com'] } } }],
+    ['constraints.approvals.approvers.users', { approvals: { approvers: { users: [] } } }],
+    ['constraints.approvals.approvers.count', { approvals: { approvers: { count: 6 } } }],
+    ['constraints.approvals.approvers.not_owner', { approvals: { approvers: { not_owner: true } } }],
+    ['constraints.approvals.approvers.who', { approvals: { approvers: { who: 'ada' } } }],
+    ['constraints.approvals.passkey', { approvals: { passkey: 1 } }],
     ['constraints', []],
     ['constraints', null],
     ['constraints', 'none'],
@@ -186,14 +213,20 @@ describe('renderConstraints', () => {
         spendLimits: null,
         allowedDomains: null,
         piiControls: { mode: 'redact', types: ['email', 'iban'] },
-        approvals: { aboveMicroUsd: null, permissions: [], expiresInMs: 60_000 },
+        approvals: {
+          aboveMicroUsd: null,
+          permissions: [],
+          expiresInMs: 60_000,
+          approvers: { roles: null, users: null, count: 1, notRequester: true },
+          passkey: true,
+        },
         trustedIssuers: 'any',
         proofOfPossession: 'required',
       }),
     ).toEqual({
       rate_limits: { requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, per: 'passport' },
       pii_controls: { mode: 'redact', types: ['email', 'iban'] },
-      approvals: { expires_in_s: 60 },
+      approvals: { expires_in_s: 60, approvers: {}, passkey: true },
       trusted_issuers: ['*'],
       proof_of_possession: 'required',
     });

@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -372,6 +372,24 @@ export interface GateConstraints {
     readonly permissions?: readonly string[] | null;
     /** How long an approval stays pending, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
+    /** Who may answer the approvals of the gate. Absent: one person or API key with `approvals:resolve`. */
+    readonly approvers?: {
+      /** People with one of these roles. With neither roles nor users: all people who may answer. */
+      readonly roles?: readonly ('owner' | 'admin' | 'approver')[] | null;
+      /** These people, by `user_id`. */
+      readonly users?: readonly string[] | null;
+      /** How many different people have to approve. Default 1. */
+      readonly count?: number | null;
+      /**
+       * Whether the person who made the passport, or the key that asks, is kept from answering. Default
+       * true.
+       */
+      readonly not_requester?: boolean | null;
+      /** Not available yet: passports have no owner. */
+      readonly not_owner?: boolean | null;
+    } | null;
+    /** Whether each answer is signed with a passkey. Default false. */
+    readonly passkey?: boolean | null;
   } | null;
   /**
    * Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*`
@@ -1026,6 +1044,11 @@ export interface PiiFinding {
 export interface ApprovalResolution {
   /** Reason, for the record and for the agent's owner. At most 500 characters. */
   readonly note?: string | null;
+  /**
+   * The browser's answer to `navigator.credentials.get` as its `toJSON()` writes it, where the gate asks
+   * for passkeys.
+   */
+  readonly assertion?: Readonly<Record<string, unknown>> | null;
 }
 
 export interface Approval {
@@ -1069,10 +1092,159 @@ export interface Approval {
   readonly expires_at: string;
   /** When it was approved or denied; null if it was not. */
   readonly resolved_at: string | null;
-  /** `key_id` of the API key that resolved it; null if nobody did. */
+  /** The `key_id` or `user_id` that resolved it; null if nobody did. */
   readonly resolved_by: string | null;
   /** What that person wrote; null if nothing. */
   readonly note: string | null;
+  /** What people have said, in the order in which they did. Answers that were taken back are left out. */
+  readonly answers: readonly {
+    /** The person. */
+    readonly user_id: string;
+    /** `approved` or `denied`. */
+    readonly answer: 'approved' | 'denied';
+    /** When it was given. */
+    readonly at: string;
+    /** What that person wrote; null if nothing. */
+    readonly note: string | null;
+    /** Whether it was signed with a passkey. */
+    readonly signed: boolean;
+  }[];
+}
+
+export interface ApprovalDetail {
+  /** Id of the approval, `appr_…`. */
+  readonly approval_id: string;
+  /** The page of the console where a person answers. */
+  readonly approval_url: string;
+  /** This resource of the API. */
+  readonly approval_api_url: string;
+  /** `approved` until it is used, denied or expired. */
+  readonly status: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
+  /** The passport of the requesting agent. */
+  readonly passport_id: string;
+  /** The requesting agent, as its owner named it. */
+  readonly agent_id: string;
+  /** The gate of the request. */
+  readonly gate_id: string;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
+  readonly request_hash: string;
+  /** The requested permission. */
+  readonly permission_key: string | null;
+  /** What the request would spend; null if it has no amount. Held until the approval ends. */
+  readonly amount_usd: number | null;
+  /** What is asked, as the resource server wrote it; null if it did not, and 90 days after the end. */
+  readonly display: {
+    /** What is asked, in one line. */
+    readonly title: string;
+    /** Details, in the order to show them. */
+    readonly lines: readonly {
+      /** What the value is. */
+      readonly label: string;
+      /** The value. */
+      readonly value: string;
+    }[];
+    /** Where the request can be looked at; null if nowhere. */
+    readonly url: string | null;
+  } | null;
+  /** When the request was made. */
+  readonly created_at: string;
+  /** Deadline to approve or deny; once approved, deadline to use the approval. */
+  readonly expires_at: string;
+  /** When it was approved or denied; null if it was not. */
+  readonly resolved_at: string | null;
+  /** The `key_id` or `user_id` that resolved it; null if nobody did. */
+  readonly resolved_by: string | null;
+  /** What that person wrote; null if nothing. */
+  readonly note: string | null;
+  /** What people have said, in the order in which they did. Answers that were taken back are left out. */
+  readonly answers: readonly {
+    /** The person. */
+    readonly user_id: string;
+    /** `approved` or `denied`. */
+    readonly answer: 'approved' | 'denied';
+    /** When it was given. */
+    readonly at: string;
+    /** What that person wrote; null if nothing. */
+    readonly note: string | null;
+    /** Whether it was signed with a passkey. */
+    readonly signed: boolean;
+    /** The name of the person today; null if the person was removed. */
+    readonly name: string | null;
+    /** False if the person may not answer any more. */
+    readonly counts: boolean;
+    /** What the passkey signed, and its public key; null if it signed nothing. */
+    readonly assertion: AnswerProof | null;
+  }[];
+  /** Amount of the request, in millionths of a USD; null if it had none. */
+  readonly amount_micro_usd: number | null;
+  /** How many different people have to approve. */
+  readonly answers_needed: number;
+  /** How many more. 0 once it is resolved. */
+  readonly answers_missing: number;
+  /** Whether each answer is signed with a passkey. */
+  readonly passkey: boolean;
+  /** The policy that signed answers name; null if none is signed. */
+  readonly policy_hash: string | null;
+  /** About the caller. */
+  readonly you: {
+    /** Whether the caller may approve or deny now. */
+    readonly may_answer: boolean;
+    /** Why not; null if the caller may. */
+    readonly why_not: 'resolved' | 'answered' | 'scope' | 'api_key' | 'role' | 'not_named' | 'requester' | 'requester_unknown' | 'no_passkey' | null;
+    /** The same in words, with what to do. */
+    readonly message: string | null;
+    /** Whether each answer is signed with a passkey. */
+    readonly passkey: {
+      /** The host of the service. */
+      readonly rp_id: string;
+      /** The caller's passkeys. */
+      readonly credential_ids: readonly string[];
+    } | null;
+  };
+}
+
+export interface AnswerProof {
+  /** The passkey, `pkey_…`. */
+  readonly passkey_id: string;
+  /** The id of the passkey. */
+  readonly credential_id: string;
+  /** The public key of the passkey, as a JWK. */
+  readonly public_key: {
+    /** Key type (RFC 8037). */
+    readonly kty: 'EC';
+    /** Curve (RFC 8037). */
+    readonly crv: 'P-256';
+    /** base64url of the key, or of its first coordinate. */
+    readonly x: string;
+    /** base64url of the second coordinate, of an EC key. */
+    readonly y: string;
+  } | {
+    /** Key type (RFC 8037). */
+    readonly kty: 'OKP';
+    /** Curve (RFC 8037). */
+    readonly crv: 'Ed25519';
+    /** base64url of the key, or of its first coordinate. */
+    readonly x: string;
+  } | {
+    /** Key type (RFC 8037). */
+    readonly kty: 'RSA';
+    /** base64url of the modulus, of an RSA key. */
+    readonly n: string;
+    /** base64url of the exponent, of an RSA key. */
+    readonly e: string;
+  };
+  /** The policy of the gate that was signed. */
+  readonly policy_hash: string;
+  /** The host of the service. */
+  readonly rp_id: string;
+  /** The origin of the page on which it was signed. */
+  readonly origin: string;
+  /** As the authenticator gave it, base64url. */
+  readonly authenticator_data: string;
+  /** As the browser signed it, base64url. Its challenge is that of the answer. */
+  readonly client_data_json: string;
+  /** Over `authenticator_data` and the SHA-256 of `client_data_json`, base64url. */
+  readonly signature: string;
 }
 
 export interface ApprovalPage {
@@ -2147,6 +2319,8 @@ export interface ApprovalsResource {
   list(query?: {
     /** Current status. */
     readonly status?: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
+    /** `me`: only pending ones that this caller may answer and has not. */
+    readonly waiting_for?: 'me';
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
@@ -2161,7 +2335,7 @@ export interface ApprovalsResource {
      * for the approval to be answered.
      */
     readonly wait_ms?: number;
-  }, options?: CallOptions): Promise<Approval>;
+  }, options?: CallOptions): Promise<ApprovalDetail>;
   /** Approve a request. Needs a key with the scope `approvals:resolve`. */
   approve(id: string, body?: ApprovalResolution, options?: CallOptions): Promise<Approval>;
   /** Deny a request. Needs a key with the scope `approvals:resolve`. */

@@ -30,7 +30,7 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
         },
         admitPeer: () => {
           how = 'peer';
-          return { mode: 'live' };
+          return { mode: 'live', keyId: null };
         },
         refuseUnknownGate: () => undefined,
         open: never,
@@ -93,7 +93,7 @@ describe('a question', () => {
           admit: () => {
             throw new Error('a peer needs no key');
           },
-          admitPeer: () => ({ mode: 'live' }),
+          admitPeer: () => ({ mode: 'live', keyId: null }),
           refuseUnknownGate: () => undefined,
           open: (_head, to) => ({ responder: to, token }) as Check,
           ask: (check, { call }) => {
