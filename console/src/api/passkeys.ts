@@ -34,6 +34,14 @@ async function asked<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** One of these passkeys signs the challenge. */
+export async function signWith(
+  options: PublicKeyCredentialRequestOptionsJSON,
+): Promise<AuthenticationResponseJSON> {
+  const { startAuthentication } = await library();
+  return asked<AuthenticationResponseJSON>(() => startAuthentication({ optionsJSON: options }));
+}
+
 export const passkeys = {
   list: () => ask<{ readonly items: readonly Passkey[] }>({ method: 'GET', path: own }),
   /** Makes one in this browser, after the password. */
@@ -51,10 +59,6 @@ export const passkeys = {
   logIn: async () => {
     const path = '/v1/session/passkey';
     const { options } = await post<{ options: PublicKeyCredentialRequestOptionsJSON }>(`${path}/begin`);
-    const { startAuthentication } = await library();
-    const response = await asked<AuthenticationResponseJSON>(() =>
-      startAuthentication({ optionsJSON: options }),
-    );
-    return post<Session>(path, { response });
+    return post<Session>(path, { response: await signWith(options) });
   },
 };

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { type Approval, api } from '../api/client.ts';
+import { answerApproval } from '../api/answers.ts';
+import { type Approval, type ApprovalDetail, api } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
 import type { LimitUsage } from '../api/statistics.ts';
 import { useAction } from '../ui/action.ts';
@@ -10,41 +11,28 @@ import { FieldFaults } from '../ui/form.tsx';
 import { usd } from '../ui/format.ts';
 import { Limits, useUsage } from '../ui/limits.tsx';
 import { GateName } from '../ui/names.tsx';
-import { Facts, Problem } from '../ui/page.tsx';
+import { Facts } from '../ui/page.tsx';
+import { PasskeyProblem } from '../ui/passkey-problem.tsx';
 import { Ago, Countdown, useNow } from '../ui/time.tsx';
 
 /** One request that waits: what is asked, by whom, for how much, how long there is, and the two answers. */
 export function ApprovalCard({
   approval,
+  you = null,
   linksToDetails = false,
   showsLimits = true,
 }: {
   readonly approval: Approval;
+  /** Whether the reader may answer. Null: not known; who may not is told by the service. */
+  readonly you?: Pick<ApprovalDetail['you'], 'may_answer' | 'message'> | null;
   readonly linksToDetails?: boolean;
   /** Each costs a request of its own. */
   readonly showsLimits?: boolean;
 }): ReactNode {
   const { approval_id: id, amount_usd: amount, agent_id: agent, permission_key: permission } = approval;
   const { may } = useSession();
-  const [note, setNote] = useState('');
-  const body = note.trim() === '' ? {} : { note: note.trim() };
-  const changes = ['approvals'];
-  const undo = () => api.approvals.undo(id);
-  const approve = useAction({
-    run: () => api.approvals.approve(id, body),
-    changes,
-    done: `Approved: ${agent} may go on.`,
-    undo,
-  });
-  const deny = useAction({
-    run: () => api.approvals.deny(id, body),
-    changes,
-    done: `Denied: ${agent} is blocked.`,
-    undo,
-  });
-  const isBusy = approve.isPending || deny.isPending || approve.isSuccess || deny.isSuccess;
   const isOver = useNow() >= Date.parse(approval.expires_at);
-  const error = approve.error ?? deny.error;
+  const mayAnswer = may('approvals:resolve') && you?.may_answer !== false;
   return (
     <article className="card approval" aria-label={`Request of ${agent}`}>
       <div className="row between">
@@ -81,45 +69,74 @@ export function ApprovalCard({
           <Link to={`/approvals/${id}`}>Details and history of this agent</Link>
         </div>
       ) : null}
-      {may('approvals:resolve') && approval.status === 'pending' ? (
-        <FieldFaults error={error}>
-          <TextField
-            label="Note"
-            param="note"
-            hint="Optional. It is kept in the record."
-            maxLength={500}
-            value={note}
-            onChange={setNote}
-          />
-          {error === null ? null : <Problem error={error} />}
-          <div className="row">
-            <button
-              type="button"
-              className="button primary large"
-              disabled={isBusy || isOver}
-              onClick={() => approve.mutate(undefined)}
-            >
-              {approve.isPending ? 'Approving…' : amount === null ? 'Approve' : `Approve ${usd(amount)}`}
-            </button>
-            <button
-              type="button"
-              className="button danger large"
-              disabled={isBusy || isOver}
-              onClick={() => deny.mutate(undefined)}
-            >
-              {deny.isPending ? 'Denying…' : 'Deny'}
-            </button>
-          </div>
-        </FieldFaults>
+      {mayAnswer && approval.status === 'pending' ? (
+        <Answers key={approval.answers.length} approval={approval} isOver={isOver} />
       ) : (
         <div className="row">
           <Badge value={approval.status} />
           {approval.status === 'pending' ? (
-            <span className="soft">Your role may look at approvals, but not answer them.</span>
+            <span className="soft">
+              {you?.message ?? 'Your role may look at approvals, but not answer them.'}
+            </span>
           ) : null}
         </div>
       )}
     </article>
+  );
+}
+
+/** Both answers, with a note. */
+function Answers({ approval, isOver }: { readonly approval: Approval; readonly isOver: boolean }): ReactNode {
+  const { approval_id: id, amount_usd: amount, agent_id: agent } = approval;
+  const [note, setNote] = useState('');
+  const given = { note: note.trim() === '' ? null : note.trim(), amountUsd: amount };
+  const changes = ['approvals'];
+  const undo = () => api.approvals.undo(id);
+  const approve = useAction({
+    run: () => answerApproval(id, { ...given, word: 'approve' }),
+    changes,
+    done: ({ status }) =>
+      status === 'pending' ? 'Approved by you. It waits for others.' : `Approved: ${agent} may go on.`,
+    undo,
+  });
+  const deny = useAction({
+    run: () => answerApproval(id, { ...given, word: 'deny' }),
+    changes,
+    done: `Denied: ${agent} is blocked.`,
+    undo,
+  });
+  const isBusy = approve.isPending || deny.isPending || approve.isSuccess || deny.isSuccess;
+  const error = approve.error ?? deny.error;
+  return (
+    <FieldFaults error={error}>
+      <TextField
+        label="Note"
+        param="note"
+        hint="Optional. It is kept in the record."
+        maxLength={500}
+        value={note}
+        onChange={setNote}
+      />
+      {error === null ? null : <PasskeyProblem error={error} />}
+      <div className="row">
+        <button
+          type="button"
+          className="button primary large"
+          disabled={isBusy || isOver}
+          onClick={() => approve.mutate(undefined)}
+        >
+          {approve.isPending ? 'Approving…' : amount === null ? 'Approve' : `Approve ${usd(amount)}`}
+        </button>
+        <button
+          type="button"
+          className="button danger large"
+          disabled={isBusy || isOver}
+          onClick={() => deny.mutate(undefined)}
+        >
+          {deny.isPending ? 'Denying…' : 'Deny'}
+        </button>
+      </div>
+    </FieldFaults>
   );
 }
 

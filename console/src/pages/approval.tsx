@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useId } from '../api/address.ts';
-import { api } from '../api/client.ts';
+import { type ApprovalDetail, api } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -43,7 +43,7 @@ export default function ApprovalPage(): ReactNode {
         <Badge value={approval.status} />
       </PageHead>
       <div className="columns">
-        <ApprovalCard key={approval.status} approval={approval} />
+        <ApprovalCard key={approval.status} approval={approval} you={approval.you} />
         <Card title="The record">
           <Facts
             items={[
@@ -63,6 +63,7 @@ export default function ApprovalPage(): ReactNode {
             ]}
           />
         </Card>
+        <Given approval={approval} />
         {gate.data === undefined ? null : (
           <Card title="What the gate demands">
             <ul className="stack tight">
@@ -83,5 +84,35 @@ export default function ApprovalPage(): ReactNode {
         )}
       </div>
     </>
+  );
+}
+
+/** What people have said, and what is still needed. */
+function Given({ approval }: { readonly approval: ApprovalDetail }): ReactNode {
+  const { answers, answers_needed: needed, answers_missing: missing } = approval;
+  if (answers.length === 0 && needed === 1 && !approval.passkey) return null;
+  return (
+    <Card title="Answers">
+      {approval.status === 'pending' ? (
+        <p>
+          {missing === 1 ? 'One more person has' : `${missing} more people have`} to approve
+          {needed === 1 ? '' : `, ${needed} in all`}. One denial ends it.
+          {approval.passkey ? ' Each answer is signed with a passkey.' : ''}
+        </p>
+      ) : null}
+      <ul className="stack tight">
+        {answers.map((answer) => (
+          <li key={answer.user_id}>
+            <strong>{answer.name ?? 'Somebody who was removed'}</strong> <Badge value={answer.answer} />{' '}
+            <Time at={answer.at} />
+            {answer.signed ? <span className="soft small">, signed with a passkey</span> : null}
+            {answer.counts ? null : (
+              <span className="soft small">, does not count: this person may not answer any more</span>
+            )}
+            {answer.note === null ? null : <p>{answer.note}</p>}
+          </li>
+        ))}
+      </ul>
+    </Card>
   );
 }

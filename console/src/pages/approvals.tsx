@@ -23,7 +23,8 @@ const isStatus = (text: string | undefined): text is Status => statuses.some((ea
 
 export default function ApprovalsPage(): ReactNode {
   const { search, set } = useAddress();
-  const status: Status = isStatus(search['status']) ? search['status'] : 'pending';
+  const shown =
+    search['status'] === 'mine' ? 'mine' : isStatus(search['status']) ? search['status'] : 'pending';
   return (
     <>
       <PageHead title="Approvals">
@@ -32,10 +33,11 @@ export default function ApprovalsPage(): ReactNode {
       <div className="filters">
         <Select
           label="Show"
-          value={status}
+          value={shown}
           onChange={(next) => set({ status: next === 'pending' ? undefined : next })}
           options={[
             ['pending', 'Waiting'],
+            ['mine', 'Waiting for me'],
             ['approved', 'Approved, not used yet'],
             ['used', 'Approved and used'],
             ['denied', 'Denied'],
@@ -43,17 +45,30 @@ export default function ApprovalsPage(): ReactNode {
           ]}
         />
       </div>
-      {status === 'pending' ? <Inbox /> : <Past status={status} />}
+      {shown === 'pending' || shown === 'mine' ? (
+        <Inbox key={shown} isMine={shown === 'mine'} />
+      ) : (
+        <Past status={shown} />
+      )}
     </>
   );
 }
 
-function Inbox(): ReactNode {
-  const query = useQuery({
+/** The requests that wait: all, or those that the reader may answer and has not. */
+function Inbox({ isMine }: { readonly isMine: boolean }): ReactNode {
+  const all = useQuery({
     queryKey: ['approvals', 'list', 'pending'],
     queryFn: () => api.approvals.list({ status: 'pending', limit: shownMost }),
     refetchInterval: pollMs(3_000),
+    enabled: !isMine,
   });
+  const mine = useQuery({
+    queryKey: ['approvals', 'list', 'mine'],
+    queryFn: () => api.approvals.list({ waiting_for: 'me', limit: isMine ? shownMost : mineMost }),
+    refetchInterval: pollMs(3_000),
+  });
+  const query = isMine ? mine : all;
+  const own = new Set(mine.data?.items.map(({ approval_id: id }) => id));
   if (query.isPending) return <Waiting what="approvals" />;
   if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   const { items, total } = query.data;
@@ -72,7 +87,12 @@ function Inbox(): ReactNode {
       <ul className="stack" aria-label="Waiting requests">
         {sorted.map((approval, place) => (
           <li key={approval.approval_id}>
-            <ApprovalCard approval={approval} linksToDetails showsLimits={place < limitsShown} />
+            <ApprovalCard
+              approval={approval}
+              you={mine.isSuccess && !own.has(approval.approval_id) ? others : null}
+              linksToDetails
+              showsLimits={place < limitsShown}
+            />
           </li>
         ))}
       </ul>
@@ -82,6 +102,11 @@ function Inbox(): ReactNode {
     </>
   );
 }
+
+/** The most that one page of the API holds. */
+const mineMost = 200;
+
+const others = { may_answer: false, message: 'It waits for others. The details say why.' } as const;
 
 /** Requests at the top of which the limits are shown, too. */
 const limitsShown = 5;

@@ -5,9 +5,18 @@ import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { Card, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
+import {
+  Answering,
+  type AnswersDraft,
+  answersOf,
+  approversOf,
+  listOf,
+  numberOf,
+  textOf,
+} from './gate-answers.tsx';
 
 /** What the form holds, as text; empty is no limit. */
-interface Draft {
+interface Draft extends AnswersDraft {
   readonly name: string;
   readonly description: string;
   readonly level: string;
@@ -28,11 +37,6 @@ interface Draft {
   readonly issuers: string;
 }
 
-const textOf = (value: number | null | undefined): string =>
-  value === null || value === undefined ? '' : String(value);
-const numberOf = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text));
-const listOf = (text: string): string[] => text.split(/[\s,]+/).filter((each) => each !== '');
-
 function draftOf(gate: Pick<Gate, 'name' | 'description' | 'trust_level'>, policy: GateConstraints): Draft {
   const { spend_limits: spend, rate_limits: rate, approvals } = policy;
   return {
@@ -51,6 +55,7 @@ function draftOf(gate: Pick<Gate, 'name' | 'description' | 'trust_level'>, polic
     above: textOf(approvals?.above_usd),
     permissions: (approvals?.permissions ?? []).join('\n'),
     expires: textOf(approvals?.expires_in_s),
+    ...answersOf(approvals),
     domains: (policy.allowed_domains ?? []).join('\n'),
     pii: policy.pii_controls?.mode ?? '',
     issuers: (policy.trusted_issuers ?? []).join('\n'),
@@ -82,7 +87,12 @@ function constraintsOf(draft: Draft, before: GateConstraints): GateConstraints {
   const permissions = listOf(draft.permissions);
   const domains = listOf(draft.domains);
   const issuers = listOf(draft.issuers);
-  const hasApprovals = above !== undefined || permissions.length > 0;
+  const approvers = approversOf(draft);
+  const passkey = draft.passkey === 'yes' ? true : undefined;
+  const expires = numberOf(draft.expires);
+  // A rule about answers alone is for what the catalog or a passport wants approved.
+  const hasApprovals =
+    above !== undefined || permissions.length > 0 || isAnyGiven(approvers, passkey, expires);
   const next = {
     ...before,
     spend_limits: hasMoney
@@ -100,7 +110,9 @@ function constraintsOf(draft: Draft, before: GateConstraints): GateConstraints {
       ? compact({
           above_usd: above,
           permissions: permissions.length > 0 ? permissions : undefined,
-          expires_in_s: numberOf(draft.expires),
+          expires_in_s: expires,
+          approvers,
+          passkey,
         })
       : null,
     allowed_domains: domains.length > 0 ? domains : null,
@@ -113,19 +125,19 @@ function constraintsOf(draft: Draft, before: GateConstraints): GateConstraints {
   return Object.fromEntries(Object.entries(next).filter(([, value]) => value !== null)) as GateConstraints;
 }
 
-/** A merge patch that makes `next` of `before`: null for what is gone, at both levels. */
-function patchOf(before: GateConstraints, next: GateConstraints): Record<string, unknown> {
+type Members = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A merge patch that makes `next` of `before`: null for what is gone, at every level. */
+function patchOf(before: Members, next: Members): Record<string, unknown> {
   const patch: Record<string, unknown> = {};
   for (const name of new Set([...Object.keys(before), ...Object.keys(next)])) {
-    const was = before[name as keyof GateConstraints];
-    const is = next[name as keyof GateConstraints];
+    const [was, is] = [before[name], next[name]];
     if (JSON.stringify(was) === JSON.stringify(is)) continue;
     if (is === undefined) patch[name] = null;
-    else if (Array.isArray(is) || typeof is !== 'object' || typeof was !== 'object') patch[name] = is;
-    else {
-      const gone = Object.keys(was ?? {}).filter((member) => !Object.hasOwn(is ?? {}, member));
-      patch[name] = { ...is, ...Object.fromEntries(gone.map((member) => [member, null])) };
-    }
+    else patch[name] = isObject(was) && isObject(is) ? patchOf(was, is) : is;
   }
   return patch;
 }
@@ -147,7 +159,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
         description: description === '' ? null : description,
         trust_level: draft.level as 'L1' | 'L2' | 'L3',
         trust_profile: draft.level as 'L1' | 'L2' | 'L3',
-        constraints: patchOf(before.constraints, next ?? before.constraints),
+        constraints: patchOf({ ...before.constraints }, { ...(next ?? before.constraints) }),
       };
       return api.gates.update(before.gate_id, body, ifMatch === undefined ? {} : { ifMatch });
     },
@@ -266,7 +278,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
                   type="number"
                   min={1}
                   max={604_800}
-                  placeholder="300"
+                  placeholder="3600"
                   {...field('expires')}
                 />
               </div>
@@ -277,6 +289,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
                 rows={2}
                 {...field('permissions')}
               />
+              <Answering isByPeople={draft.answers === 'people'} field={field} />
             </Card>
             <Card title="What else is checked">
               <TextArea

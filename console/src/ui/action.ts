@@ -9,7 +9,7 @@ import { toast } from './toast.tsx';
 export function useAction<Input, Output>(options: {
   run(input: Input): Promise<Output>;
   readonly changes?: readonly string[];
-  readonly done?: string | undefined;
+  readonly done?: string | ((output: Output) => string) | undefined;
   /** Takes the change back; offered with `done`. */
   undo?(input: Input): Promise<unknown>;
   onDone?(output: Output, input: Input): void;
@@ -32,7 +32,9 @@ export function useAction<Input, Output>(options: {
           (error: unknown) => toast(error instanceof Error ? error.message : 'It could not be taken back.'),
         );
       };
-      if (options.done !== undefined) toast(options.done, undo === undefined ? null : takeBack);
+      const { done } = options;
+      const said = typeof done === 'function' ? done(output) : done;
+      if (said !== undefined) toast(said, undo === undefined ? null : takeBack);
       options.onDone?.(output, input);
     },
   });

@@ -75,7 +75,35 @@ function approvalWords(approvals: GateConstraints['approvals']): string[] {
     ...(typeof above === 'number' ? [`for more than ${usd(above)}`] : []),
     ...(permissions && permissions.length > 0 ? [`for ${list(permissions, 'or')}`] : []),
   ];
-  if (cases.length === 0) return [];
-  const time = duration(approvals.expires_in_s ?? 300);
-  return [`A person must approve requests ${list(cases, 'and')}, within ${time}.`];
+  const time = duration(approvals.expires_in_s ?? 3600);
+  return [
+    ...(cases.length === 0 ? [] : [`A person must approve requests ${list(cases, 'and')}, within ${time}.`]),
+    ...answerWords(approvals),
+  ];
+}
+
+const roleWords: Readonly<Record<string, string>> = {
+  owner: 'owners',
+  admin: 'admins',
+  approver: 'approvers',
+};
+
+function answerWords({ approvers, passkey }: NonNullable<GateConstraints['approvals']>): string[] {
+  const signed = passkey ? ['Each answer is signed with a passkey.'] : [];
+  if (!approvers) return signed;
+  const { roles, users, count = 1, not_requester: notRequester } = approvers;
+  const named = [
+    ...(roles ?? []).map((role) => roleWords[role] ?? role),
+    ...(users === undefined
+      ? []
+      : [users.length === 1 ? 'one named person' : `${users.length} named people`]),
+  ];
+  const who = named.length === 0 ? 'people who may answer approvals' : list(named, 'and');
+  return [
+    `${count === 1 ? 'One person' : `${count} different people`} of these must approve: ${who}. One denial ends it.`,
+    ...(notRequester === false
+      ? []
+      : ['The person behind the passport or the key that asks does not answer.']),
+    ...signed,
+  ];
 }
