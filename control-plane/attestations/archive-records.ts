@@ -5,12 +5,14 @@ import type { Database } from '../base/database.ts';
 import { historyOf } from '../history/history.ts';
 import type { Caller } from '../http/caller.ts';
 import { isQueryCanceled } from '../storage/database-away.ts';
+import { openAccountArchive } from './account-archive-store.ts';
 import {
   beginArchive,
   chainNumberMax,
   dropDetached,
   endArchive,
   lockArchive,
+  lockBeginnings,
   markParts,
   mayBeArchived,
   openArchive,
@@ -80,7 +82,7 @@ export async function planArchive(
   return { owners: [...owners.values()], next: last?.number ?? null, partitions, hasBegun: false };
 }
 
-async function refuseEarly(sql: Database, before: RecordMonth): Promise<void> {
+export async function refuseEarly(sql: Database, before: RecordMonth): Promise<void> {
   if (await mayBeArchived(sql, before)) return;
   throw new ApiError('precondition_failed', {
     message:
@@ -89,7 +91,7 @@ async function refuseEarly(sql: Database, before: RecordMonth): Promise<void> {
   });
 }
 
-const refuseBeside = (open: RecordMonth) =>
+export const refuseBeside = (open: RecordMonth) =>
   new ApiError('precondition_failed', {
     message: `The archive before ${renderMonth(open)} has begun and is not done: run it again first.`,
   });
@@ -123,6 +125,9 @@ export async function continueArchive(
     const partitions = (await partitionsBefore(tx, before)).map(({ name }) => name);
     const archive = await lockArchive(tx, before);
     if (archive === null) {
+      await lockBeginnings(tx);
+      const openOne = await openAccountArchive(tx, null);
+      if (openOne !== null) throw refuseBeside(openOne);
       await beginArchive(tx, { before, records, nowMs });
       await appendAuditEntry(tx, deps, caller, {
         operation: 'archiveAttestations',

@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { attestationsLimits } from './limits.ts';
 import { hashText } from './record-row.ts';
@@ -10,7 +11,8 @@ import { hashText } from './record-row.ts';
 export type RecordMonth = number;
 
 /** The position of the first record that arrived in that month or later. */
-const firstPosition = (sql: Database | Transaction, month: RecordMonth) => sql`(${month}::bigint << 36)`;
+export const firstPosition = (sql: Database | Transaction, month: RecordMonth) =>
+  sql`(${month}::bigint << 36)`;
 
 /** Whether the month before has been over for long enough by PostgreSQL's clock. */
 export async function mayBeArchived(sql: Database, before: RecordMonth): Promise<boolean> {
@@ -83,7 +85,8 @@ export async function readParts(
     FROM (SELECT * FROM chains WHERE ${page} LIMIT ${pageMax}) AS page
     LEFT JOIN archived_chains AS archived ON archived.chain = number
     LEFT JOIN LATERAL (
-      SELECT sequence FROM records WHERE chain = number AND position < ${firstPosition(sql, before)}
+      SELECT sequence FROM records
+      WHERE chain = number AND position < ${firstPosition(sql, before)} AND sequence > coalesce(archived.sequence, 0)
       ORDER BY sequence DESC LIMIT 1
     ) AS last ON true
     LEFT JOIN LATERAL (
@@ -92,7 +95,7 @@ export async function readParts(
     ) AS next ON true
     ORDER BY ${owner === null ? sql`number` : id}`;
   const last = rows.length < pageMax ? null : (rows.at(-1) ?? null);
-  return { parts: rows.flatMap(partOf), last };
+  return { parts: rows.flatMap(partOf), looked: rows.map(({ number }) => number), last };
 }
 
 interface PartsAsked {
@@ -102,8 +105,10 @@ interface PartsAsked {
   readonly owner?: Owner | null;
 }
 
-interface PartPage {
+export interface PartPage {
   readonly parts: readonly ArchivablePart[];
+  /** The numbers of all chains looked at. */
+  readonly looked: readonly number[];
   /** The last chain looked at; null: no others follow. */
   readonly last: { readonly number: number; readonly chainId: ChainId } | null;
 }
@@ -126,35 +131,34 @@ const notWhole = (what: string) =>
       'An export names a chain that is not whole; where it names none, archive before the next month.',
   });
 
-/** How many records the store holds of chains in this range of numbers from before the month. */
+/**
+ * How many records the store holds of these chains from before the month that no archive covers: those of an
+ * owner by their numbers, else all in a range of numbers, of chains that it does not know, too.
+ */
 async function countBefore(
   tx: Transaction,
-  {
-    before,
-    after,
-    through,
-  }: { readonly before: RecordMonth; readonly after: number; readonly through: number | null },
+  { before, after, owner = null }: PartsAsked,
+  { looked, last }: PartPage,
 ): Promise<number> {
+  const through = last === null ? tx`` : tx`AND chain <= ${last.number}::int`;
+  const chains =
+    owner === null ? tx`chain > ${after}::int ${through}` : tx`chain = ANY(${[...looked]}::int[])`;
   const [row] = await tx<{ count: number }[]>`
     SELECT count(*) AS count FROM records
-    WHERE chain > ${after}::int ${through === null ? tx`` : tx`AND chain <= ${through}::int`}
-      AND position < ${firstPosition(tx, before)}`;
+    WHERE ${chains} AND position < ${firstPosition(tx, before)} AND NOT EXISTS (
+      SELECT FROM archived_chains AS known WHERE known.chain = records.chain AND known.sequence >= records.sequence)`;
   return must(row, 'a count has a row').count;
 }
 
-/**
- * As `readParts` by number, and that the store has no other records of these chains before the month, nor of
- * chains that it does not know.
- */
+/** As `readParts`, and that the store has no other records of these chains before the month. */
 export async function readWholeParts(
   tx: Transaction,
-  asked: { readonly before: RecordMonth; readonly after: number },
+  asked: PartsAsked,
 ): Promise<PartPage & { readonly records: number }> {
   const page = await readParts(tx, asked);
   const records = page.parts.reduce((sum, { last, archived }) => sum + last - archived, 0);
-  const through = page.last?.number ?? null;
-  if ((await countBefore(tx, { ...asked, through })) !== records)
-    throw notWhole(`A chain with a number between ${asked.after} and ${through ?? 'the last'}`);
+  if ((await countBefore(tx, asked, page)) !== records)
+    throw notWhole(`A chain behind ${asked.after || 'the first'}`);
   return { ...page, records };
 }
 
@@ -192,15 +196,17 @@ export async function markParts(
   before: RecordMonth,
   { parts, last, records }: PartPage & { readonly records: number },
 ): Promise<void> {
-  await tx`
-    INSERT INTO archived_chains AS known (chain, sequence, hash)
-    SELECT * FROM unnest(${parts.map(({ number }) => number)}::int[], ${parts.map((part) => part.last)}::bigint[],
-      ${parts.map(({ lastHash }) => lastHash)}::text[])
-    ON CONFLICT (chain) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`;
+  await writeMarks(tx, parts);
   await tx`
     UPDATE archives SET marked = marked + ${records}::bigint, marked_chain = ${last?.number ?? chainNumberMax}
     WHERE before_month = ${before}`;
 }
+
+export const writeMarks = (tx: Transaction, parts: readonly ArchivablePart[]) => tx`
+  INSERT INTO archived_chains AS known (chain, sequence, hash)
+  SELECT * FROM unnest(${parts.map(({ number }) => number)}::int[], ${parts.map(({ last }) => last)}::bigint[],
+    ${parts.map(({ lastHash }) => lastHash)}::text[])
+  ON CONFLICT (chain) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`;
 
 /** Stands for: all chains are marked. */
 export const chainNumberMax = 2 ** 31 - 1;
@@ -219,11 +225,23 @@ export async function dropDetached(sql: Database, before: RecordMonth): Promise<
   for (const { name } of tables) await sql`DROP TABLE ${sql(name)}`;
 }
 
-/** Records that arrived before this month may be in archives; null: none are. */
-export async function archivedBefore(sql: Database | Transaction): Promise<RecordMonth | null> {
-  const [row] = await sql<{ month: number | null }[]>`SELECT max(before_month) AS month FROM archives`;
+/** The owner's records that arrived before this month may be in archives; null: none are. */
+export async function archivedBefore(
+  sql: Database | Transaction,
+  { accountId, mode }: Owner,
+): Promise<RecordMonth | null> {
+  const [row] = await sql<{ month: number | null }[]>`
+    SELECT greatest((SELECT max(before_month) FROM archives),
+      (SELECT max(before_month) FROM account_archives WHERE account_id = ${accountId} AND mode = ${mode})) AS month`;
   return row?.month ?? null;
 }
+
+/** The moment at which it begins. */
+export const monthBegins = (month: RecordMonth): UnixMillis =>
+  Date.UTC(Math.floor(month / 12), month % 12) as UnixMillis;
+
+/** One archive begins at a time, of all accounts or of one, until the transaction ends. */
+export const lockBeginnings = (tx: Transaction) => tx`LOCK TABLE archives IN SHARE ROW EXCLUSIVE MODE`;
 
 /** An archive that was begun and is not done. */
 export async function openArchive(sql: Database | Transaction): Promise<RecordMonth | null> {

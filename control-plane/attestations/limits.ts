@@ -19,6 +19,10 @@ export const attestationsLimits = {
   archiveAgeMsMin: 15 * dayMs,
   /** Chains that one step of an archive looks at or marks: it holds their marks for some milliseconds. */
   archiveChainsMax: 200,
+  /** Rows that one step of an account's archive removes: some ten milliseconds. */
+  archiveRowsMax: 2_000,
+  /** Accounts that one answer names as due. */
+  dueOwnersMax: 100,
   /** Partitions that the audit entry of an archive names, which stays below 8 KiB. */
   partitionsNamedMax: 60,
   /**
@@ -27,6 +31,11 @@ export const attestationsLimits = {
    */
   draftPauseBatches: 8,
 } as const;
+
+mustHold(
+  attestationsLimits.archiveAgeMsMin <= limits.retentionDaysMin * dayMs,
+  'what an account no longer keeps may be archived',
+);
 
 mustHold(
   limits.ingestsAtOnceMax < attestationsLimits.draftPauseBatches,

@@ -11,6 +11,7 @@ import {
   AttestationPageAnswer,
   renderAttestation,
 } from '../../shared/wire/attestation.ts';
+import { RetentionAnswer, RetentionUpdate } from '../../shared/wire/retention.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
@@ -18,15 +19,19 @@ import { readTimeParameter } from '../http/time-parameter.ts';
 import { readStalePage } from '../storage/replica-reads.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import { archiveRoutes } from './archive-routes.ts';
+import { archivedBefore, monthBegins } from './archive-store.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
 import { attestationExporter } from './export-attestations.ts';
 import { getAttestationUseCase } from './get-attestation-use-case.ts';
+import { timeOfId } from './id-uuid.ts';
 import type { VoidSettlements } from './ingest-batch.ts';
 import { ingestRoutes } from './ingest-routes.ts';
 import { type AttestationFilter, findPlace, listAttestations, type Place } from './list-attestations.ts';
+import { archivedSince, retentionOf, setRetention } from './set-retention.ts';
 
 const config = { scope: getAttestationUseCase.scope } as const;
+const change = { scope: 'keys:manage' } as const;
 
 const ListQuery = Type.Object({
   passport_id: Type.Optional(Type.String()),
@@ -83,11 +88,14 @@ export function attestationRoutes(
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
         return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, { limit, cursor }) => {
-          const behind = cursor === undefined ? null : await readCursor(sql, caller, cursor, asked);
+          const archived_before = await archivedSince(sql, caller);
+          const behind = cursor === undefined ? null : await readCursor(sql, caller, { cursor, asked });
+          if (behind === 'archived') return { attestations: [], next_cursor: null, archived_before };
           const { attestations, last } = await listAttestations(sql, caller, filter, { limit, behind });
           return {
             attestations: attestations.map(renderAttestation),
             next_cursor: last === null ? null : renderCursor(last, asked),
+            archived_before,
           };
         });
       },
@@ -112,6 +120,18 @@ export function attestationRoutes(
     );
 
     app.get(
+      '/attestations/retention',
+      { config, schema: { response: { 200: RetentionAnswer } } },
+      async (request) => retentionOf(deps.sql, callerOf(request)),
+    );
+
+    app.put(
+      '/attestations/retention',
+      { config: change, schema: { body: RetentionUpdate, response: { 200: RetentionAnswer } } },
+      async (request) => setRetention(deps, callerOf(request), request.body.days ?? null),
+    );
+
+    app.get(
       '/attestations/:id',
       { config, schema: { params: IdParams, response: { 200: AttestationAnswer } } },
       async (request) => getAttestationUseCase.run(deps, callerOf(request), request.params.id),
@@ -122,14 +142,16 @@ export function attestationRoutes(
   };
 }
 
+/** `archived`: the last record of the page before has gone to an archive, and all that are older. */
 async function readCursor(
   sql: Database | Transaction,
   owner: Owner,
-  cursor: string,
-  asked: string,
-): Promise<Place> {
+  { cursor, asked }: { readonly cursor: string; readonly asked: string },
+): Promise<Place | 'archived'> {
   const last = parseCursor(cursor, asked);
   const place = last === null ? null : await findPlace(sql, owner, last);
-  if (place === null) throw invalidRequest('cursor', 'cursor must be the next_cursor of the same query.');
-  return place;
+  if (place !== null) return place;
+  const month = last === null ? null : await archivedBefore(sql, owner);
+  if (last !== null && month !== null && timeOfId(last) < monthBegins(month)) return 'archived';
+  throw invalidRequest('cursor', 'cursor must be the next_cursor of the same query.');
 }

@@ -1,27 +1,22 @@
-import { createReadStream } from 'node:fs';
-import { mkdir, open, rename, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
-import { type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
-import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import type { ArchiveAnswer, ArchivePlanAnswer } from '../../shared/wire/archive.ts';
-import { type ApiAccess, CommandError, callApi, reasonOf } from './call-api.ts';
+import {
+  type ArchiveTarget,
+  archiveFileOf,
+  keysOf,
+  type PlannedOwner,
+  syncFolder,
+  writeArchive,
+} from './archive-files.ts';
+import { type ApiAccess, callApi } from './call-api.ts';
 import { cliLimits } from './limits.ts';
-import { type TextSink, verifyStream } from './verify-attestations.ts';
 
-interface ArchiveOptions {
-  readonly access: ApiAccess;
-  /** `2026-09` */
-  readonly before: string;
-  readonly folder: string;
+interface ArchiveOptions extends ArchiveTarget {
   readonly isApplied: boolean;
-  readonly output: TextSink;
 }
-
-type PlannedOwner = ArchivePlanAnswer['owners'][number];
 
 interface Plan {
   readonly owners: readonly PlannedOwner[];
@@ -49,7 +44,7 @@ export async function archiveCommand(options: ArchiveOptions): Promise<ExitCode>
     if (plan.partitions.length === 0) return exitCode.success;
     await mkdir(folder, { recursive: true });
     const keys = await keysOf(access);
-    for (const owner of plan.owners) await writeFile(options, owner, keys);
+    for (const owner of plan.owners) await writeArchive(options, owner, keys);
     await syncFolder(folder);
   }
   await drop(options, plan);
@@ -89,100 +84,7 @@ function describePlan({ owners, records, partitions }: Plan, { before, output }:
   }
   output.write(`before ${before}: ${records} records, in ${partitions.join(', ')}\n`);
   for (const owner of owners) {
-    output.write(`  ${fileOf(owner, before)}: ${owner.records} records in ${owner.chains} chains\n`);
-  }
-}
-
-const fileOf = ({ account_id, mode }: PlannedOwner, before: string): string =>
-  `attestations-${account_id}-${mode}-before-${before}.jsonl`;
-
-async function keysOf({ origin }: ApiAccess): Promise<Keyset> {
-  const response = await fetch(`${origin}/.well-known/jwks.json`, {
-    redirect: 'error',
-    signal: AbortSignal.timeout(limits.internalCallMsMax),
-  }).catch((error: unknown) => {
-    throw new CommandError(`${origin} cannot be reached: ${reasonOf(error)}`);
-  });
-  return keyset(chooseEd25519(), parseJwks(await response.json()));
-}
-
-/** Leaves the file verified under its name, or nothing under it. */
-async function writeFile(options: ArchiveOptions, owner: PlannedOwner, keys: Keyset): Promise<void> {
-  const { before, folder, output } = options;
-  const path = join(folder, fileOf(owner, before));
-  if (await exists(path)) {
-    await verifyFile(path, owner, keys, output);
-    output.write(`${path} is there and verifies\n`);
-    return;
-  }
-  const part = `${path}.part`;
-  await download(options, owner, part);
-  await verifyFile(part, owner, keys, output);
-  await rename(part, path);
-  output.write(`${path} is written and verifies\n`);
-}
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
-
-async function download(
-  { access, before }: ArchiveOptions,
-  owner: PlannedOwner,
-  path: string,
-): Promise<void> {
-  const query = new URLSearchParams({ before, account_id: owner.account_id, mode: owner.mode });
-  const failed = (error: unknown) => new CommandError(`${path} could not be written: ${reasonOf(error)}`);
-  const response = await fetch(`${access.origin}/v1/sync/archive/export?${query}`, {
-    headers: { authorization: `Bearer ${access.key}` },
-    redirect: 'error',
-  }).catch((error: unknown) => {
-    throw failed(error);
-  });
-  if (!response.ok || response.body === null) {
-    throw new CommandError(`${path}: the control plane answered ${response.status} ${await response.text()}`);
-  }
-  const file = await open(path, 'w', 0o600).catch((error: unknown) => {
-    throw failed(error);
-  });
-  try {
-    for await (const piece of response.body) await file.writeFile(piece);
-    await file.sync();
-  } catch (error) {
-    throw failed(error);
-  } finally {
-    await file.close();
-  }
-}
-
-/** By the verifier that everybody has, and against what the database counts. */
-async function verifyFile(
-  path: string,
-  { records, chains }: PlannedOwner,
-  keys: Keyset,
-  errors: TextSink,
-): Promise<void> {
-  const verdict = await verifyStream(createReadStream(path), keys, { errors });
-  if (verdict.kind === 'invalid') {
-    throw new CommandError(
-      `${path} does not verify, so nothing was dropped: line ${verdict.line}: ${verdict.sentence}. Remove it and run this again.`,
-    );
-  }
-  if (verdict.records !== records || verdict.chains !== chains) {
-    throw new CommandError(
-      `${path} has ${verdict.records} records in ${verdict.chains} chains where the database has ${records} in ${chains}, so nothing was dropped. Remove it and run this again.`,
-    );
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
+    output.write(`  ${archiveFileOf(owner, before)}: ${owner.records} records in ${owner.chains} chains\n`);
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { UsageError } from './call-api.ts';
 import { choice } from './choice.ts';
 import { given } from './given.ts';
 import type { ApiOptions, CommandHost } from './host.ts';
@@ -22,6 +23,7 @@ export function addAttestationCommands(program: Command, host: CommandHost): voi
   addReading(attestations, host);
   addFollowing(attestations, host);
   addVerifying(attestations, host);
+  addRetention(attestations, host);
   addArchiving(attestations, host);
 }
 
@@ -141,8 +143,34 @@ function addVerifying(attestations: Command, host: CommandHost): void {
     });
 }
 
+function addRetention(attestations: Command, host: CommandHost): void {
+  callsApi(
+    attestations
+      .command('retention')
+      .description('how long the account keeps records in the database; without an option: show it')
+      .addOption(
+        new Option('--days <days>', 'then an archive takes them, and lists lack them').argParser(Number),
+      )
+      .addOption(new Option('--none', 'as long as the operator keeps records').conflicts('days')),
+    host,
+    ['agent-trust attestations retention', 'agent-trust attestations retention --days 400'],
+  ).action((options: ApiOptions & { days?: number; none?: true }) =>
+    withApi(host, options, async ({ client, print }) => {
+      const { days = null, none } = options;
+      const isChange = days !== null || none === true;
+      print.item(
+        isChange
+          ? await client.attestations.setRetention({ days })
+          : await client.attestations.getRetention(),
+      );
+      return undefined;
+    }),
+  );
+}
+
 interface ArchiveOptions extends ApiOptions {
-  readonly before: string;
+  readonly before?: string;
+  readonly due?: true;
   readonly to: string;
   readonly apply: boolean;
 }
@@ -153,16 +181,28 @@ function addArchiving(attestations: Command, host: CommandHost): void {
     .description(
       'what can leave the database; with --apply it is written to verified files and dropped. For the operator',
     )
-    .requiredOption('--before <month>', 'records that arrived before this month, such as 2026-09')
+    .addOption(
+      new Option(
+        '--before <month>',
+        'records of all accounts that arrived before this month, such as 2026-09',
+      ).conflicts('due'),
+    )
+    .option('--due', 'of each account the records that it no longer keeps (see `attestations retention`)')
     .requiredOption('--to <folder>', 'where the files are written; nothing else may change it')
     .option('--apply', 'write and verify the files, then drop the records', false)
     .option('--profile <name>', 'a service of `agent-trust login`; default: see below')
     .addHelpText('after', () => host.help())
     .action((options: ArchiveOptions) =>
       withApi(host, options, async ({ access }) => {
-        const { archiveCommand } = await import('./archive-attestations.ts');
         const { before, to: folder, apply: isApplied } = options;
-        return archiveCommand({ access, before, folder, isApplied, output: host.output });
+        const target = { access, folder, isApplied, output: host.output };
+        if (options.due === true) {
+          const { archiveDueCommand } = await import('./archive-due.ts');
+          return archiveDueCommand(target);
+        }
+        if (before === undefined) throw new UsageError('Name a month with --before, or take --due.');
+        const { archiveCommand } = await import('./archive-attestations.ts');
+        return archiveCommand({ ...target, before });
       }),
     );
 }

@@ -433,6 +433,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       created_at: '2026-11-01T00:00:00.000Z',
     },
   ],
+  Retention: [{ days: 400, archived_before: '2025-09-01T00:00:00.000Z' }],
   WhoAmI: [
     {
       account_id: 'acct_01m7w8f9a1b2c3d4e5f6g7h8jk',

@@ -64,6 +64,7 @@ import {
   VerificationAnswer,
 } from '../../shared/wire/passport.ts';
 import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
+import { RetentionAnswer, RetentionUpdate } from '../../shared/wire/retention.ts';
 import { Login, SessionAccountAnswer, SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
 import { DecisionTimesAnswer, SidecarAnswer } from '../../shared/wire/sidecar.ts';
 import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
@@ -162,6 +163,8 @@ export const namedSchemas = {
   TemplateCreation,
   Template: TemplateAnswer,
   TemplatePage: PageAnswer(TemplateAnswer),
+  RetentionUpdate,
+  Retention: RetentionAnswer,
   WhoAmI: WhoAmIAnswer,
   ApiKeyCreation,
   Roll: ApiKeyRoll,

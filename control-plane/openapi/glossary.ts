@@ -259,6 +259,9 @@ export const glossary: Readonly<Record<string, string>> = {
   broken: 'Chains that are not whole in the database. Absent: all are.',
   archived:
     'The last of the records that were moved to an archive: the chain goes on behind it. Absent: none were.',
+  archived_before:
+    'Records of the passports, gates and account of the caller that arrived before may be in archives, and lists lack them; null: none are.',
+  days: 'Records of months that ended more days ago leave the database with the next archive. Null: as long as the operator keeps records.',
   through_sequence: 'The `sequence` of the last record that is in an archive.',
   broken_unnamed: 'How many more are not whole. Absent: none.',
   fault: 'What is wrong with the chain.',
@@ -304,12 +307,12 @@ export const glossary: Readonly<Record<string, string>> = {
   // Audit of administration
   audit_id: 'Id of the entry, `aud_…`.',
   actor: 'Who made the change.',
+  'WhoAmI.actor': 'Who calls.',
+  'WhoAmI.expires_at': 'When the key ends; null: never.',
   'Actor.type':
     '`api_key`: with this key; `access_token`: with a token that is bound to it. Others may come, such as people with a login.',
   'Actor.id': 'Id of the actor: the `key_id` of the API key.',
   'Actor.client_id': 'The OAuth client to which the access token was issued; null for an API key.',
-  'WhoAmI.actor': 'Who calls.',
-  'WhoAmI.expires_at': 'When the key ends; null: never.',
   operation: 'The operation: an operationId of this document.',
   target: 'Id of what was changed.',
   before:

@@ -340,6 +340,19 @@ export const operations: Readonly<Record<string, OperationText>> = {
     contents: { 'application/x-ndjson': Type.String() },
     headers: ['Content-Disposition'],
   },
+  'GET /v1/attestations/retention': {
+    id: 'getRetention',
+    tag: 'Audit',
+    summary: 'Get how long the account keeps records in the database',
+  },
+  'PUT /v1/attestations/retention': {
+    id: 'setRetention',
+    tag: 'Audit',
+    summary: 'Set how long the account keeps records in the database',
+    description:
+      'Records of older months leave the database with the next archive of the operator, which is written and verified before. Exports ' +
+      'begin behind it and say so; nothing is removed without an archive.',
+  },
   'GET /v1/attestations/:id': {
     id: 'getAttestation',
     tag: 'Audit',
@@ -389,6 +402,11 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: ['template_not_found'],
   },
 
+  'GET /v1/whoami': {
+    id: 'whoAmI',
+    tag: 'API keys',
+    summary: 'Get what the calling key may do',
+  },
   'POST /v1/api-keys': {
     id: 'createApiKey',
     tag: 'API keys',
@@ -401,11 +419,6 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'API keys',
     summary: 'Get an API key',
     errors: ['api_key_not_found'],
-  },
-  'GET /v1/whoami': {
-    id: 'whoAmI',
-    tag: 'API keys',
-    summary: 'Get what the calling key may do',
   },
   'POST /v1/api-keys/:id/roll': {
     id: 'rollApiKey',

@@ -167,6 +167,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   createIssuer: { issuer: { value: { name: 'Acme', domain: 'acme.example', trust_tier: 'L3' } } },
+  setRetention: { year: { value: { days: 400 } }, operator: { value: { days: null } } },
   updateIssuer: { suspension: { value: { status: 'suspended' } }, name: { value: { name: 'Acme Corp' } } },
   createTemplate: {
     template: {

@@ -33,6 +33,7 @@ export const auditedOperations = [
   'createApiKey',
   'rollApiKey',
   'deleteApiKey',
+  'setRetention',
   'createWebhook',
   'updateWebhook',
   'deleteWebhook',

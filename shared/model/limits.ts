@@ -76,6 +76,13 @@ export const limits = {
   approversCountMax: 5,
   /** Users that a gate names as approvers: more than a team. */
   approversNamedMax: 50,
+  /**
+   * How long an account may keep records in the database, in days. At least a month, in which what an agent
+   * did is looked at and disputed; that is also longer than a settlement or an approval refers to one. At
+   * most ten years.
+   */
+  retentionDaysMin: 30,
+  retentionDaysMax: 3_650,
   /** `?wait_ms=` of an approval (contract §8). */
   approvalWaitMsMax: minuteMs,
   /** JSON of `request.display` (contract §8). */

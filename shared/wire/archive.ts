@@ -1,6 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { closed, nullable } from './fields.ts';
 
+const ofAccount = { account_id: Type.String(), mode: Type.Enum(['live', 'test']) };
+
 /** Of the command `attestations archive` alone, under `/v1/sync/archive`. */
 export const ArchivePlanRequest = closed({
   before: Type.String(),
@@ -11,8 +13,7 @@ export const ArchivePlanRequest = closed({
 export const ArchivePlanAnswer = Type.Object({
   owners: Type.Array(
     Type.Object({
-      account_id: Type.String(),
-      mode: Type.Enum(['live', 'test']),
+      ...ofAccount,
       chains: Type.Integer(),
       records: Type.Integer(),
     }),
@@ -24,10 +25,49 @@ export const ArchivePlanAnswer = Type.Object({
 
 export type ArchivePlanAnswer = Static<typeof ArchivePlanAnswer>;
 
+/** Accounts whose records are older than they keep them, in pages. */
+export const DueArchivesRequest = closed({ after: nullable(closed(ofAccount)) });
+
+export const DueArchivesAnswer = Type.Object({
+  due: Type.Array(Type.Object({ ...ofAccount, before: Type.String(), has_begun: Type.Boolean() })),
+  next: nullable(Type.Object(ofAccount)),
+});
+
+export type DueArchivesAnswer = Static<typeof DueArchivesAnswer>;
+
+/** What an archive of one account would hold, in pages by the ids of chains. */
+export const AccountArchivePlanRequest = closed({
+  ...ofAccount,
+  before: Type.String(),
+  after: Type.String(),
+});
+
+export const AccountArchivePlanAnswer = Type.Object({
+  chains: Type.Integer(),
+  records: Type.Integer(),
+  next: nullable(Type.String()),
+});
+
+export type AccountArchivePlanAnswer = Static<typeof AccountArchivePlanAnswer>;
+
+export const AccountArchiveRequest = closed({
+  ...ofAccount,
+  before: Type.String(),
+  /** In the verified file. */
+  records: Type.Integer({ minimum: 0 }),
+});
+
+export const AccountArchiveAnswer = Type.Object({
+  state: Type.Enum(['marking', 'removing', 'done']),
+  marked: Type.Integer(),
+  removed: Type.Integer(),
+});
+
+export type AccountArchiveAnswer = Static<typeof AccountArchiveAnswer>;
+
 export const ArchiveExportQuery = Type.Object({
   before: Type.String(),
-  account_id: Type.String(),
-  mode: Type.Enum(['live', 'test']),
+  ...ofAccount,
 });
 
 export const ArchiveRequest = closed({

@@ -55,6 +55,8 @@ export const AttestationAnswer = closed({
 export const AttestationPageAnswer = Type.Object({
   attestations: Type.Array(AttestationAnswer),
   next_cursor: nullable(Type.String()),
+  /** Records of the caller's passports, gates and account that arrived before may be in archives. */
+  archived_before: nullable(Timestamp),
 });
 
 export type AttestationAnswer = Static<typeof AttestationAnswer>;

@@ -26,6 +26,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /attestations',
     'GET /attestations/x',
     'GET /attestations/export',
+    'GET /attestations/retention',
     'GET /statistics/decisions',
   ],
   'audit:read': ['GET /audit', 'GET /audit/export', 'GET /users', 'GET /users/x'],
@@ -44,6 +45,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /users/x/invitation',
     'PATCH /users/x',
     'DELETE /users/x',
+    'PUT /attestations/retention',
   ],
   'webhooks:manage': [
     'POST /webhooks',
@@ -79,6 +81,9 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /sync/archive/plan',
     'GET /sync/archive/export',
     'POST /sync/archive',
+    'POST /sync/archive/due',
+    'POST /sync/archive/account/plan',
+    'POST /sync/archive/account',
   ],
 };
 

@@ -236,6 +236,11 @@ export function goodCalls(api: Api): GoodCalls {
     createIssuer: async () => ({ url: '/v1/issuers', body: { name: fresh('issuer') } }),
     listIssuers: get('/v1/issuers'),
     getIssuer: async () => ({ url: `/v1/issuers/${await issuerId()}` }),
+    getRetention: get('/v1/attestations/retention'),
+    setRetention: async () => {
+      made += 1;
+      return { method: 'PUT', url: '/v1/attestations/retention', body: { days: 30 + (made % 300) } };
+    },
     updateIssuer: async () => ({
       method: 'PUT',
       url: `/v1/issuers/${await issuerId()}`,
@@ -245,13 +250,13 @@ export function goodCalls(api: Api): GoodCalls {
     listTemplates: get('/v1/templates'),
     getTemplate: async () => ({ url: `/v1/templates/${(await api.call(template())).body.template_id}` }),
     createApiKey: async () => ({ url: '/v1/api-keys', body: { name: fresh('key'), scopes: ['gates:read'] } }),
+    whoAmI: get('/v1/whoami'),
     listApiKeys: get('/v1/api-keys'),
     getApiKey: async () => ({ url: `/v1/api-keys/${await keyId()}` }),
     rollApiKey: async () => ({ method: 'POST', url: `/v1/api-keys/${await keyId()}/roll` }),
     deleteApiKey: async () => ({ method: 'DELETE', url: `/v1/api-keys/${await keyId()}` }),
     createAccount: async () => ({ url: '/v1/accounts', body: { name: fresh('account'), plan: 'free' } }),
     listAccounts: get('/v1/accounts'),
-    whoAmI: get('/v1/whoami'),
     getAccount: async () => ({ url: `/v1/accounts/${(await api.createAccount()).accountId}` }),
     updateAccount: async () => ({
       method: 'PUT',

@@ -1180,6 +1180,9 @@ class AttestationPage(TypedDict):
     attestations: Sequence[Attestation]
     # `cursor` of the next page; null on the last page.
     next_cursor: str | None
+    # Records of the passports, gates and account of the caller that arrived before may be in archives, and
+    # lists lack them; null: none are.
+    archived_before: str | None
 
 
 class ExportManifest(TypedDict):
@@ -1416,6 +1419,21 @@ class TemplatePage(TypedDict):
     offset: int
     # `cursor` of the next page; null on the last page.
     next_cursor: str | None
+
+
+class RetentionUpdate(TypedDict):
+    # Records of months that ended more days ago leave the database with the next archive. Null: as long as
+    # the operator keeps records.
+    days: int | None
+
+
+class Retention(TypedDict):
+    # Records of months that ended more days ago leave the database with the next archive. Null: as long as
+    # the operator keeps records.
+    days: int | None
+    # Records of the passports, gates and account of the caller that arrived before may be in archives, and
+    # lists lack them; null: none are.
+    archived_before: str | None
 
 
 class WhoAmI(TypedDict):
@@ -2536,6 +2554,47 @@ class Operations:
         )
         return answer
 
+    def get_retention(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Retention:
+        """Get how long the account keeps records in the database. Needs a key with the scope
+        `attestations:read`.
+        """
+        answer: Retention = self._call(
+            "GET",
+            "/v1/attestations/retention",
+            "",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def set_retention(
+        self,
+        body: RetentionUpdate,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Retention:
+        """Set how long the account keeps records in the database. Needs a key with the scope
+        `keys:manage`.
+        """
+        answer: Retention = self._call(
+            "PUT",
+            "/v1/attestations/retention",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def get_attestation(
         self,
         attestation_id: str,
@@ -2559,7 +2618,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "createApiKey", "rollApiKey", "deleteApiKey", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,

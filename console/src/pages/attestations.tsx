@@ -13,6 +13,7 @@ import { GateName, PassportName } from '../ui/names.tsx';
 import { Empty, PageHead } from '../ui/page.tsx';
 import { RowLink } from '../ui/row-link.tsx';
 import { Ago } from '../ui/time.tsx';
+import { ArchivedNote } from './retention.tsx';
 
 /** Filters of the list, as the address and the API name them. */
 const filters = [
@@ -162,6 +163,7 @@ export default function AttestationsPage(): ReactNode {
         }
         columns={columns}
       />
+      <ArchivedNote />
     </>
   );
 }

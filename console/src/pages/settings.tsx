@@ -13,6 +13,7 @@ import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { chooseTheme, shownTheme } from '../ui/theme.ts';
 import { Ago, Time } from '../ui/time.tsx';
 import { OwnPasskeys } from './own-passkeys.tsx';
+import { RetentionCard } from './retention.tsx';
 
 export default function SettingsPage(): ReactNode {
   return (
@@ -24,6 +25,7 @@ export default function SettingsPage(): ReactNode {
         <You />
         <Look />
         <PlanUse />
+        <RetentionCard />
         <Password />
         <SecondFactor />
         <OwnPasskeys />

@@ -1320,6 +1320,11 @@ export interface AttestationPage {
   readonly attestations: readonly Attestation[];
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
+  /**
+   * Records of the passports, gates and account of the caller that arrived before may be in archives, and
+   * lists lack them; null: none are.
+   */
+  readonly archived_before: string | null;
 }
 
 export interface Export {
@@ -1551,6 +1556,27 @@ export interface TemplatePage {
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
+}
+
+export interface RetentionUpdate {
+  /**
+   * Records of months that ended more days ago leave the database with the next archive. Null: as long as
+   * the operator keeps records.
+   */
+  readonly days: number | null;
+}
+
+export interface Retention {
+  /**
+   * Records of months that ended more days ago leave the database with the next archive. Null: as long as
+   * the operator keeps records.
+   */
+  readonly days: number | null;
+  /**
+   * Records of the passports, gates and account of the caller that arrived before may be in archives, and
+   * lists lack them; null: none are.
+   */
+  readonly archived_before: string | null;
 }
 
 export interface WhoAmI {
@@ -2375,6 +2401,13 @@ export interface AttestationsResource {
     /** Only records from this time on. */
     readonly since?: string;
   }, options?: CallOptions): Promise<ByteStream>;
+  /**
+   * Get how long the account keeps records in the database. Needs a key with the scope
+   * `attestations:read`.
+   */
+  getRetention(options?: CallOptions): Promise<Retention>;
+  /** Set how long the account keeps records in the database. Needs a key with the scope `keys:manage`. */
+  setRetention(body: RetentionUpdate, options?: CallOptions): Promise<Retention>;
   /** Get an attestation. Needs a key with the scope `attestations:read`. */
   get(id: string, options?: CallOptions): Promise<Attestation>;
 }
@@ -2597,6 +2630,8 @@ export const resources = {
   attestations: {
     list: ['GET', '/v1/attestations', 'query list'],
     export: ['GET', '/v1/attestations/export', 'query stream'],
+    getRetention: ['GET', '/v1/attestations/retention', ''],
+    setRetention: ['PUT', '/v1/attestations/retention', 'body'],
     get: ['GET', '/v1/attestations/{id}', ''],
   },
   audit: {
