@@ -2,14 +2,16 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/model/approval.ts';
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
-import type {
-  AccountId,
-  ApprovalId,
-  AttestationId,
-  GateId,
-  PassportId,
-  UserId,
+import {
+  type AccountId,
+  type ApprovalId,
+  type AttestationId,
+  type GateId,
+  idTime,
+  type PassportId,
+  type UserId,
 } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -363,6 +365,23 @@ export async function forgetDisplays(sql: Database, nowMs: UnixMillis, max: numb
       WHERE display IS NOT NULL AND expires_at_ms <= ${nowMs - approvalsLimits.displayKeptMs}
       LIMIT ${max} FOR UPDATE SKIP LOCKED))`;
   return forgotten.count;
+}
+
+/**
+ * Removes at most `max` approvals that ended `endedKeptMs` ago, oldest first. Resolves to their number. Found
+ * by their ids, which begin with the time of the opening: each waits for its answer, and then for its use, as
+ * long as an approval may. Signed answers are evidence, and their approvals stay.
+ */
+export async function removeEnded(sql: Database, nowMs: UnixMillis, max: number): Promise<number> {
+  const openedMs = nowMs - approvalsLimits.endedKeptMs - 2 * limits.approvalExpiryMsMax;
+  const removed = await sql`
+    DELETE FROM approvals WHERE approval_id = ANY (ARRAY(
+      SELECT approval_id FROM approvals
+      WHERE approval_id < ${`appr_${idTime(openedMs as UnixMillis)}`} AND due_at_ms IS NULL
+        AND NOT EXISTS (
+          SELECT FROM approval_answers a WHERE a.approval_id = approvals.approval_id AND assertion IS NOT NULL)
+      ORDER BY approval_id LIMIT ${max} FOR UPDATE SKIP LOCKED))`;
+  return removed.count;
 }
 
 /** Final: no processing is left. */

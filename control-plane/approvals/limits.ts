@@ -20,9 +20,14 @@ export const approvalsLimits = {
   waitLookMs: secondMs,
   /** A display is kept with its approval until so long after `expires_at` (contract §8). */
   displayKeptMs: 90 * dayMs,
-  /** How often displays are forgotten, and how many at a time: a short statement. */
-  displaySweepIntervalMs: minuteMs,
-  displaysPerSweepMax: 1_000,
+  /**
+   * An approval is listed with its outcome until so long after its end: a year and its comparison. Who
+   * approved what stays on record, in the chain of the passport and in the audit.
+   */
+  endedKeptMs: 400 * dayMs,
+  /** How often displays and old approvals are removed, and how many at a time: a short statement. */
+  trimIntervalMs: minuteMs,
+  rowsPerTrimMax: 1_000,
   /** Pause before a failed expiry is retried, and reported again. */
   approvalPutOffMs: minuteMs,
 } as const;

@@ -1,30 +1,25 @@
 import { limits } from '../../shared/model/limits.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import { forgetDisplays } from './approval-store.ts';
+import { forgetDisplays, removeEnded } from './approval-store.ts';
 import { type ExpiryDeps, expireApprovals } from './expire-approvals.ts';
 import { approvalsLimits } from './limits.ts';
 
 /**
  * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
- * unusable money is freed within that time, and forgets old displays. While the database is unreachable the
+ * unusable money is freed within that time, and trims what is old. While the database is unreachable the
  * sweep pauses. Never throws; trouble is logged when it begins and when it ends.
  */
 export function startApprovalSweep(deps: ExpiryDeps): Repetition {
   let isFailing = false;
-  let forgotAtMs = Number.NEGATIVE_INFINITY;
+  let trimmedAtMs = Number.NEGATIVE_INFINITY;
   return repeat(async (state) => {
     try {
       let expired: number;
       // After a full batch more may be due.
       do expired = await expireApprovals(deps);
       while (expired === limits.approvalsPerSweepMax && !state.isStopped);
-      if (deps.clock.monotonic() - forgotAtMs >= approvalsLimits.displaySweepIntervalMs) {
-        const forgotten = await forgetDisplays(
-          deps.sql,
-          deps.clock.now(),
-          approvalsLimits.displaysPerSweepMax,
-        );
-        if (forgotten < approvalsLimits.displaysPerSweepMax) forgotAtMs = deps.clock.monotonic();
+      if (deps.clock.monotonic() - trimmedAtMs >= approvalsLimits.trimIntervalMs) {
+        if (await trimApprovals(deps)) trimmedAtMs = deps.clock.monotonic();
       }
       if (isFailing) deps.logger.info({}, 'expiry of approvals has resumed');
       isFailing = false;
@@ -35,4 +30,11 @@ export function startApprovalSweep(deps: ExpiryDeps): Repetition {
     }
     return approvalsLimits.approvalSweepIntervalMs;
   });
+}
+
+/** False: there may be more. */
+async function trimApprovals({ sql, clock }: Pick<ExpiryDeps, 'sql' | 'clock'>): Promise<boolean> {
+  const { rowsPerTrimMax: max } = approvalsLimits;
+  const forgotten = await forgetDisplays(sql, clock.now(), max);
+  return (await removeEnded(sql, clock.now(), max)) < max && forgotten < max;
 }
