@@ -9,13 +9,13 @@ import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
 import { webhooksLimits } from './limits.ts';
+import type { Ended } from './outbox.ts';
 import { redactAnswer } from './redact-answer.ts';
 import { openWebhookSecret } from './webhook-secret.ts';
 
 /** One attempt, and its meaning for the endpoint. */
-export interface Attempt {
+export interface Attempt extends Ended {
   readonly result: AttemptResult;
-  readonly hasSucceeded: boolean;
   readonly isGone: boolean;
   readonly pausedUntilMs: UnixMillis | null;
 }
@@ -114,6 +114,7 @@ function assessOutcome(
   return {
     result: { delivery, ...times, ...answered, statusCode, status, nextAttemptAtMs },
     hasSucceeded,
+    latencyMs: times.latencyMs,
     isGone,
     pausedUntilMs,
   };

@@ -1,39 +1,46 @@
-import type { WebhookId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { LockedDelivery } from './delivery-queue.ts';
 import { webhooksLimits } from './limits.ts';
+import type { Claimed, OutboxBounds } from './outbox.ts';
 
 /**
  * Deliveries that this replica has claimed beyond the attempts under way. An endpoint that answers fast has
  * some, so that its attempts follow each other without a journey to the database between them.
  */
-export class ClaimedAhead {
-  readonly #queues = new Map<WebhookId, LockedDelivery[]>();
+export class ClaimedAhead<D extends Claimed> {
+  readonly #bounds: OutboxBounds;
+  readonly #endpointOf: (delivery: D) => string;
+  readonly #queues = new Map<string, D[]>();
   /** Time of the last answer of endpoints that succeeded last; the longest silent first. */
-  readonly #latencies = new Map<WebhookId, number>();
+  readonly #latencies = new Map<string, number>();
   #count = 0;
 
-  add(delivery: LockedDelivery): void {
-    const queue = this.#queues.get(delivery.webhookId);
-    if (queue === undefined) this.#queues.set(delivery.webhookId, [delivery]);
+  constructor({ bounds, endpointOf }: { readonly bounds: OutboxBounds; endpointOf(delivery: D): string }) {
+    this.#bounds = bounds;
+    this.#endpointOf = endpointOf;
+  }
+
+  add(delivery: D): void {
+    const endpointId = this.#endpointOf(delivery);
+    const queue = this.#queues.get(endpointId);
+    if (queue === undefined) this.#queues.set(endpointId, [delivery]);
     else queue.push(delivery);
     this.#count += 1;
   }
 
   /** The longest due of this endpoint; null where there is none, or it was claimed too long ago. */
-  next(webhookId: WebhookId, nowMs: UnixMillis): LockedDelivery | null {
-    const queue = this.#queues.get(webhookId);
+  next(endpointId: string, nowMs: UnixMillis): D | null {
+    const queue = this.#queues.get(endpointId);
     const [first] = queue ?? [];
-    if (queue === undefined || first === undefined || isOld(first, nowMs)) return null;
-    this.#keep(webhookId, queue, 1);
+    if (queue === undefined || first === undefined || this.#isOld(first, nowMs)) return null;
+    this.#keep(endpointId, queue, 1);
     return first;
   }
 
   /** An attempt has succeeded in this time; null: it failed, and the endpoint gets nothing ahead. */
-  noteAnswer(webhookId: WebhookId, latencyMs: number | null): void {
-    this.#latencies.delete(webhookId);
+  noteAnswer(endpointId: string, latencyMs: number | null): void {
+    this.#latencies.delete(endpointId);
     if (latencyMs === null) return;
-    this.#latencies.set(webhookId, latencyMs);
+    this.#latencies.set(endpointId, latencyMs);
     const [longestSilent] = this.#latencies.keys();
     if (this.#latencies.size > webhooksLimits.webhookLoadsMax && longestSilent !== undefined) {
       this.#latencies.delete(longestSilent);
@@ -44,12 +51,12 @@ export class ClaimedAhead {
    * How many more to claim, where `room` is left for all: none until half is used up, so that a journey is
    * worth it.
    */
-  wants(webhookId: WebhookId, room: number): number {
+  wants(endpointId: string, room: number): number {
     const most = Math.min(
-      aim(this.#latencies.get(webhookId)),
+      aim(this.#latencies.get(endpointId), this.#bounds),
       Math.floor(room / webhooksLimits.webhookRoomShares),
     );
-    const there = this.#queues.get(webhookId)?.length ?? 0;
+    const there = this.#queues.get(endpointId)?.length ?? 0;
     return there * 2 <= most ? most - there : 0;
   }
 
@@ -59,37 +66,38 @@ export class ClaimedAhead {
   }
 
   /** The endpoints for which something is there. */
-  endpoints(): readonly WebhookId[] {
+  endpoints(): readonly string[] {
     return [...this.#queues.keys()];
   }
 
   /** Takes out what is not to begin here: that of endpoints for which `isLeft` is true, and what is old. */
-  remove(isLeft: (webhookId: WebhookId) => boolean, nowMs: UnixMillis): readonly LockedDelivery[] {
-    const removed: LockedDelivery[] = [];
-    for (const [webhookId, queue] of [...this.#queues]) {
-      const fresh = isLeft(webhookId) ? -1 : queue.findIndex((delivery) => !isOld(delivery, nowMs));
+  remove(isLeft: (endpointId: string) => boolean, nowMs: UnixMillis): readonly D[] {
+    const removed: D[] = [];
+    for (const [endpointId, queue] of [...this.#queues]) {
+      const fresh = isLeft(endpointId) ? -1 : queue.findIndex((delivery) => !this.#isOld(delivery, nowMs));
       const from = fresh === -1 ? queue.length : fresh;
       removed.push(...queue.slice(0, from));
       // What is left so long shows that the endpoint is fast no more.
-      if (from > 0) this.#latencies.delete(webhookId);
-      this.#keep(webhookId, queue, from);
+      if (from > 0) this.#latencies.delete(endpointId);
+      this.#keep(endpointId, queue, from);
     }
     return removed;
   }
 
-  #keep(webhookId: WebhookId, queue: LockedDelivery[], from: number): void {
+  #isOld({ lockEndsAtMs }: D, nowMs: UnixMillis): boolean {
+    return lockEndsAtMs - nowMs < this.#bounds.lockMs - webhooksLimits.webhookAheadMsMax;
+  }
+
+  #keep(endpointId: string, queue: D[], from: number): void {
     this.#count -= from;
-    if (from === queue.length) this.#queues.delete(webhookId);
-    else this.#queues.set(webhookId, queue.slice(from));
+    if (from === queue.length) this.#queues.delete(endpointId);
+    else this.#queues.set(endpointId, queue.slice(from));
   }
 }
 
 /** How many an endpoint takes in `webhookAheadMsAimed`, by the time of its last answer. */
-function aim(latencyMs: number | undefined): number {
+function aim(latencyMs: number | undefined, { aheadMax, concurrencyMax }: OutboxBounds): number {
   if (latencyMs === undefined) return 0;
   const rounds = Math.floor(webhooksLimits.webhookAheadMsAimed / Math.max(1, latencyMs));
-  return Math.min(webhooksLimits.webhookAheadMax, rounds * webhooksLimits.webhookConcurrencyMax);
+  return Math.min(aheadMax, rounds * concurrencyMax);
 }
-
-const isOld = ({ lockEndsAtMs }: LockedDelivery, nowMs: UnixMillis): boolean =>
-  lockEndsAtMs - nowMs < webhooksLimits.webhookLockMs - webhooksLimits.webhookAheadMsMax;

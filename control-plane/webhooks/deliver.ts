@@ -1,9 +1,16 @@
-import type { WebhookId } from '../../shared/model/ids.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
 import { AttemptsInFlight } from './attempts-in-flight.ts';
-import { dropQueues, lockDeliveries, type Queue, readQueues, releaseDeliveries } from './delivery-queue.ts';
+import {
+  dropQueues,
+  type LockedDelivery,
+  lockDeliveries,
+  readQueues,
+  releaseDeliveries,
+} from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhooksLimits } from './limits.ts';
+import type { Claimed, Ended, Outbox, Queue } from './outbox.ts';
 import { makeAttemptRecorder } from './record-attempts.ts';
 import { trimDeliveries } from './trim-deliveries.ts';
 
@@ -12,6 +19,33 @@ type DeliverDeps = Pick<
   'sql' | 'clock' | 'random' | 'sealer' | 'outbound' | 'logger' | 'metrics' | 'replicaId'
 >;
 
+/** Delivers webhooks; see `startOutbox`. */
+export const startDeliveries = (deps: DeliverDeps): { stop(): Promise<void> } =>
+  startOutbox(deps, webhookOutbox(deps));
+
+function webhookOutbox(deps: DeliverDeps): Outbox<LockedDelivery, Attempt> {
+  const { sql, clock, replicaId } = deps;
+  return {
+    name: 'webhook deliveries',
+    bounds: {
+      concurrencyMax: webhooksLimits.webhookConcurrencyMax,
+      aheadMax: webhooksLimits.webhookAheadMax,
+      lockMs: webhooksLimits.webhookLockMs,
+      pollMs: webhooksLimits.webhookPollMs,
+    },
+    endpointOf: ({ webhookId }) => webhookId,
+    readQueues: (after) => readQueues(sql, { after, nowMs: clock.now() }),
+    dropQueues: (endpointIds) => dropQueues(sql, endpointIds),
+    lock: (slots) => lockDeliveries(sql, { slots, replicaId, nowMs: clock.now() }),
+    release: (deliveries) => releaseDeliveries(sql, replicaId, deliveries),
+    attempt: (delivery, signal) => attemptDelivery(deps, delivery, signal),
+    record: makeAttemptRecorder(deps),
+    trim: () => trimDeliveries(sql, clock.now()),
+  };
+}
+
+type LoopDeps = Pick<WebhookDeps, 'clock' | 'logger'>;
+
 /**
  * Delivers what is due, as long as this replica runs; every replica does so. Nothing here ever throws:
  * trouble with the database is logged when it begins and when it ends, and what was in flight meanwhile is
@@ -19,27 +53,30 @@ type DeliverDeps = Pick<
  *
  * One loop records what has ended, locks what there is room for and sends it, without waiting for answers.
  * One endpoint cannot delay another: each has its own queue and its own number of attempts at once
- * (`webhooksLimits.webhookConcurrencyMax`), halved with every attempt that fails in a row and small where
- * little is left for all, and the queues are served in turn. One that answers fast with 2xx has more claimed
- * than it has attempts: they follow each other without a journey to the database.
+ * (`concurrencyMax`), halved with every attempt that fails in a row and small where little is left for all,
+ * and the queues are served in turn. One that answers fast with success has more claimed than it has
+ * attempts: they follow each other without a journey to the database.
  */
-export function startDeliveries(deps: DeliverDeps): { stop(): Promise<void> } {
+export function startOutbox<D extends Claimed, A extends Ended>(
+  deps: LoopDeps,
+  outbox: Outbox<D, A>,
+): { stop(): Promise<void> } {
   const wakeup = makeWakeup();
-  const inFlight = new AttemptsInFlight(deps, wakeup.wake);
-  const deliverer = new Deliverer(deps, inFlight);
-  const trim = makeTrim(deps);
+  const inFlight = new AttemptsInFlight(deps, outbox, wakeup.wake);
+  const deliverer = new Deliverer(deps, outbox, inFlight);
+  const trim = makeTrim(deps, outbox);
   let isStopping = false;
 
   const run = async () => {
     while (!isStopping) {
       const hasMore = await deliverer.step();
       await trim();
-      if (!hasMore && !isStopping) await wakeup.sleep(webhooksLimits.webhookPollMs);
+      if (!hasMore && !isStopping) await wakeup.sleep(outbox.bounds.pollMs);
     }
     inFlight.beginNoMore();
     const deadlineMs = deps.clock.monotonic() + webhooksLimits.webhookDrainMs;
     while (inFlight.count() > 0 && deps.clock.monotonic() < deadlineMs) {
-      await wakeup.sleep(webhooksLimits.webhookPollMs);
+      await wakeup.sleep(outbox.bounds.pollMs);
     }
     await deliverer.last();
   };
@@ -65,19 +102,19 @@ interface Look {
 }
 
 /** What the loop does in each round, and what it remembers from one to the next. */
-class Deliverer {
-  readonly #deps: DeliverDeps;
-  readonly #inFlight: AttemptsInFlight;
-  readonly #write: ReturnType<typeof makeAttemptRecorder>;
+class Deliverer<D extends Claimed, A extends Ended> {
+  readonly #deps: LoopDeps;
+  readonly #outbox: Outbox<D, A>;
+  readonly #inFlight: AttemptsInFlight<D, A>;
   #seen: Look = { after: '', queues: [] };
   /** Behind which endpoint the next look begins. */
   #cursor = '';
   #isFailing = false;
 
-  constructor(deps: DeliverDeps, inFlight: AttemptsInFlight) {
+  constructor(deps: LoopDeps, outbox: Outbox<D, A>, inFlight: AttemptsInFlight<D, A>) {
     this.#deps = deps;
+    this.#outbox = outbox;
     this.#inFlight = inFlight;
-    this.#write = makeAttemptRecorder(deps);
   }
 
   /**
@@ -99,11 +136,11 @@ class Deliverer {
 
   /** Records the attempts that have ended, and releases those that have not. */
   async last(): Promise<void> {
-    const { sql, replicaId, logger } = this.#deps;
+    const { logger } = this.#deps;
     const deliveries = this.#inFlight.abandon();
     try {
       await this.#recordAttempts();
-      await releaseDeliveries(sql, replicaId, deliveries);
+      await this.#outbox.release(deliveries);
     } catch (error) {
       logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
     }
@@ -112,7 +149,7 @@ class Deliverer {
   async #recordAttempts(): Promise<void> {
     const attempts = this.#inFlight.takeBack();
     try {
-      await this.#write(attempts);
+      await this.#outbox.record(attempts);
     } catch (error) {
       this.#inFlight.putBack(attempts);
       throw error;
@@ -120,26 +157,22 @@ class Deliverer {
   }
 
   #giveBack(): Promise<void> {
-    const { sql, replicaId } = this.#deps;
-    return releaseDeliveries(sql, replicaId, this.#inFlight.takeIdle());
+    return this.#outbox.release(this.#inFlight.takeIdle());
   }
 
-  async #claim(slots: ReadonlyMap<WebhookId, number>): Promise<void> {
+  async #claim(slots: ReadonlyMap<string, number>): Promise<void> {
     if (slots.size === 0) return;
-    const { sql, replicaId, clock } = this.#deps;
-    const claimed = await lockDeliveries(sql, { slots, replicaId, nowMs: clock.now() });
-    for (const delivery of claimed) this.#inFlight.start(delivery);
+    for (const delivery of await this.#outbox.lock(slots)) this.#inFlight.start(delivery);
   }
 
   async #look(): Promise<void> {
-    const { sql, clock } = this.#deps;
     const after = this.#cursor;
-    const queues = await readQueues(sql, { after, nowMs: clock.now() });
+    const queues = await this.#outbox.readQueues(after);
     this.#seen = { after, queues };
-    const deleted = queues.filter(({ isDeleted }) => isDeleted).map(({ webhookId }) => webhookId);
-    if (deleted.length > 0) await dropQueues(sql, deleted);
+    const deleted = queues.filter(({ isDeleted }) => isDeleted).map(({ endpointId }) => endpointId);
+    if (deleted.length > 0) await this.#outbox.dropQueues(deleted);
     const hasMore = queues.length === webhooksLimits.webhookQueuesPerLookMax;
-    this.#cursor = hasMore ? (queues.at(-1)?.webhookId ?? '') : '';
+    this.#cursor = hasMore ? (queues.at(-1)?.endpointId ?? '') : '';
   }
 
   #noteFailure(failure: PromiseRejectedResult | undefined): void {
@@ -147,38 +180,41 @@ class Deliverer {
     if (failure !== undefined && !this.#isFailing) {
       logger.warn(
         { err: failure.reason },
-        'webhook deliveries are delayed: their queue cannot be read or written',
+        `${this.#outbox.name} are delayed: their queue cannot be read or written`,
       );
     }
-    if (failure === undefined && this.#isFailing) logger.info({}, 'delivery of webhooks has resumed');
+    if (failure === undefined && this.#isFailing) logger.info({}, `${this.#outbox.name} have resumed`);
     this.#isFailing = failure !== undefined;
   }
 }
 
 /** `lookAgainAfter`: there was no room for endpoints after this one; null: all were served. */
-function chooseSlots(inFlight: AttemptsInFlight, { after, queues }: Look) {
-  const slots = new Map<WebhookId, number>();
+function chooseSlots<D extends Claimed, A extends Ended>(
+  inFlight: AttemptsInFlight<D, A>,
+  { after, queues }: Look,
+) {
+  const slots = new Map<string, number>();
   let room = inFlight.room();
   let last = after;
-  for (const { webhookId, isDue } of queues) {
+  for (const { endpointId, isDue } of queues) {
     if (room.attempts <= 0) return { slots, lookAgainAfter: last };
-    last = webhookId;
+    last = endpointId;
     if (!isDue) continue;
-    const free = inFlight.freeSlots(webhookId, room);
+    const free = inFlight.freeSlots(endpointId, room);
     const attempts = Math.min(free.attempts, room.attempts);
     if (attempts + free.ahead === 0) continue;
-    slots.set(webhookId, attempts + free.ahead);
+    slots.set(endpointId, attempts + free.ahead);
     room = { attempts: room.attempts - attempts, ahead: room.ahead - free.ahead };
   }
   return { slots, lookAgainAfter: null };
 }
 
-function makeTrim({ sql, clock, logger }: DeliverDeps): () => Promise<void> {
+function makeTrim({ clock, logger }: LoopDeps, outbox: { trim(): Promise<boolean> }): () => Promise<void> {
   let nextAtMs: number = clock.monotonic();
   return async () => {
     if (clock.monotonic() < nextAtMs) return;
     try {
-      const isDone = await trimDeliveries(sql, clock.now());
+      const isDone = await outbox.trim();
       nextAtMs =
         clock.monotonic() + (isDone ? webhooksLimits.webhookTrimIntervalMs : webhooksLimits.webhookPollMs);
     } catch (error) {

@@ -5,19 +5,8 @@ import type { DeliveryStatus } from '../../shared/model/webhook.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import { webhooksLimits } from './limits.ts';
+import type { Claimed, Queue } from './outbox.ts';
 import type { WebhookSecrets } from './webhook-store.ts';
-
-/** The queue of one endpoint: its earliest delivery. */
-export interface Queue {
-  readonly webhookId: WebhookId;
-  /**
-   * Something is due, and the endpoint takes it now: it is there, enabled, of an active account, and has not
-   * asked for a pause.
-   */
-  readonly isDue: boolean;
-  /** The endpoint is there no more. */
-  readonly isDeleted: boolean;
-}
 
 /**
  * The next queues behind that endpoint, in the order of their ids; an endpoint for which nothing waits has
@@ -41,7 +30,7 @@ export async function readQueues(
       ) AS next
       WHERE queues.place < ${webhooksLimits.webhookQueuesPerLookMax}
     )
-    SELECT q.webhook_id AS "webhookId", w.webhook_id IS NULL AS "isDeleted",
+    SELECT q.webhook_id AS "endpointId", w.webhook_id IS NULL AS "isDeleted",
       w.webhook_id IS NOT NULL AND q.next_attempt_at_ms <= ${nowMs} AND ${takesNow(sql, nowMs)} AS "isDue"
     FROM queues q LEFT JOIN webhooks w USING (webhook_id) ORDER BY q.webhook_id`;
 }
@@ -59,7 +48,7 @@ const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
  * Removes some deliveries of deleted endpoints: they are unreadable, and their queues would be scanned before
  * others until they are old.
  */
-export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]): Promise<void> {
+export async function dropQueues(sql: Database, webhookIds: readonly string[]): Promise<void> {
   await sql`
     DELETE FROM webhook_deliveries WHERE delivery_id = ANY (ARRAY(
       SELECT delivery_id FROM webhook_deliveries
@@ -67,8 +56,7 @@ export async function dropQueues(sql: Database, webhookIds: readonly WebhookId[]
       LIMIT ${webhooksLimits.webhookDeliveriesPerTrimMax}))`;
 }
 
-/** A delivery locked by this replica: until `lockEndsAtMs` no other replica attempts it. */
-export interface LockedDelivery extends WebhookSecrets, Owner {
+export interface LockedDelivery extends Claimed, WebhookSecrets, Owner {
   readonly deliveryId: DeliveryId;
   readonly webhookId: WebhookId;
   readonly eventId: EventId;
@@ -78,7 +66,6 @@ export interface LockedDelivery extends WebhookSecrets, Owner {
   /** Before this one: in all, and since it was last queued. */
   readonly attempts: number;
   readonly tries: number;
-  readonly lockEndsAtMs: UnixMillis;
   /** Since when it was due before it was locked. */
   readonly dueAtMs: UnixMillis;
   readonly url: string;
@@ -98,7 +85,7 @@ export interface LockedDelivery extends WebhookSecrets, Owner {
 export async function lockDeliveries(
   sql: Database | Transaction,
   claim: {
-    readonly slots: ReadonlyMap<WebhookId, number>;
+    readonly slots: ReadonlyMap<string, number>;
     readonly replicaId: string;
     readonly nowMs: UnixMillis;
   },

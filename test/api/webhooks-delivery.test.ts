@@ -346,6 +346,7 @@ describe('an endpoint', () => {
     const write = makeAttemptRecorder({ ...api.deps, metrics: new Registry(), replicaId: 'one' });
     const made = { startedAtMs: clock.now(), latencyMs: 1, error: null, response: '' };
     const attempt = (index: number, hasSucceeded: boolean): Attempt => ({
+      latencyMs: 1,
       result: {
         ...made,
         delivery: must(claimed[index], 'two were claimed'),

@@ -90,7 +90,7 @@ describe('endpoints that were deleted', () => {
     await api.createGate({}, key);
     const waits = async () =>
       (await readQueues(api.deps.sql, { after: '', nowMs: api.deps.clock.now() })).some(
-        ({ webhookId }) => webhookId === hook.id,
+        ({ endpointId }) => endpointId === hook.id,
       );
     await until(async () => (await hook.deliveries())[0]?.attempt_count === 1, { what: 'a failure' });
     // Control: what has failed waits for its next attempt.

@@ -49,6 +49,7 @@ const attempt = (
   statusCode: number,
   pausedUntilMs: number | null = null,
 ): Attempt => ({
+  latencyMs: 1,
   result: {
     delivery: must(delivery, 'it was claimed'),
     startedAtMs: api.deps.clock.now(),
