@@ -4,7 +4,7 @@ import { choice } from './choice.ts';
 import { given } from './given.ts';
 import type { ApiOptions, CommandHost } from './host.ts';
 import { asksFirst, type ListOptions, lists, printList } from './lists.ts';
-import { overlapSeconds } from './overlap.ts';
+import { wholeSeconds } from './whole-seconds.ts';
 import { callsApi, withApi } from './with-api.ts';
 
 /** Adds `agent-trust keys`: API keys. */
@@ -90,7 +90,7 @@ function addChanging(keys: Command, host: CommandHost): void {
         .command('roll')
         .description('replace a key by a new one, which is shown this once')
         .argument('<key>', 'key_…')
-        .option('--overlap <seconds>', 'how long the old one stays valid', overlapSeconds)
+        .option('--overlap <seconds>', 'how long the old one stays valid', wholeSeconds)
         .option(...keyFileOption),
     ),
     host,

@@ -5,7 +5,7 @@ import { choice } from './choice.ts';
 import { given } from './given.ts';
 import type { ApiOptions, CommandHost } from './host.ts';
 import { asksFirst, type ListOptions, lists, printList } from './lists.ts';
-import { overlapSeconds } from './overlap.ts';
+import { wholeSeconds } from './whole-seconds.ts';
 import { callsApi, withApi } from './with-api.ts';
 
 /** Adds to `agent-trust webhooks` the work with endpoints and their deliveries. */
@@ -121,7 +121,7 @@ function addSecrets(webhooks: Command, host: CommandHost): void {
         .command('roll-secret')
         .description('replace the secret of a webhook by a new one, which is shown this once')
         .argument('<webhook>', 'wh_…')
-        .option('--overlap <seconds>', 'how long the old one signs too', overlapSeconds)
+        .option('--overlap <seconds>', 'how long the old one signs too', wholeSeconds)
         .option(...secretFileOption),
     ),
     host,
