@@ -27,6 +27,7 @@ import { installRequestId, requestIdMaker } from './http/request-id.ts';
 import { installRequestTrace } from './http/request-trace.ts';
 import { installValidation } from './http/validation.ts';
 import { issuerRoutes } from './issuers/routes.ts';
+import { mcpPinRoutes } from './mcp-pins/routes.ts';
 import { oauthRoutes } from './oauth/routes.ts';
 import { oidcRoutes } from './oidc/routes.ts';
 import { installOpenApi } from './openapi/install-openapi.ts';
@@ -131,6 +132,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(discoveryRoutes(deps));
     v1.register(enforcementRoutes(deps));
     v1.register(approvalRoutes(deps));
+    v1.register(mcpPinRoutes(deps));
     v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
     v1.register(auditRoutes(deps, exportSnapshot));
     v1.register(statisticsRoutes(deps));

@@ -21,6 +21,7 @@ export const navigation: readonly { readonly title: string; readonly places: rea
     places: [
       { to: '/passports', label: 'Passports', scope: 'passports:read' },
       { to: '/gates', label: 'Gates', scope: 'gates:read' },
+      { to: '/mcp-pins', label: 'MCP tools', scope: 'gates:read' },
       { to: '/templates', label: 'Templates', scope: 'templates:read' },
       { to: '/issuers', label: 'Issuers', scope: 'issuers:read' },
       { to: '/discovery', label: 'Discovery', scope: null },
@@ -51,6 +52,7 @@ const pageOfPrefix: Readonly<Record<string, string>> = {
   gate: '/gates',
   att: '/attestations',
   appr: '/approvals',
+  mpin: '/mcp-pins',
   wh: '/webhooks',
 };
 

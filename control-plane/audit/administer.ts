@@ -47,6 +47,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'deleteWebhook',
   'deleteUser',
   'denyApproval',
+  'rejectMcpPin',
   'rotateSigningKey',
   'logIn',
   'logInWithOidc',

@@ -15,6 +15,8 @@ const typeOf: Readonly<Partial<Record<AuditedOperation, Hint['type']>>> = {
   approveApproval: 'approval',
   denyApproval: 'approval',
   undoApproval: 'approval',
+  acceptMcpPin: 'mcp_pin',
+  rejectMcpPin: 'mcp_pin',
   createWebhook: 'delivery',
   updateWebhook: 'delivery',
   deleteWebhook: 'delivery',

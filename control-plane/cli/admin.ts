@@ -10,6 +10,7 @@ import type { CommandHost } from './host.ts';
 import { addIssuerCommands } from './issuers.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands } from './login.ts';
+import { addMcpPinCommands } from './mcp-pins.ts';
 import { addPassportCommands } from './passports.ts';
 import { addWebhooksCommand } from './webhooks.ts';
 
@@ -21,6 +22,7 @@ export function addAdminCommands(program: Command, host: CommandHost): void {
   addIssuerCommands(program, host);
   addKeyCommands(program, host);
   addApprovalCommands(program, host);
+  addMcpPinCommands(program, host);
   addWebhooksCommand(program, host);
   addAttestationCommands(program, host);
   addAuditCommands(program, host);

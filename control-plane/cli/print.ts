@@ -92,9 +92,9 @@ const cell = (value: string | number | null | undefined): string =>
   value === null || value === undefined || value === '' ? '-' : visible(String(value)).replaceAll('\n', ' ');
 
 const styles: readonly (readonly [RegExp, Style])[] = [
-  [/(?<= |^)(?:active|enabled|PERMIT|approved|succeeded)(?= |$)/, 'green'],
-  [/(?<= |^)(?:suspended|SUSPEND|pending|expired)(?= |$)/, 'yellow'],
-  [/(?<= |^)(?:revoked|disabled|BLOCK|denied|failed)(?= |$)/, 'red'],
+  [/(?<= |^)(?:active|enabled|PERMIT|approved|succeeded|pinned)(?= |$)/, 'green'],
+  [/(?<= |^)(?:suspended|SUSPEND|pending|expired|changed)(?= |$)/, 'yellow'],
+  [/(?<= |^)(?:revoked|disabled|BLOCK|denied|failed|rejected)(?= |$)/, 'red'],
 ];
 
 function colourStatus(line: string, paint: Paint): string {

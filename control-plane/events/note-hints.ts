@@ -17,6 +17,7 @@ export const hintScopes = {
   revocation: 'passports:read',
   record: 'attestations:read',
   delivery: 'webhooks:manage',
+  mcp_pin: 'gates:read',
   sidecar: 'gates:read',
 } as const satisfies Readonly<Record<string, Scope>>;
 export type HintType = keyof typeof hintScopes;

@@ -8,6 +8,7 @@ import { administer } from '../audit/administer.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
+import { deletePins } from '../mcp-pins/pin-store.ts';
 import { lockGate, markGateDeleted } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 
@@ -26,6 +27,7 @@ export async function deleteGate(
     if (!ifMatch(gateTag(gate))) throw new ApiError('precondition_failed');
     const nowMs = deps.clock.now();
     await markGateDeleted(tx, gateId, nowMs);
+    await deletePins(tx, gateId);
     const voided = await voidApprovals(tx, { ...gate, isDeleted: true }, nowMs);
     await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.delete', body: { gate_id: gateId } });

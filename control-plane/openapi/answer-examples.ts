@@ -253,6 +253,47 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       },
     },
   ],
+  McpToolReportResult: [
+    {
+      revision: 1,
+      pins: [
+        {
+          pin_id: 'mpin_01m7w8f9vq2n4k6s8t0w1x3y5z',
+          tool: 'search',
+          status: 'pinned',
+          hash: 'sha256:8194b76a4c4b9c53f52f0e96a6e2d346b1463a52807167d89e77f92f4522438b',
+          new_hash: null,
+          change: null,
+          changed_at: null,
+          resolved_at: null,
+        },
+      ],
+      pii_controls: null,
+    },
+  ],
+  McpPin: [
+    {
+      pin_id: 'mpin_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      pin_url: 'https://trust.example.com/console/mcp-pins/mpin_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
+      upstream: 'http://127.0.0.1:3000/mcp',
+      tool: 'search',
+      status: 'changed',
+      change: 'changed',
+      resembles: null,
+      hash: 'sha256:8194b76a4c4b9c53f52f0e96a6e2d346b1463a52807167d89e77f92f4522438b',
+      new_hash: 'sha256:8b6ba10664be8c0cc71c8363d0b06a02747bdde866d942b68316d0fa22141279',
+      first_seen_at: '2026-11-20T10:36:42.231Z',
+      changed_at: '2026-11-21T08:00:00.000Z',
+      resolved_at: null,
+      resolved_by: null,
+      definition: '{"description":"Searches the catalog.","name":"search"}',
+      new_definition: '{"description":"Searches the web.","name":"search"}',
+      differences: [
+        { pointer: '/description', before: '"Searches the catalog."', after: '"Searches the web."' },
+      ],
+    },
+  ],
   Attestation: [
     {
       amount_micro_usd: 50010000,

@@ -46,6 +46,14 @@ import { GateRoute } from '../../shared/wire/gate-routes.ts';
 import { GateUsageAnswer, LimitUsageAnswer } from '../../shared/wire/gate-usage.ts';
 import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
+import {
+  McpGuardPinAnswer,
+  McpPinAnswer,
+  McpPinListItem,
+  McpPinResolution,
+  McpToolReport,
+  McpToolReportAnswer,
+} from '../../shared/wire/mcp-pin.ts';
 import { LoginMethodsAnswer, OidcLogin, OidcLoginBeginning, OidcLoginBegun } from '../../shared/wire/oidc.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
@@ -149,6 +157,13 @@ export const namedSchemas = {
   ApprovalDetail,
   AnswerProof,
   ApprovalPage: PageAnswer(ApprovalAnswer),
+  McpPin: McpPinAnswer,
+  McpPinListItem,
+  McpPinPage: PageAnswer(McpPinListItem),
+  McpPinResolution,
+  McpGuardPin: McpGuardPinAnswer,
+  McpToolReport,
+  McpToolReportResult: McpToolReportAnswer,
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,
   Export: ExportAnswer,

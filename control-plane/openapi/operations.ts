@@ -264,6 +264,42 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: ofAnswers,
   },
 
+  'GET /v1/mcp-pins': {
+    id: 'listMcpPins',
+    tag: 'MCP pins',
+    summary: 'List pinned tools of MCP servers, newest first',
+    description: 'With `gate_id` those behind this gate, with `status` those that have this status now.',
+  },
+  'GET /v1/mcp-pins/:id': {
+    id: 'getMcpPin',
+    tag: 'MCP pins',
+    summary: 'Get a pinned tool, with what has changed',
+    errors: ['mcp_pin_not_found'],
+  },
+  'POST /v1/mcp-pins': {
+    id: 'reportMcpTools',
+    tag: 'MCP pins',
+    summary: 'Report tools of an MCP server',
+    description:
+      'For guards before MCP servers. A tool is pinned as it is first seen; once a list was whole, whatever is not as it was ' +
+      'pinned waits for a person. A report that changes nothing writes nothing.',
+    errors: ['gate_not_found', 'mcp_pins_full'],
+  },
+  'POST /v1/mcp-pins/:id/accept': {
+    id: 'acceptMcpPin',
+    tag: 'MCP pins',
+    summary: 'Accept a change of a tool',
+    description: 'Guards let calls of the tool pass again within seconds.',
+    errors: ['mcp_pin_not_found', 'mcp_pin_state_conflict'],
+  },
+  'POST /v1/mcp-pins/:id/reject': {
+    id: 'rejectMcpPin',
+    tag: 'MCP pins',
+    summary: 'Reject a change of a tool',
+    description: 'What was accepted before stays in force. The same change does not ask again.',
+    errors: ['mcp_pin_not_found', 'mcp_pin_state_conflict'],
+  },
+
   'GET /v1/attestations': {
     id: 'listAttestations',
     tag: 'Audit',

@@ -22,6 +22,8 @@ const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
 /** Of the user who logs in in the examples. */
 export const exampleLogin = { email: 'ada@example.com', password: 'correct horse battery' } as const;
 
+const newToolHash = 'sha256:8b6ba10664be8c0cc71c8363d0b06a02747bdde866d942b68316d0fa22141279';
+
 const decisionRequest = { permission_key: 'orders:create', amount: 12.5, domain: 'shop.example.com' };
 
 /** Bodies that the service takes as they are here, by operation. */
@@ -84,6 +86,18 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   revokePassport: { reason: { value: { reason: 'laptop stolen' } } },
   approveApproval: { note: { value: { note: 'Ordered by Ms Okafor' } } },
   denyApproval: { note: { value: { note: 'Not before the next quarter' } } },
+  reportMcpTools: {
+    first: {
+      value: {
+        gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
+        upstream: 'http://127.0.0.1:3000/mcp',
+        tools: [{ definition: '{"inputSchema":{"type":"object"},"name":"search"}' }],
+        is_whole: true,
+      },
+    },
+  },
+  acceptMcpPin: { change: { value: { hash: newToolHash } } },
+  rejectMcpPin: { change: { value: { hash: newToolHash } } },
   createGate: {
     reference: {
       summary: 'Reference',

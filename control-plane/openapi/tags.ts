@@ -15,6 +15,10 @@ export const tags = [
   { name: 'Audit', description: 'Attestations: signed, hash-linked records of every decision.' },
   { name: 'Statistics', description: 'What your gates decided, and what your sidecars are doing.' },
   { name: 'Approvals', description: 'Requests that need, or needed, a decision by a person.' },
+  {
+    name: 'MCP pins',
+    description: 'Tools of MCP servers behind guards, and changes that a person has to accept.',
+  },
   { name: 'Issuers', description: 'In whose name passports are issued.' },
   { name: 'Templates', description: 'Ready-made constraints for new gates.' },
   { name: 'API keys', description: 'Credentials of the callers of this API.' },

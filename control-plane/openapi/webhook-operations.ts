@@ -10,6 +10,7 @@ const summaries: Readonly<Record<WebhookEvent, string>> = {
   'spend_limit.approaching': 'Committed spend passed `alert_at` of a limit',
   'approval.requested': 'A request waits for an approval',
   'approval.resolved': 'An approval was granted or denied, or expired',
+  'mcp_pin.changed': 'A tool of an MCP server is not as it was pinned',
   'history.regressed': 'The database lacks what sidecars were told',
 };
 

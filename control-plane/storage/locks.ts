@@ -64,6 +64,9 @@ export const lockOrder = [
   // What a holder has changes under the lock of its row; a void locks leases alone.
   'lease_holders',
   'quota_leases',
+  // The upstream of a guard before its pins, which are taken in the order of their tools.
+  'mcp_upstreams',
+  'mcp_pins',
   // A transaction that lets several expire skips those that others have locked.
   'approvals',
   'chains',

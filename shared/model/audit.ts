@@ -30,6 +30,8 @@ export const auditedOperations = [
   'approveApproval',
   'denyApproval',
   'undoApproval',
+  'acceptMcpPin',
+  'rejectMcpPin',
   'createApiKey',
   'rollApiKey',
   'deleteApiKey',

@@ -10,6 +10,7 @@ export type DeliveryId = Branded<string, 'DeliveryId'>;
 export type EventId = Branded<string, 'EventId'>;
 export type GateId = Branded<string, 'GateId'>;
 export type IssuerId = Branded<string, 'IssuerId'>;
+export type McpPinId = Branded<string, 'McpPinId'>;
 export type PasskeyId = Branded<string, 'PasskeyId'>;
 export type PassportId = Branded<string, 'PassportId'>;
 export type RequestId = Branded<string, 'RequestId'>;
@@ -30,6 +31,7 @@ interface IdTypes {
   readonly gate: GateId;
   readonly iss: IssuerId;
   readonly key: ApiKeyId;
+  readonly mpin: McpPinId;
   readonly pass: PassportId;
   readonly pkey: PasskeyId;
   readonly req: RequestId;

@@ -14,6 +14,21 @@ export const limits = {
   batchChecksMax: 256,
   batchBodyBytesMax: 1024 * 1024,
   /**
+   * A tool of an MCP server, in its canonical form. The largest that are known have 20 KiB of schema; a model
+   * reads all of it with every request.
+   */
+  mcpToolBytesMax: 32 * 1024,
+  /** Deeper tools are not pinned: what compares them recurses. Schemas of schemas have about 30 levels. */
+  mcpToolDepthMax: 64,
+  /** Tools of one upstream that are pinned: no model chooses among more. */
+  mcpPinsPerUpstreamMax: 1_000,
+  /** Tools in one report of a guard: one transaction each. */
+  mcpReportToolsMax: 100,
+  /** All tools of a report together. The body is longer by what JSON escapes. */
+  mcpReportBytesMax: 384 * 1024,
+  /** The address of an upstream, or the name that its operator gives it. */
+  mcpUpstreamCharsMax: 300,
+  /**
    * An oversized body is read up to here, so that its sender gets an answer instead of a reset (contract §5).
    */
   bodyDiscardBytesMax: 1024 * 1024,

@@ -12,6 +12,7 @@ export const webhookEvents = [
   'spend_limit.approaching',
   'approval.requested',
   'approval.resolved',
+  'mcp_pin.changed',
   'history.regressed',
 ] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];

@@ -4,6 +4,7 @@ import { trustTiers } from '../model/trust-tier.ts';
 import type { WebhookEvent } from '../model/webhook.ts';
 import { ApprovalAnswer } from './approval.ts';
 import { nullable, Timestamp } from './fields.ts';
+import { McpPinListItem } from './mcp-pin.ts';
 
 /** The body of a delivery (contract §14). */
 const eventOf = <Event extends WebhookEvent, Data extends TObject>(event: Event, data: Data) =>
@@ -69,6 +70,7 @@ export const webhookBodies = {
   ),
   'approval.requested': eventOf('approval.requested', ApprovalAnswer),
   'approval.resolved': eventOf('approval.resolved', ApprovalAnswer),
+  'mcp_pin.changed': eventOf('mcp_pin.changed', McpPinListItem),
   'history.regressed': eventOf(
     'history.regressed',
     Type.Object({

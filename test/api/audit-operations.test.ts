@@ -14,6 +14,7 @@ const noChanges = [
   'checkGateBatch',
   'enforce',
   'testGate',
+  'reportMcpTools',
   'beginOidcLogin',
   'beginPasskeyLogin',
   'beginPasskey',

@@ -162,6 +162,7 @@ const prefixes = {
   templates: 'tmpl',
   'api-keys': 'key',
   accounts: 'acct',
+  'mcp-pins': 'mpin',
   webhooks: 'wh',
   users: 'usr',
   sessions: 'sess',
@@ -445,6 +446,7 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     });
   },
   'checkGateBatch body_too_large': withBody(' '.repeat(limits.batchBodyBytesMax + 1)),
+  'reportMcpTools body_too_large': withBody(' '.repeat(2 * limits.mcpReportBytesMax + 1)),
   invalid_request: async ({ id, path, method }) => {
     const call = await goodCall(id);
     if (path.includes('{id}')) return api.call({ ...call, url: path.replace('{id}', '%00') });
@@ -510,6 +512,24 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const first = url.replace(/deny$/, 'approve');
     expect((await api.call({ method: 'POST', url: first, key: null, headers })).status).toBe(200);
     return api.call({ method: 'POST', url, key: null, headers });
+  },
+  'reportMcpTools gate_not_found': withBody({
+    gate_id: nobodys('/gates/{id}').split('/').at(-1),
+    upstream: 'x',
+    tools: [],
+  }),
+  mcp_pin_state_conflict: async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, body: { hash: `sha256:${'0'.repeat(64)}` } });
+  },
+  mcp_pins_full: async ({ id }) => {
+    const call = await goodCall(id);
+    const body = call.body as object;
+    const replies: Reply[] = [];
+    for (let n = 0; n < 17; n += 1) {
+      replies.push(await api.call({ ...call, body: { ...body, upstream: `stdio:server-${n}` } }));
+    }
+    return must(replies.at(-1), 'there are calls');
   },
   precondition_failed: withOldTag,
   'issuePassport issuer_not_found': withBody({

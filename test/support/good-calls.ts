@@ -30,6 +30,23 @@ export function goodCalls(api: Api): GoodCalls {
     await api.call({ method: 'POST', url: `${url}/approve` });
     return url;
   };
+  const pinReport = (gateId: string, description: string) => ({
+    url: '/v1/mcp-pins',
+    body: {
+      gate_id: gateId,
+      upstream: 'http://127.0.0.1:3000/mcp',
+      tools: [{ definition: JSON.stringify({ description, name: 'search' }) }],
+      is_whole: true,
+    },
+  });
+  /** A pin that waits, with the hash of what waits. */
+  const changedPin = async () => {
+    const gate = await gateId();
+    await api.call(pinReport(gate, 'Searches.'));
+    const { body } = await api.call(pinReport(gate, 'Searches the web.'));
+    const { pin_id, new_hash } = body.pins[0];
+    return { url: `/v1/mcp-pins/${pin_id}`, body: { hash: new_hash } };
+  };
   const template = () => ({ url: '/v1/templates', body: { name: fresh('template') } });
   const catalog = { permissions: [{ key: 'orders:create' }] };
   const get = (url: string) => async () => ({ url });
@@ -268,6 +285,17 @@ export function goodCalls(api: Api): GoodCalls {
     approveApproval: async () => ({ method: 'POST', url: `${await approvalUrl()}/approve` }),
     undoApproval: async () => ({ method: 'POST', url: `${await answeredUrl()}/undo` }),
     denyApproval: async () => ({ method: 'POST', url: `${await approvalUrl()}/deny` }),
+    listMcpPins: get('/v1/mcp-pins'),
+    getMcpPin: async () => ({ url: (await changedPin()).url }),
+    reportMcpTools: async () => pinReport(await gateId(), 'Searches.'),
+    acceptMcpPin: async () => {
+      const { url, body } = await changedPin();
+      return { url: `${url}/accept`, body };
+    },
+    rejectMcpPin: async () => {
+      const { url, body } = await changedPin();
+      return { url: `${url}/reject`, body };
+    },
     createWebhook: async () => ({ url: '/v1/webhooks', body: { ...hook, description: fresh('webhook') } }),
     listWebhooks: get('/v1/webhooks'),
     getWebhook: async () => webhookCall('GET', ''),

@@ -45,8 +45,8 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
     ['accounts', 'oauth', 'passports', 'quota'],
     ['attestations', 'people'],
-    ['oidc', 'passkeys', 'statistics'],
-    ['approvals'],
+      ['mcp-pins', 'oidc', 'passkeys', 'statistics'],
+      ['approvals'],
   ],
   policy: [['gates'], ['catalogs', 'decisions']],
   surface: [

@@ -77,6 +77,7 @@ export class AgentTrust implements Resources {
   readonly catalogs: Resources['catalogs'];
   readonly decisions: Resources['decisions'];
   readonly approvals: Resources['approvals'];
+  readonly mcpPins: Resources['mcpPins'];
   readonly attestations: Resources['attestations'];
   readonly audit: Resources['audit'];
   readonly issuers: Resources['issuers'];
@@ -104,6 +105,7 @@ export class AgentTrust implements Resources {
     this.catalogs = this.#resource('catalogs');
     this.decisions = this.#resource('decisions');
     this.approvals = this.#resource('approvals');
+    this.mcpPins = this.#resource('mcpPins');
     this.attestations = this.#resource('attestations');
     this.audit = this.#resource('audit');
     this.issuers = this.#resource('issuers');

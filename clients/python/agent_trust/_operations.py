@@ -1120,6 +1120,163 @@ class ApprovalPage(TypedDict):
     next_cursor: str | None
 
 
+class McpPinDifferencesItem(TypedDict):
+    # JSON pointer into the request.
+    pointer: str
+    # State before the change, as this API shows it, without secrets; null if the object did not exist.
+    # Where both exist, `before` and `after` contain only the members that differ.
+    before: str | None
+    # State after the change, likewise; null if the object no longer exists.
+    after: str | None
+
+
+class McpPin(TypedDict):
+    # Id of the pin, `mpin_…`.
+    pin_id: str
+    # The page of the console that shows the difference.
+    pin_url: str
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The MCP server, as its guard names it: an address without its query, or a program.
+    upstream: str
+    # The name of the tool.
+    tool: str
+    # `changed` waits for a person; `rejected` keeps in force what was accepted before.
+    status: Literal["pinned", "changed", "rejected"]
+    # `changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and
+    # it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in
+    # between. Null while pinned.
+    change: Literal["changed", "added", "renamed", "look_alike", "readded", None]
+    # The tool that it looks like, or had been; null if none.
+    resembles: str | None
+    # SHA-256 of `definition`, which is in force; null if none was accepted.
+    hash: str | None
+    # SHA-256 of the definition that waits, or was rejected; null while pinned.
+    new_hash: str | None
+    # When a guard saw the tool first.
+    first_seen_at: str
+    # When it last ceased to be as it was pinned; null if never.
+    changed_at: str | None
+    # When a person last answered; null if never.
+    resolved_at: str | None
+    # The key or person that last answered; null if nobody did.
+    resolved_by: str | None
+    # The tool in force, in the form of RFC 8785; null if none was accepted.
+    definition: str | None
+    # The tool that waits, or was rejected; null while pinned.
+    new_definition: str | None
+    # Where the two differ, at most 200 places.
+    differences: Sequence[McpPinDifferencesItem]
+
+
+class McpPinListItem(TypedDict):
+    # Id of the pin, `mpin_…`.
+    pin_id: str
+    # The page of the console that shows the difference.
+    pin_url: str
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The MCP server, as its guard names it: an address without its query, or a program.
+    upstream: str
+    # The name of the tool.
+    tool: str
+    # `changed` waits for a person; `rejected` keeps in force what was accepted before.
+    status: Literal["pinned", "changed", "rejected"]
+    # `changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and
+    # it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in
+    # between. Null while pinned.
+    change: Literal["changed", "added", "renamed", "look_alike", "readded", None]
+    # The tool that it looks like, or had been; null if none.
+    resembles: str | None
+    # SHA-256 of the definition in force; null if none was accepted.
+    hash: str | None
+    # SHA-256 of the definition that waits, or was rejected; null while pinned.
+    new_hash: str | None
+    # When a guard saw the tool first.
+    first_seen_at: str
+    # When it last ceased to be as it was pinned; null if never.
+    changed_at: str | None
+    # When a person last answered; null if never.
+    resolved_at: str | None
+    # The key or person that last answered; null if nobody did.
+    resolved_by: str | None
+
+
+class McpPinPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[McpPinListItem]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class McpPinResolution(TypedDict):
+    # `new_hash` of the pin that you have looked at.
+    hash: str
+
+
+class McpGuardPin(TypedDict):
+    # Id of the pin, `mpin_…`.
+    pin_id: str
+    # The name of the tool.
+    tool: str
+    # `changed` waits for a person; `rejected` keeps in force what was accepted before.
+    status: Literal["pinned", "changed", "rejected"]
+    # SHA-256 of the definition in force; null if none was accepted.
+    hash: str | None
+    # SHA-256 of the definition that waits, or was rejected; null while pinned.
+    new_hash: str | None
+    # `changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and
+    # it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in
+    # between. Null while pinned.
+    change: Literal["changed", "added", "renamed", "look_alike", "readded", None]
+    # When it last ceased to be as it was pinned; null if never.
+    changed_at: str | None
+    # When a person last answered; null if never.
+    resolved_at: str | None
+
+
+class McpToolReportToolsItem(TypedDict):
+    # Name, title, description, schemas and annotations of the tool, in the form of RFC 8785.
+    definition: str
+    # It was in a list of this client, then in none, and is back.
+    readded: NotRequired[bool | None]
+
+
+class McpToolReport(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # The MCP server, as its guard names it: an address without its query, or a program.
+    upstream: str
+    # Tools of one or more answers to `tools/list`. None: only to read the pins.
+    tools: Sequence[McpToolReportToolsItem]
+    # With these tools the list is whole: new ones wait for a person from now on.
+    is_whole: NotRequired[bool | None]
+    # Of the answer before: without a change since, `pins` is null.
+    revision: NotRequired[int | None]
+
+
+class McpToolReportResultPiiControls(TypedDict):
+    # `live` or `test`: two environments that are kept apart.
+    mode: Literal["log_only", "redact", "block"]
+    # Kinds of personal data that are looked for. Absent: all.
+    types: Sequence[Literal["email", "phone", "payment_card", "iban", "us_ssn", "ip_address"]]
+
+
+class McpToolReportResult(TypedDict):
+    # Rises with every change of the pins.
+    revision: int
+    # All pins of this upstream; null if `revision` is known.
+    pins: Sequence[McpGuardPin] | None
+    # Of the gate, all types named; null if it has none.
+    pii_controls: McpToolReportResultPiiControls | None
+
+
 class AttestationPiiItem(TypedDict):
     # JSON pointer into the request.
     pointer: str
@@ -1636,7 +1793,7 @@ class WebhookCreation(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]]
     # Text for people.
     description: NotRequired[str | None]
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -1648,7 +1805,7 @@ class WebhookUpdate(TypedDict):
     # Where events are sent, over https.
     url: NotRequired[str | None]
     # The events that it subscribes to.
-    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]] | None]
+    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]] | None]
     # Text for people.
     description: NotRequired[str | None]
     # Replaces all labels.
@@ -1670,7 +1827,7 @@ class WebhookUpdate(TypedDict):
 
 class WebhookTest(TypedDict):
     # The event to send. Default: the first that the webhook subscribes to.
-    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed", None]]
+    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed", None]]
 
 
 class WebhookRecovery(TypedDict):
@@ -1693,7 +1850,7 @@ class Webhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]]
     # Text for people.
     description: str | None
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -1718,7 +1875,7 @@ class NewWebhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]]
     # Text for people.
     description: str | None
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -1782,7 +1939,7 @@ class Delivery(TypedDict):
     # Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook.
     event_id: str
     # What happened.
-    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "history.regressed"]
+    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]
     # `pending`: an attempt is due or in flight; `failed`: given up until it is sent again.
     status: Literal["pending", "succeeded", "failed"]
     # The body that is sent.
@@ -1951,6 +2108,15 @@ class ApprovalResolvedEvent(TypedDict):
     timestamp: str
     # Details of the event.
     data: Approval
+
+
+class McpPinChangedEvent(TypedDict):
+    # What happened.
+    event: Literal["mcp_pin.changed"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: McpPinListItem
 
 
 class HistoryRegressedEventDataMissing(TypedDict):
@@ -2986,6 +3152,107 @@ class Operations:
             "/v1/issuers/{id}",
             "body",
             path_ids={"id": issuer_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_mcp_pins(
+        self,
+        *,
+        gate_id: str | None = None,
+        status: Literal["pinned", "changed", "rejected"] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> McpPinPage:
+        """List pinned tools of MCP servers, newest first. Needs a key with the scope `gates:read`."""
+        answer: McpPinPage = self._call(
+            "GET",
+            "/v1/mcp-pins",
+            "",
+            path_ids={},
+            query={"gate_id": gate_id, "status": status, "limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def report_mcp_tools(
+        self,
+        body: McpToolReport,
+        *,
+        deadline_ms: float | None = None,
+    ) -> McpToolReportResult:
+        """Report tools of an MCP server. Needs a key with the scope `enforcement:check`."""
+        answer: McpToolReportResult = self._call(
+            "POST",
+            "/v1/mcp-pins",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_mcp_pin(
+        self,
+        mcp_pin_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> McpPin:
+        """Get a pinned tool, with what has changed. Needs a key with the scope `gates:read`."""
+        answer: McpPin = self._call(
+            "GET",
+            "/v1/mcp-pins/{id}",
+            "",
+            path_ids={"id": mcp_pin_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def accept_mcp_pin(
+        self,
+        mcp_pin_id: str,
+        body: McpPinResolution,
+        *,
+        deadline_ms: float | None = None,
+    ) -> McpPin:
+        """Accept a change of a tool. Needs a key with the scope `gates:update`."""
+        answer: McpPin = self._call(
+            "POST",
+            "/v1/mcp-pins/{id}/accept",
+            "body",
+            path_ids={"id": mcp_pin_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def reject_mcp_pin(
+        self,
+        mcp_pin_id: str,
+        body: McpPinResolution,
+        *,
+        deadline_ms: float | None = None,
+    ) -> McpPin:
+        """Reject a change of a tool. Needs a key with the scope `gates:update`."""
+        answer: McpPin = self._call(
+            "POST",
+            "/v1/mcp-pins/{id}/reject",
+            "body",
+            path_ids={"id": mcp_pin_id},
             query={},
             headers={},
             body=body,

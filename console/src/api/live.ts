@@ -14,6 +14,7 @@ const silenceMsMax = 45_000;
 const affected: Readonly<Record<string, readonly (readonly string[])[]>> = {
   approval: [['approvals'], ['totals']],
   gate: [['gates'], ['catalogs'], ['names', 'gates'], ['totals']],
+  mcp_pin: [['mcp-pins']],
   passport: [['passports'], ['names', 'passports'], ['totals']],
   revocation: [['passports'], ['totals']],
   record: [['attestations'], ['statistics'], ['usage'], ['gates', 'one']],

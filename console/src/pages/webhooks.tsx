@@ -22,6 +22,7 @@ const webhookEvents: readonly (readonly [WebhookEvent, string])[] = [
   ['spend_limit.approaching', 'a limit on money is nearly used up'],
   ['approval.requested', 'a request waits for a person'],
   ['approval.resolved', 'a request was approved, denied, or its time is over'],
+  ['mcp_pin.changed', 'a tool of an MCP server waits for a person'],
   ['history.regressed', 'the database lacks what was in force (operator)'],
 ];
 

@@ -1260,6 +1260,165 @@ export interface ApprovalPage {
   readonly next_cursor: string | null;
 }
 
+export interface McpPin {
+  /** Id of the pin, `mpin_…`. */
+  readonly pin_id: string;
+  /** The page of the console that shows the difference. */
+  readonly pin_url: string;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The MCP server, as its guard names it: an address without its query, or a program. */
+  readonly upstream: string;
+  /** The name of the tool. */
+  readonly tool: string;
+  /** `changed` waits for a person; `rejected` keeps in force what was accepted before. */
+  readonly status: 'pinned' | 'changed' | 'rejected';
+  /**
+   * `changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and
+   * it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in
+   * between. Null while pinned.
+   */
+  readonly change: 'changed' | 'added' | 'renamed' | 'look_alike' | 'readded' | null;
+  /** The tool that it looks like, or had been; null if none. */
+  readonly resembles: string | null;
+  /** SHA-256 of `definition`, which is in force; null if none was accepted. */
+  readonly hash: string | null;
+  /** SHA-256 of the definition that waits, or was rejected; null while pinned. */
+  readonly new_hash: string | null;
+  /** When a guard saw the tool first. */
+  readonly first_seen_at: string;
+  /** When it last ceased to be as it was pinned; null if never. */
+  readonly changed_at: string | null;
+  /** When a person last answered; null if never. */
+  readonly resolved_at: string | null;
+  /** The key or person that last answered; null if nobody did. */
+  readonly resolved_by: string | null;
+  /** The tool in force, in the form of RFC 8785; null if none was accepted. */
+  readonly definition: string | null;
+  /** The tool that waits, or was rejected; null while pinned. */
+  readonly new_definition: string | null;
+  /** Where the two differ, at most 200 places. */
+  readonly differences: readonly {
+    /** JSON pointer into the request. */
+    readonly pointer: string;
+    /**
+     * State before the change, as this API shows it, without secrets; null if the object did not exist.
+     * Where both exist, `before` and `after` contain only the members that differ.
+     */
+    readonly before: string | null;
+    /** State after the change, likewise; null if the object no longer exists. */
+    readonly after: string | null;
+  }[];
+}
+
+export interface McpPinListItem {
+  /** Id of the pin, `mpin_…`. */
+  readonly pin_id: string;
+  /** The page of the console that shows the difference. */
+  readonly pin_url: string;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The MCP server, as its guard names it: an address without its query, or a program. */
+  readonly upstream: string;
+  /** The name of the tool. */
+  readonly tool: string;
+  /** `changed` waits for a person; `rejected` keeps in force what was accepted before. */
+  readonly status: 'pinned' | 'changed' | 'rejected';
+  /**
+   * `changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and
+   * it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in
+   * between. Null while pinned.
+   */
+  readonly change: 'changed' | 'added' | 'renamed' | 'look_alike' | 'readded' | null;
+  /** The tool that it looks like, or had been; null if none. */
+  readonly resembles: string | null;
+  /** SHA-256 of the definition in force; null if none was accepted. */
+  readonly hash: string | null;
+  /** SHA-256 of the definition that waits, or was rejected; null while pinned. */
+  readonly new_hash: string | null;
+  /** When a guard saw the tool first. */
+  readonly first_seen_at: string;
+  /** When it last ceased to be as it was pinned; null if never. */
+  readonly changed_at: string | null;
+  /** When a person last answered; null if never. */
+  readonly resolved_at: string | null;
+  /** The key or person that last answered; null if nobody did. */
+  readonly resolved_by: string | null;
+}
+
+export interface McpPinPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly McpPinListItem[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface McpPinResolution {
+  /** `new_hash` of the pin that you have looked at. */
+  readonly hash: string;
+}
+
+export interface McpGuardPin {
+  /** Id of the pin, `mpin_…`. */
+  readonly pin_id: string;
+  /** The name of the tool. */
+  readonly tool: string;
+  /** `changed` waits for a person; `rejected` keeps in force what was accepted before. */
+  readonly status: 'pinned' | 'changed' | 'rejected';
+  /** SHA-256 of the definition in force; null if none was accepted. */
+  readonly hash: string | null;
+  /** SHA-256 of the definition that waits, or was rejected; null while pinned. */
+  readonly new_hash: string | null;
+  /**
+   * `changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and
+   * it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in
+   * between. Null while pinned.
+   */
+  readonly change: 'changed' | 'added' | 'renamed' | 'look_alike' | 'readded' | null;
+  /** When it last ceased to be as it was pinned; null if never. */
+  readonly changed_at: string | null;
+  /** When a person last answered; null if never. */
+  readonly resolved_at: string | null;
+}
+
+export interface McpToolReport {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** The MCP server, as its guard names it: an address without its query, or a program. */
+  readonly upstream: string;
+  /** Tools of one or more answers to `tools/list`. None: only to read the pins. */
+  readonly tools: readonly {
+    /** Name, title, description, schemas and annotations of the tool, in the form of RFC 8785. */
+    readonly definition: string;
+    /** It was in a list of this client, then in none, and is back. */
+    readonly readded?: boolean | null;
+  }[];
+  /** With these tools the list is whole: new ones wait for a person from now on. */
+  readonly is_whole?: boolean | null;
+  /** Of the answer before: without a change since, `pins` is null. */
+  readonly revision?: number | null;
+}
+
+export interface McpToolReportResult {
+  /** Rises with every change of the pins. */
+  readonly revision: number;
+  /** All pins of this upstream; null if `revision` is known. */
+  readonly pins: readonly McpGuardPin[] | null;
+  /** Of the gate, all types named; null if it has none. */
+  readonly pii_controls: {
+    /** `live` or `test`: two environments that are kept apart. */
+    readonly mode: 'log_only' | 'redact' | 'block';
+    /** Kinds of personal data that are looked for. Absent: all. */
+    readonly types: readonly ('email' | 'phone' | 'payment_card' | 'iban' | 'us_ssn' | 'ip_address')[];
+  } | null;
+}
+
 export interface Attestation {
   /** Amount of the request, in millionths of a USD; null if it had none. */
   readonly amount_micro_usd: number | null;
@@ -1779,7 +1938,7 @@ export interface WebhookCreation {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[];
   /** Text for people. */
   readonly description?: string | null;
   /**
@@ -1793,7 +1952,7 @@ export interface WebhookUpdate {
   /** Where events are sent, over https. */
   readonly url?: string | null;
   /** The events that it subscribes to. */
-  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[] | null;
+  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[] | null;
   /** Text for people. */
   readonly description?: string | null;
   /** Replaces all labels. */
@@ -1817,7 +1976,7 @@ export interface WebhookUpdate {
 
 export interface WebhookTest {
   /** The event to send. Default: the first that the webhook subscribes to. */
-  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed' | null;
+  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed' | null;
 }
 
 export interface WebhookRecovery {
@@ -1842,7 +2001,7 @@ export interface Webhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
   /**
@@ -1871,7 +2030,7 @@ export interface NewWebhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
   /**
@@ -1922,7 +2081,7 @@ export interface Delivery {
   /** Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook. */
   readonly event_id: string;
   /** What happened. */
-  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'history.regressed';
+  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed';
   /** `pending`: an attempt is due or in flight; `failed`: given up until it is sent again. */
   readonly status: 'pending' | 'succeeded' | 'failed';
   /** The body that is sent. */
@@ -2093,6 +2252,15 @@ export interface ApprovalResolvedEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: Approval;
+}
+
+export interface McpPinChangedEvent {
+  /** What happened. */
+  readonly event: 'mcp_pin.changed';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: McpPinListItem;
 }
 
 export interface HistoryRegressedEvent {
@@ -2370,6 +2538,30 @@ export interface ApprovalsResource {
   undo(id: string, options?: CallOptions): Promise<Approval>;
 }
 
+export interface McpPinsResource {
+  /** List pinned tools of MCP servers, newest first. Needs a key with the scope `gates:read`. */
+  list(query?: {
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id?: string;
+    /** Current status. */
+    readonly status?: 'pinned' | 'changed' | 'rejected';
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<McpPinListItem, McpPinPage>;
+  /** Report tools of an MCP server. Needs a key with the scope `enforcement:check`. */
+  report(body: McpToolReport, options?: CallOptions): Promise<McpToolReportResult>;
+  /** Get a pinned tool, with what has changed. Needs a key with the scope `gates:read`. */
+  get(id: string, options?: CallOptions): Promise<McpPin>;
+  /** Accept a change of a tool. Needs a key with the scope `gates:update`. */
+  accept(id: string, body: McpPinResolution, options?: CallOptions): Promise<McpPin>;
+  /** Reject a change of a tool. Needs a key with the scope `gates:update`. */
+  reject(id: string, body: McpPinResolution, options?: CallOptions): Promise<McpPin>;
+}
+
 export interface AttestationsResource {
   /** List attestations, newest first. Needs a key with the scope `attestations:read`. */
   list(query?: {
@@ -2579,6 +2771,7 @@ export interface Resources {
   readonly catalogs: CatalogsResource;
   readonly decisions: DecisionsResource;
   readonly approvals: ApprovalsResource;
+  readonly mcpPins: McpPinsResource;
   readonly attestations: AttestationsResource;
   readonly audit: AuditResource;
   readonly issuers: IssuersResource;
@@ -2626,6 +2819,13 @@ export const resources = {
     approve: ['POST', '/v1/approvals/{id}/approve', 'body'],
     deny: ['POST', '/v1/approvals/{id}/deny', 'body'],
     undo: ['POST', '/v1/approvals/{id}/undo', ''],
+  },
+  mcpPins: {
+    list: ['GET', '/v1/mcp-pins', 'query list'],
+    report: ['POST', '/v1/mcp-pins', 'body'],
+    get: ['GET', '/v1/mcp-pins/{id}', ''],
+    accept: ['POST', '/v1/mcp-pins/{id}/accept', 'body'],
+    reject: ['POST', '/v1/mcp-pins/{id}/reject', 'body'],
   },
   attestations: {
     list: ['GET', '/v1/attestations', 'query list'],
