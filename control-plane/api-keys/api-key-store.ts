@@ -9,6 +9,7 @@ import type { Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
 /** A presented key, with the facts that decide whether it may be used. Deleted keys are not found. */
@@ -109,8 +110,13 @@ export async function lockApiKey(
   return rows[0] ?? null;
 }
 
-export async function listApiKeys(sql: Database, owner: Owner, page: PagePlace): Promise<Page<ApiKey>> {
-  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL`;
+export async function listApiKeys(
+  sql: Database,
+  owner: Owner,
+  { namePart, page }: { readonly namePart: string | null; readonly page: PagePlace },
+): Promise<Page<ApiKey>> {
+  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode} AND revoked_at_ms IS NULL
+    ${hasPart(sql, sql`name`, namePart)}`;
   return readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM api_keys WHERE ${where}`,
     rows: (limit) => sql<ApiKey[]>`

@@ -12,7 +12,7 @@ import {
   renderApiKey,
 } from '../../shared/wire/api-key.ts';
 import { renderActor } from '../../shared/wire/audit.ts';
-import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { WhoAmIAnswer } from '../../shared/wire/who-am-i.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
@@ -57,11 +57,12 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/api-keys',
-      { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(ApiKeyAnswer) } } },
+      { config, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(ApiKeyAnswer) } } },
       async (request) => {
         const owner = callerOf(request);
-        const page = placePage(request.query, owner, 'api-keys');
-        return renderPage(await listApiKeys(deps.sql, owner, page), page, renderApiKey);
+        const namePart = request.query.name ?? null;
+        const page = placePage(request.query, owner, 'api-keys', partsAsked(request.query));
+        return renderPage(await listApiKeys(deps.sql, owner, { namePart, page }), page, renderApiKey);
       },
     );
 

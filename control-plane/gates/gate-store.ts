@@ -10,6 +10,7 @@ import type { CountedGate } from '../../shared/wire/gate.ts';
 import { parseGateRoutes, renderGateRoutes } from '../../shared/wire/gate-routes.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
@@ -176,13 +177,15 @@ export async function listGates<Item>(
   sql: Database | Transaction,
   owner: Owner,
   asked: {
+    readonly namePart: string | null;
     readonly page: PagePlace;
     readonly toItem: (gate: CountedGate) => Item;
     readonly logger: Logger;
   },
 ): Promise<Page<Item>> {
-  const { page, toItem, logger } = asked;
-  const where = sql`g.account_id = ${owner.accountId} AND g.mode = ${owner.mode} AND g.deleted_at_ms IS NULL`;
+  const { namePart, page, toItem, logger } = asked;
+  const where = sql`g.account_id = ${owner.accountId} AND g.mode = ${owner.mode} AND g.deleted_at_ms IS NULL
+    ${hasPart(sql, sql`g.name`, namePart)}`;
   const idOf = ({ gateId }: CountedRow) => gateId;
   const rows = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM gates g WHERE ${where}`,

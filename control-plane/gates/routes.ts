@@ -16,7 +16,7 @@ import {
   renderNewGate,
 } from '../../shared/wire/gate.ts';
 import { GateUsageAnswer, GateUsageQuery, renderLimitUsage } from '../../shared/wire/gate-usage.ts';
-import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer } from '../../shared/wire/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
@@ -79,7 +79,7 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/gates',
-      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(GateListItem) } } },
+      { config: read, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(GateListItem) } } },
       async (request) => listGatesUseCase.run(deps, callerOf(request), request.query),
     );
 

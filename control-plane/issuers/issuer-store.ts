@@ -6,6 +6,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { CountedIssuer } from '../../shared/wire/issuer.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
@@ -83,15 +84,16 @@ export async function listIssuers<Item>(
   sql: Database,
   owner: Owner,
   asked: {
+    readonly namePart: string | null;
     readonly page: PagePlace;
     readonly nowMs: UnixMillis;
     readonly toItem: (issuer: CountedIssuer) => Item;
     readonly logger: Logger;
   },
 ): Promise<Page<Item>> {
-  const { page, nowMs, toItem, logger } = asked;
+  const { namePart, page, nowMs, toItem, logger } = asked;
   const idOf = ({ issuerId }: CountedIssuer) => issuerId;
-  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode}`;
+  const where = sql`account_id = ${owner.accountId} AND mode = ${owner.mode} ${hasPart(sql, sql`name`, namePart)}`;
   const found = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM issuers WHERE ${where}`,
     // Pages first, so that only the page's issuers are counted.

@@ -7,7 +7,7 @@ import {
   parseIssuerCreation,
   renderIssuer,
 } from '../../shared/wire/issuer.ts';
-import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
@@ -46,11 +46,13 @@ export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/issuers',
-      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(IssuerAnswer) } } },
+      { config: read, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(IssuerAnswer) } } },
       async (request) => {
         const owner = callerOf(request);
-        const page = placePage(request.query, owner, 'issuers');
+        const namePart = request.query.name ?? null;
+        const page = placePage(request.query, owner, 'issuers', partsAsked(request.query));
         const found = await listIssuers(deps.sql, owner, {
+          namePart,
           page,
           nowMs: deps.clock.now(),
           toItem: renderIssuer,

@@ -576,7 +576,11 @@ export const glossary: Readonly<Record<string, string>> = {
   pricing_model: 'Only what is priced by this model.',
   min_security_profile: 'Only gates of at least this trust level.',
   sort: 'Sort order of the results; those without a value come last.',
-  'query.agent_id': 'Only records of passports that the account of the caller has issued to this agent.',
+  'query.name': 'Only those whose name contains this, in letters of any case.',
+  'query.agent_name': 'Only passports whose `agent_name` contains this, in letters of any case.',
+  'query.agent_id':
+    'Of passports: only those whose `agent_id` contains this, in letters of any case. Of records: only those of passports that the account of ' +
+    'the caller has issued to exactly this agent.',
   'query.permission_key': 'Only records of requests for exactly this permission.',
   'query.reason': 'Only records with this reason.',
   since: 'Only records from this time on.',

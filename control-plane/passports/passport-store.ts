@@ -10,6 +10,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import { noConstraints, renderConstraints } from '../../shared/wire/constraints.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints, tryStoredConstraints } from '../storage/stored-constraints.ts';
@@ -138,6 +139,8 @@ async function lockRow(tx: Transaction, owner: Owner, passportId: PassportId): P
 }
 
 export interface PassportFilter {
+  readonly agentIdPart: string | null;
+  readonly agentNamePart: string | null;
   readonly issuerId: IssuerId | null;
   readonly status: PassportStatus | null;
   readonly trustTier: TrustTier | null;
@@ -157,6 +160,8 @@ export async function listPassports<Item>(
   const { filter, page, nowMs, toItem, logger } = asked;
   const where = sql`
     p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
+    ${hasPart(sql, sql`p.agent_id`, filter.agentIdPart)}
+    ${hasPart(sql, sql`p.agent_name`, filter.agentNamePart)}
     ${filter.issuerId === null ? sql`` : sql`AND p.issuer_id = ${filter.issuerId}`}
     ${filter.trustTier === null ? sql`` : sql`AND p.trust_tier = ${filter.trustTier}`}
     ${filter.status === null ? sql`` : sql`AND ${hasStatusAt(sql, filter.status, nowMs)}`}`;

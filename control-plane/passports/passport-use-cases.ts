@@ -4,7 +4,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { renderOptionalActor } from '../../shared/wire/audit.ts';
-import { placePage, renderPage } from '../../shared/wire/paging.ts';
+import { partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   type PassportListQuery,
   type RevocationAnswer,
@@ -54,7 +54,12 @@ export const listPassportsUseCase = {
   run: async (deps, caller, query) => {
     const filter = parseFilter(query);
     return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, asked) => {
-      const page = placePage(asked, caller, 'passports', [filter.issuerId, filter.status, filter.trustTier]);
+      const page = placePage(asked, caller, 'passports', [
+        filter.issuerId,
+        filter.status,
+        filter.trustTier,
+        ...partsAsked(asked),
+      ]);
       const found = await listPassports(sql, caller, {
         filter,
         page,
@@ -118,6 +123,8 @@ function parseFilter(query: Static<typeof PassportListQuery>) {
     throw invalidRequest('issuer_id', 'issuer_id must be the id of an issuer.');
   }
   return {
+    agentIdPart: query.agent_id ?? null,
+    agentNamePart: query.agent_name ?? null,
     issuerId: query.issuer_id ?? null,
     status: query.status ?? null,
     trustTier: query.trust_tier ?? null,

@@ -5,7 +5,7 @@ import { GateTestAnswer } from '../../shared/wire/decision.ts';
 import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wire/discovery.ts';
 import { closed } from '../../shared/wire/fields.ts';
 import { GateListItem } from '../../shared/wire/gate.ts';
-import { PageAnswer, PagingQuery } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer } from '../../shared/wire/paging.ts';
 import { testGateUseCase } from '../decisions/test-gate-use-case.ts';
 import { discoverGates as discover } from '../discovery/find-offers.ts';
 import { listGatesUseCase } from '../gates/list-gates-use-case.ts';
@@ -40,7 +40,7 @@ export const discoverGates = defineTool({
     }),
 });
 
-const { limit: pageLimit, offset: pageOffset, cursor: pageCursor } = PagingQuery.properties;
+const { limit: pageLimit, offset: pageOffset, cursor: pageCursor, name } = NamedListQuery.properties;
 
 export const listGates = defineTool({
   name: 'list_gates',
@@ -49,6 +49,7 @@ export const listGates = defineTool({
   scope: listGatesUseCase.scope,
   hints: { readOnlyHint: true },
   input: closed({
+    name,
     limit: Type.Optional(pageLimit),
     offset: Type.Optional(pageOffset),
     cursor: pageCursor,

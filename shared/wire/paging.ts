@@ -4,7 +4,7 @@ import { sha256Hex } from '../crypto/content-hash.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 import { limits } from '../model/limits.ts';
 import type { Owner } from '../model/owner.ts';
-import { nullable } from './fields.ts';
+import { Name, nullable } from './fields.ts';
 
 /** Query parameters of every list (contract §12); above the maximum is 400. */
 export const pagingQuery = {
@@ -16,11 +16,21 @@ export const pagingQuery = {
 
 export const PagingQuery = Type.Object(pagingQuery);
 
+/** A part of a name or of an id that people choose, by which a list is filtered (contract §12). */
+export const TextPart = Type.Optional(Name);
+
+/** Of a list of things with names. */
+export const NamedListQuery = Type.Object({ name: TextPart, ...pagingQuery });
+
 /** The requested part of a list. */
 export interface PageRequest {
   readonly limit: number;
   readonly offset: number;
   readonly cursor?: string | undefined;
+}
+
+export interface NamedPageRequest extends PageRequest {
+  readonly name?: string | undefined;
 }
 
 /** The same with its cursor parsed. Lists are in descending order of an id that never changes. */
@@ -71,6 +81,19 @@ export function placePage(
   }
   return { limit, offset, query, ...read };
 }
+
+/**
+ * What the parts in a query add to its filters. Without any they are what they were before lists knew parts:
+ * a walk goes on where a replica of another version answers.
+ */
+export const partsAsked = (query: {
+  readonly name?: string | undefined;
+  readonly agent_id?: string | undefined;
+  readonly agent_name?: string | undefined;
+}): readonly string[] =>
+  (['name', 'agent_id', 'agent_name'] as const).flatMap((each) =>
+    query[each] === undefined ? [] : [`${each}=${query[each]}`],
+  );
 
 export const renderPage = <Item, Rendered>(
   { items, total, lastId }: Page<Item>,

@@ -6,10 +6,12 @@ import { isExpired, renderOptionalTime, renderTime, type UnixMillis } from '../m
 import { ActorAnswer, renderOptionalActor } from './audit.ts';
 import { renderConstraints } from './constraints.ts';
 import { closed, FreeForm, nullable, plainText, Tier, Timestamp } from './fields.ts';
-import { pagingQuery } from './paging.ts';
+import { pagingQuery, TextPart } from './paging.ts';
 
 /** `GET /passports` */
 export const PassportListQuery = Type.Object({
+  agent_id: TextPart,
+  agent_name: TextPart,
   issuer_id: Type.Optional(Type.String()),
   status: Type.Optional(Type.Enum(passportStatuses)),
   trust_tier: Type.Optional(Tier),

@@ -2408,6 +2408,10 @@ export interface PassportsResource {
   issue(body: ReferenceIssue | MachineIssue | UnattendedIssue, options?: CreateOptions): Promise<IssuedPassport>;
   /** List passports, newest first. Needs a key with the scope `passports:read`. */
   list(query?: {
+    /** Only records of passports that the account of the caller has issued to this agent. */
+    readonly agent_id?: string;
+    /** Name of the agent, for people. Default: the `agent_id`. */
+    readonly agent_name?: string;
     /** Id of the issuer, `iss_…`. */
     readonly issuer_id?: string;
     /** Current status. */
@@ -2469,6 +2473,8 @@ export interface GatesResource {
   create(body: GateCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewGate>;
   /** List gates, newest first. Needs a key with the scope `gates:read`. */
   list(query?: {
+    /** Name, for people. */
+    readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
@@ -2634,6 +2640,8 @@ export interface IssuersResource {
   create(body: IssuerCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Issuer>;
   /** List issuers, newest first. Needs a key with the scope `issuers:read`. */
   list(query?: {
+    /** Name, for people. */
+    readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
@@ -2668,6 +2676,8 @@ export interface ApiKeysResource {
   create(body: ApiKeyCreation, options?: CreateOptions): Promise<NewApiKey>;
   /** List API keys, newest first. Needs a key with the scope `keys:manage`. */
   list(query?: {
+    /** Name, for people. */
+    readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+interface Listed {
+  readonly total: number;
+  readonly next_cursor: string | null;
+  readonly items: readonly { readonly name?: string; readonly agent_id?: string }[];
+}
+const list = async (path: string, query: Readonly<Record<string, string>>, key?: string): Promise<Listed> => {
+  const url = `/v1${path}?${new URLSearchParams(query)}`;
+  const reply = await api.call({ url, ...(key === undefined ? {} : { key }) });
+  expect(reply.status, url).toBe(200);
+  return reply.body;
+};
+const namesOf = ({ items }: Listed) => items.map(({ name, agent_id }) => name ?? agent_id).toSorted();
+
+describe('a part of the name', () => {
+  it.each([
+    ['/gates', (name: string) => api.createGate({ name })],
+    ['/issuers', (name: string) => api.createIssuer({ name })],
+    ['/api-keys', (name: string) => api.createKey({ name, scopes: ['gates:read'] })],
+  ] as const)('leaves the others out of %s, whatever the case of its letters', async (path, create) => {
+    const names = ['Orders of the shop', 'orders (test)', 'Search', '100% of_all'];
+    for (const name of names) await create(name);
+    expect(namesOf(await list(path, { name: 'ORDERS' }))).toEqual(['Orders of the shop', 'orders (test)']);
+    expect((await list(path, { name: 'orders', limit: '1' })).total).toBe(2);
+    // Nothing in it is a pattern.
+    expect(namesOf(await list(path, { name: '% of_a' }))).toEqual(['100% of_all']);
+    for (const name of ['%', '_']) expect(namesOf(await list(path, { name }))).toEqual(['100% of_all']);
+    expect((await list(path, { name: 'nowhere' })).items).toEqual([]);
+    const other = await api.createAccount();
+    expect((await list(path, { name: 'orders' }, other.key)).items).toEqual([]);
+  });
+
+  it('finds passports by their agent, with the other filters', async () => {
+    for (const [agent_id, agent_name] of [
+      ['buyer-1', 'Purchasing'],
+      ['buyer-2', 'Other'],
+      ['seller-1', 'purchasing too'],
+    ])
+      await api.issuePassport({ agent_id, agent_name, permissions: ['orders:create'] });
+    expect(namesOf(await list('/passports', { agent_id: 'BUYER' }))).toEqual(['buyer-1', 'buyer-2']);
+    expect(namesOf(await list('/passports', { agent_name: 'purchas' }))).toEqual(['buyer-1', 'seller-1']);
+    const both = { agent_id: 'buyer', agent_name: 'purchas', status: 'active', trust_tier: 'L1' };
+    expect(namesOf(await list('/passports', both))).toEqual(['buyer-1']);
+    expect(namesOf(await list('/passports', { agent_id: 'buyer', status: 'revoked' }))).toEqual([]);
+  });
+
+  it('belongs to the cursor of its walk', async () => {
+    for (const name of ['walk 1', 'walk 2', 'walk 3']) await api.createGate({ name });
+    const first = await list('/gates', { name: 'walk', limit: '2' });
+    const cursor = String(first.next_cursor);
+    const second = await list('/gates', { name: 'walk', limit: '2', cursor });
+    expect([...first.items, ...second.items].map(({ name }) => name)).toEqual(['walk 3', 'walk 2', 'walk 1']);
+    for (const url of [`/v1/gates?name=other&cursor=${cursor}`, `/v1/gates?cursor=${cursor}`])
+      expectError(await api.call({ url }), 'invalid_request', 'cursor');
+  });
+
+  it.each(['', 'x'.repeat(201), '\u0000', 'a\u202eb'])('is text of 1 to 200 characters: %j', async (name) => {
+    const reply = await api.call({ url: `/v1/gates?${new URLSearchParams({ name })}` });
+    expectError(reply, 'invalid_request', 'name');
+  });
+});
