@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -2408,9 +2408,12 @@ export interface PassportsResource {
   issue(body: ReferenceIssue | MachineIssue | UnattendedIssue, options?: CreateOptions): Promise<IssuedPassport>;
   /** List passports, newest first. Needs a key with the scope `passports:read`. */
   list(query?: {
-    /** Only records of passports that the account of the caller has issued to this agent. */
+    /**
+     * Of passports: only those whose `agent_id` contains this, in letters of any case. Of records: only
+     * those of passports that the account of the caller has issued to exactly this agent.
+     */
     readonly agent_id?: string;
-    /** Name of the agent, for people. Default: the `agent_id`. */
+    /** Only passports whose `agent_name` contains this, in letters of any case. */
     readonly agent_name?: string;
     /** Id of the issuer, `iss_…`. */
     readonly issuer_id?: string;
@@ -2473,7 +2476,7 @@ export interface GatesResource {
   create(body: GateCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewGate>;
   /** List gates, newest first. Needs a key with the scope `gates:read`. */
   list(query?: {
-    /** Name, for people. */
+    /** Only those whose name contains this, in letters of any case. */
     readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
@@ -2575,7 +2578,10 @@ export interface AttestationsResource {
     readonly passport_id?: string;
     /** Id of the gate, `gate_…`. */
     readonly gate_id?: string;
-    /** Only records of passports that the account of the caller has issued to this agent. */
+    /**
+     * Of passports: only those whose `agent_id` contains this, in letters of any case. Of records: only
+     * those of passports that the account of the caller has issued to exactly this agent.
+     */
     readonly agent_id?: string;
     /** What was decided. */
     readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
@@ -2640,7 +2646,7 @@ export interface IssuersResource {
   create(body: IssuerCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Issuer>;
   /** List issuers, newest first. Needs a key with the scope `issuers:read`. */
   list(query?: {
-    /** Name, for people. */
+    /** Only those whose name contains this, in letters of any case. */
     readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
@@ -2676,7 +2682,7 @@ export interface ApiKeysResource {
   create(body: ApiKeyCreation, options?: CreateOptions): Promise<NewApiKey>;
   /** List API keys, newest first. Needs a key with the scope `keys:manage`. */
   list(query?: {
-    /** Name, for people. */
+    /** Only those whose name contains this, in letters of any case. */
     readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
