@@ -34,7 +34,7 @@ export interface StoredApproval extends Approval {
   readonly gateMode: Mode;
   readonly expiresInMs: number;
   readonly holds: readonly HeldUnits[];
-  /** People who do not answer where the gate wants others to. Null: not known, or the gate does not want it. */
+  /** People who do not answer where the gate wants others to. Null: not known, or the gate wants none. */
   readonly requesters: readonly UserId[] | null;
 }
 

@@ -8,7 +8,7 @@ export const passkeysLimits = {
   ceremonyMs: 5 * minuteMs,
   /** WebAuthn §6.5.1 bounds a credential id by 1,023 bytes. */
   credentialIdCharsMax: 1_364,
-  /** What a browser gives of one signature: some hundred bytes each, and RSA of 4,096 bits in 683 characters. */
+  /** Of each part of a signature: some hundred characters, and 683 of an RSA key of 4,096 bits. */
   assertionPartCharsMax: 4_096,
   /** Transports of an authenticator (WebAuthn has six), and the characters of each. */
   transportsMax: 8,

@@ -6,6 +6,7 @@ import { type Api, type LoggedIn, type Reply, startApi } from '../support/api.ts
 import { askApproval, goToNoon, heldUsd } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
+import { startTestEmbedded, startTestSidecar } from '../support/sidecar.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
 
 let api: Api;
@@ -355,6 +356,50 @@ describe('who may not answer', () => {
     expect(check.body).toMatchObject({ decision: 'SUSPEND' });
     await refusedTo(check.body.approval_id, cyd, 'requester');
     expect((await answer(ada, check.body.approval_id, 'approve')).body.status).toBe('approved');
+  });
+});
+
+describe('a request at a sidecar', () => {
+  const request = { permission_key: 'orders:create', amount: 50 };
+  const keyOf = async (person: LoggedIn, scopes: readonly string[]): Promise<string> =>
+    (await as(person, 'POST', '/v1/api-keys', { name: 'of a person', scopes })).body.key;
+
+  it('names the key that asks, and its maker does not answer', async () => {
+    const sidecar = await startTestSidecar({ api });
+    try {
+      const key = await keyOf(cyd, ['enforcement:check']);
+      const { gate_id: gateId } = await gateWith({});
+      const { jwt } = await api.issuePassport();
+      await sidecar.caughtUp();
+      const { body } = await sidecar.check(gateId, jwt, request, key);
+      expect(body.decision).toBe('SUSPEND');
+      expect((await get(body.approval_id, cyd)).you.why_not).toBe('requester');
+      expect((await answer(ada, body.approval_id, 'approve')).body.status).toBe('approved');
+      const open = await gateWith({ not_requester: false });
+      await sidecar.caughtUp();
+      const free = await sidecar.check(open.gate_id, jwt, request, key);
+      expect((await get(free.body.approval_id, cyd)).you.may_answer).toBe(true);
+    } finally {
+      await sidecar.close();
+      sidecar.removeFolder();
+    }
+  });
+
+  it('without a key is that of the key with which the sidecar connects', async () => {
+    const owner = await api.createUser({ role: 'owner' });
+    const accountKey = await keyOf(owner, ['keys:manage', 'sidecars:connect']);
+    const sidecar = await startTestEmbedded({ api, accountKey });
+    try {
+      const { gate_id: gateId } = await gateWith({});
+      const { jwt } = await api.issuePassport();
+      await sidecar.caughtUp();
+      const { body } = await sidecar.check(gateId, jwt, request);
+      expect((await get(body.approval_id, owner)).you.why_not).toBe('requester');
+      expect((await get(body.approval_id, ada)).you.why_not).toBeNull();
+    } finally {
+      await sidecar.close();
+      sidecar.removeFolder();
+    }
   });
 });
 

@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:e2cd36d6e26e2f28cd80da197b85165ada30a43aed6c192ce60f1291f4941fe2',
+      shapes: 'sha256:f7e5630036ca74d06dc4913c50d2cc6e3bc8d32282e78694e7f68b250bce925b',
     });
   });
 });
