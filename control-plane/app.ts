@@ -9,6 +9,7 @@ import { attestationRoutes } from './attestations/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { catalogOnRecord, publishCatalog } from './catalogs/publish-catalog.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
+import { channelRoutes } from './channels/routes.ts';
 import { consoleRoutes } from './console/serve-console.ts';
 import { guideRoutes } from './console/serve-guide.ts';
 import { installIdempotency } from './creation/idempotency.ts';
@@ -138,6 +139,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(statisticsRoutes(deps));
     v1.register(eventRoutes(deps));
     v1.register(webhookRoutes(deps));
+    v1.register(channelRoutes(deps));
     v1.register(signingKeyRoutes(deps));
     v1.register(recoveryRoutes(deps));
     v1.register(syncRoutes(deps, regressionEmitter(deps)));

@@ -29,6 +29,8 @@ import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
+import { startChannelMessages } from './channels/deliver-messages.ts';
+import { type Mailer, smtpMailer } from './channels/mailer.ts';
 import { readConsole } from './console/served-file.ts';
 import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
@@ -243,6 +245,7 @@ async function makeDeps(
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,
     outbound,
+    mailer: mailerOf(settings),
     consoleFiles: await readConsole(consoleFolder),
     passwords: passwordHasher(random, passwordCost),
     loginAttempts: loginAttempts({ sql, clock, logger }),
@@ -262,6 +265,7 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
     history: followHistory,
     heartbeat: startHeartbeat,
     'webhook deliveries': startDeliveries,
+    'messages of channels': startChannelMessages,
     approvals: startApprovalSweep,
     statistics: startStatisticsTrim,
   };
@@ -273,6 +277,15 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
   if (replica === null) return;
   const looks = followReplica(replica, deps.metrics);
   started.add('looks at the replica', () => looks.stop());
+}
+
+/** Null: none is set. */
+function mailerOf({ SMTP_URL, SMTP_FROM }: SettingValues): Mailer | null {
+  if (SMTP_URL === null) return null;
+  return smtpMailer({
+    server: SMTP_URL,
+    from: must(SMTP_FROM, 'the settings of a mail server are read together'),
+  });
 }
 
 /** Null: none is set. Throws StartError for one at an address that is not allowed. */

@@ -1,3 +1,4 @@
+import { sealedChannelTargets } from './channels/sealed-channel-targets.ts';
 import { sealedAnswers } from './creation/sealed-answers.ts';
 import { receiptKeys, type SealedPlace } from './master-key/sealed-place.ts';
 import { sealedArtifacts } from './oauth/sealed-artifacts.ts';
@@ -9,6 +10,7 @@ import { sealedWebhookSecrets } from './webhooks/sealed-webhook-secrets.ts';
 export const sealedPlaces: readonly SealedPlace[] = [
   sealedSigningKeys,
   sealedWebhookSecrets,
+  sealedChannelTargets,
   sealedSecondFactors,
   receiptKeys,
   sealedArtifacts,

@@ -2,13 +2,15 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/approval.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
+import { emitRequested, emitResolved } from '../channels/emit-messages.ts';
 import { noteHints } from '../events/note-hints.ts';
+import { together } from '../storage/together.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**
- * Emits events and hints to the owners of the gates (contract §14), when the caller's transaction commits.
- * Sends the approvals as given.
+ * Emits events and hints to the owners of the gates (contract §14), and messages to their channels, when the
+ * caller's transaction commits. Sends the approvals as given.
  */
 export async function emitApprovalEvents(
   tx: Transaction,
@@ -23,7 +25,7 @@ export async function emitApprovalEvents(
     data: renderApproval(approval, deps.baseUrl),
     timestampMs,
   }));
-  await emitEvents(tx, deps, events);
+  await together([() => emitEvents(tx, deps, events), () => emitMessages(tx, event, approvals, timestampMs)]);
   hintApprovals(tx, approvals);
 }
 
@@ -41,3 +43,23 @@ export const hintApprovals = (
       id: approvalId,
     })),
   );
+
+async function emitMessages(
+  tx: Transaction,
+  event: 'approval.requested' | 'approval.resolved',
+  approvals: readonly StoredApproval[],
+  nowMs: UnixMillis,
+): Promise<void> {
+  if (event === 'approval.requested') {
+    const opened = approvals.map(({ gateAccountId, gateMode, ...approval }) => ({
+      ...approval,
+      accountId: gateAccountId,
+      mode: gateMode,
+    }));
+    return emitRequested(tx, opened);
+  }
+  // Those of one call have ended in the same way.
+  const isUndoable = approvals.some(({ status }) => status !== 'expired');
+  const approvalIds = approvals.map(({ approvalId }) => approvalId);
+  return emitResolved(tx, approvalIds, { nowMs, isUndoable });
+}

@@ -4,6 +4,7 @@ import type { ApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
+import { emitReopened } from '../channels/emit-messages.ts';
 import type { Caller } from '../http/caller.ts';
 import { writeTakenBack } from './answer-store.ts';
 import { approvalAt, lockApproval, type StoredApproval, writeUndone } from './approval-store.ts';
@@ -62,6 +63,7 @@ async function reopen(
   const { locked, undone, nowMs } = about;
   if (!(await writeUndone(tx, undone))) throw isOver('The same request waits for an answer again.');
   await attestResolutions(tx, deps, [undone], { resolution: 'voided', nowMs });
+  await emitReopened(tx, undone.approvalId);
   await emitApprovalEvents(tx, deps, 'approval.requested', [undone], nowMs);
   if (locked.status === 'denied' && !(await holdAgain(tx, locked, nowMs)))
     throw isOver('The money of this request cannot be held again, or its gate has changed.');

@@ -45,6 +45,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'deleteGate',
   'deleteApiKey',
   'deleteWebhook',
+  'deleteChannel',
   'deleteUser',
   'denyApproval',
   'rejectMcpPin',

@@ -38,6 +38,24 @@ const apiKey = {
   expires_at: null,
   last_used_at: null,
 };
+const channel = {
+  channel_id: 'chan_01m7w8f9nqk2c8d5e9f1g7hjbb',
+  name: 'payments in Slack',
+  kind: 'slack',
+  gate_id: null,
+  target: 'https://hooks.slack.com/…Xq7d',
+  target_hash: 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  after_s: 0,
+  events: ['approval.requested', 'approval.resolved'],
+  status: 'enabled',
+  disabled_reason: null,
+  failing_since: null,
+  failures: 0,
+  last_error: null,
+  last_sent_at: '2026-11-20T10:40:02.120Z',
+  created_at: '2026-11-20T10:36:42.020Z',
+  updated_at: '2026-11-20T10:36:42.020Z',
+};
 const webhook = {
   webhook_id: 'wh_01m7w8f9nqk2c8d5e9f1g7hjaa',
   url: 'https://hooks.example.com/agent-trust',
@@ -488,6 +506,32 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
   ApiKey: [apiKey],
   ApiKeyDeletion: [
     { key_id: 'key_01m7w8f9mppcefh1g74923bzh5', deleted: true, deleted_at: '2026-11-20T10:36:42.010Z' },
+  ],
+  NewChannel: [
+    { ...channel, last_sent_at: null },
+    {
+      ...channel,
+      ...{
+        name: 'our own pager',
+        kind: 'webhook',
+        target: 'https://pager.example.com/…',
+        last_sent_at: null,
+      },
+      secret: 'whsec_…',
+    },
+  ],
+  Channel: [channel],
+  ChannelDeletion: [
+    { channel_id: 'chan_01m7w8f9nqk2c8d5e9f1g7hjbb', deleted: true, deleted_at: '2026-11-20T10:36:42.030Z' },
+  ],
+  ChannelTest: [
+    { channel_id: 'chan_01m7w8f9nqk2c8d5e9f1g7hjbb', sent: true, latency_ms: 84, error: null },
+    {
+      channel_id: 'chan_01m7w8f9nqk2c8d5e9f1g7hjbb',
+      sent: false,
+      latency_ms: 91,
+      error: { code: 'recipient_refused', detail: '550 5.1.1 No such user' },
+    },
   ],
   NewWebhook: [{ ...webhook, secret: 'whsec_…' }],
   Webhook: [webhook],

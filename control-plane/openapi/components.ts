@@ -20,6 +20,15 @@ import { ApprovalAnswer, ApprovalDetail, ApprovalResolution } from '../../shared
 import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
 import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wire/audit.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
+import {
+  ChannelAnswer,
+  ChannelCreation,
+  ChannelDeletion,
+  ChannelFailure,
+  ChannelTestAnswer,
+  ChannelUpdate,
+  NewChannelAnswer,
+} from '../../shared/wire/channel.ts';
 import { CheckBody, GateTestBody, RequestMembers } from '../../shared/wire/check.ts';
 import { CheckBatchAnswer, CheckBatchBody } from '../../shared/wire/check-batch.ts';
 import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
@@ -227,6 +236,14 @@ export const namedSchemas = {
   PasskeyUpdate,
   Passkey: PasskeyAnswer,
   PasskeyPage: PageAnswer(PasskeyAnswer),
+  ChannelCreation,
+  ChannelUpdate,
+  Channel: ChannelAnswer,
+  NewChannel: NewChannelAnswer,
+  ChannelPage: PageAnswer(ChannelAnswer),
+  ChannelDeletion,
+  ChannelFailure,
+  ChannelTest: ChannelTestAnswer,
   WebhookCreation,
   WebhookUpdate,
   WebhookTest,

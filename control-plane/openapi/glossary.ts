@@ -398,6 +398,44 @@ export const glossary: Readonly<Record<string, string>> = {
   retired_at: 'When the key stops signing; null if it signs now, or will.',
   compromised: 'Whether somebody else may have the private key: then its signatures prove nothing.',
 
+  // Channels
+  channel_id: 'Id of the channel, `chan_…`.',
+  after_s: 'The channel is told of approvals that are still pending after so many seconds. Default: 0.',
+  target_hash: '`sha256:` and the hash of the target: shows whether two targets are the same.',
+  failures: 'How many attempts have failed since the last success.',
+  last_error: 'The last failure; null if the last attempt succeeded, or there was none.',
+  last_sent_at: 'When a message was last sent; null: never.',
+  sent: 'Whether the message was sent.',
+  'ChannelCreation.kind':
+    '`slack`: an incoming webhook of Slack or a compatible service; `email`; `webhook`: the signed event as JSON.',
+  'ChannelCreation.target': 'URL of the webhook, or one e-mail address.',
+  'ChannelCreation.gate_id':
+    'The gate whose approvals it is told of. Default: all without channels of their own.',
+  'ChannelCreation.events':
+    'What it is told of: that a request waits, always, and how that ended. Default: both.',
+  'ChannelUpdate.target': 'Another URL or e-mail address. As `GET` shows it: the one that is there.',
+  'ChannelUpdate.events': 'What it is told of: that a request waits, always, and how that ended.',
+  'Channel.target': 'E-mail address, or host and last characters of the URL.',
+  'NewChannel.target': 'E-mail address, or host and last characters of the URL.',
+  'Channel.kind': 'What kind of channel it is.',
+  'NewChannel.kind': 'What kind of channel it is.',
+  'ChannelUpdate.kind': 'What kind of channel it is.',
+  'Channel.gate_id': 'The gate whose approvals it is told of; null: of all without channels of their own.',
+  'NewChannel.gate_id': 'The gate whose approvals it is told of; null: of all without channels of their own.',
+  'ChannelUpdate.gate_id':
+    'The gate whose approvals it is told of; null: of all without channels of their own.',
+  'Channel.events': 'What it is told of.',
+  'NewChannel.events': 'What it is told of.',
+  'Channel.disabled_reason':
+    'Why nothing is sent: `owner` disabled it; `gone`: its address is no more; `failing`: no success for three days; null if it is enabled.',
+  'NewChannel.disabled_reason': 'Null: it is enabled.',
+  'NewChannel.secret':
+    'Of the kind `webhook`: secret that signs its messages, `whsec_` and base64. Shown only once; stored encrypted.',
+  'ChannelFailure.code': 'Why it failed: see docs/channels.md.',
+  'ChannelFailure.detail': 'What the other side said, with everything that looks like a secret removed.',
+  'ChannelFailure.at': 'When it failed.',
+  'ChannelTest.error': 'Why it was not sent; null if it was.',
+
   // Webhooks
   webhook_id: 'Id of the webhook, `wh_…`.',
   url: 'Where events are sent, over https; null if its deliveries are fetched instead.',
@@ -605,6 +643,7 @@ const pathIds: Readonly<Record<string, string>> = {
   sessions: 'session_id',
   passkeys: 'passkey_id',
   webhooks: 'webhook_id',
+  channels: 'channel_id',
   deliveries: 'delivery_id',
 };
 

@@ -669,6 +669,48 @@ export const operations: Readonly<Record<string, OperationText>> = {
     headers: ['Set-Cookie'],
   },
 
+  'POST /v1/channels': {
+    id: 'createChannel',
+    tag: 'Channels',
+    summary: 'Add a channel that tells people of approvals',
+    description:
+      'It is told of approvals that are opened from now on: at once, or after `after_s` if they still wait then, and where that was sent, of their end. ' +
+      'A gate with enabled channels of its own uses these in place of those of the account. The target is stored sealed and never shown again in full. ' +
+      'See docs/channels.md.',
+    errors: ['gate_not_found'],
+  },
+  'GET /v1/channels': { id: 'listChannels', tag: 'Channels', summary: 'List channels, newest first' },
+  'GET /v1/channels/:id': {
+    id: 'getChannel',
+    tag: 'Channels',
+    summary: 'Get a channel and how its last messages went',
+    errors: ['channel_not_found'],
+    headers: ['ETag'],
+  },
+  'PATCH /v1/channels/:id': {
+    id: 'updateChannel',
+    tag: 'Channels',
+    summary: 'Change a channel',
+    description:
+      'Only what is present changes. Another target, or enabling, begins anew: what failed before counts no more.',
+    errors: ['channel_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+    headers: ['ETag'],
+  },
+  'DELETE /v1/channels/:id': {
+    id: 'deleteChannel',
+    tag: 'Channels',
+    summary: 'Delete a channel',
+    errors: ['channel_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+  },
+  'POST /v1/channels/:id/test': {
+    id: 'testChannel',
+    tag: 'Channels',
+    summary: 'Send a test message to a channel, now',
+    description: 'Once, and the answer says what came of it. A disabled channel can be tested, too.',
+    errors: ['channel_not_found'],
+  },
   'POST /v1/webhooks': {
     id: 'createWebhook',
     tag: 'Webhooks',

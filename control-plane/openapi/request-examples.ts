@@ -200,6 +200,31 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   rollApiKey: { overlap: { value: { overlap_s: 3_600 } } },
+  createChannel: {
+    slack: {
+      summary: 'A channel of Slack, at once',
+      value: {
+        name: 'payments in Slack',
+        kind: 'slack',
+        target: 'https://hooks.slack.com/services/T0000/B0000/XXXXXXXX',
+      },
+    },
+    email: {
+      summary: 'An e-mail after ten minutes without an answer, for one gate',
+      value: {
+        name: 'on call',
+        kind: 'email',
+        target: 'on-call@example.com',
+        gate_id: gateId,
+        after_s: 600,
+        events: ['approval.requested'],
+      },
+    },
+  },
+  updateChannel: {
+    later: { value: { after_s: 300 } },
+    disabling: { value: { status: 'disabled' } },
+  },
   createWebhook: {
     endpoint: {
       value: {

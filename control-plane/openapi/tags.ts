@@ -23,6 +23,7 @@ export const tags = [
   { name: 'Templates', description: 'Ready-made constraints for new gates.' },
   { name: 'API keys', description: 'Credentials of the callers of this API.' },
   { name: 'People', description: 'Users of an account, their logins and their browser sessions.' },
+  { name: 'Channels', description: 'Where people are told of approvals: Slack, e-mail and plain webhooks.' },
   { name: 'Webhooks', description: 'Endpoints that receive events, and the deliveries to them.' },
   { name: 'Signing keys', description: 'With which everything that this service signs can be verified.' },
   { name: 'Accounts', description: 'The tenants of this service; for its operator only.' },

@@ -56,6 +56,7 @@ export const lockOrder = [
   'passports',
   'api_keys',
   'webhooks',
+  'channels',
   'sidecar_epochs',
   // A batch reads them in an order of its own; a void holds none while it waits for one.
   'settlements',

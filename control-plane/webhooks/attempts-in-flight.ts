@@ -121,8 +121,8 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
         this.#end(delivery, load, attempt.hasSucceeded);
       },
       (error: unknown) => {
-        // Such as a secret that cannot be unsealed: an internal error. It is retried when the lock expires, and until
-        // then it keeps its slot.
+        // Such as a secret that cannot be unsealed: an internal error. It is retried when the lock expires,
+        // and until then it keeps its slot.
         this.#deps.logger.error({ err: error, endpoint: endpointId }, 'a delivery could not be attempted');
         this.#ahead.noteAnswer(endpointId, null);
         setTimeout(() => this.#end(delivery, load, false), this.#outbox.bounds.lockMs).unref();

@@ -36,6 +36,11 @@ export class TargetRefused extends Error {
   override readonly name = 'TargetRefused';
 }
 
+/** There was no whole answer in the given time. */
+export class AnswerTooLate extends Error {
+  override readonly name = 'AnswerTooLate';
+}
+
 /**
  * Calls addresses that strangers have chosen, and nothing inside the network that this program runs in
  * (contract §14):
@@ -168,7 +173,7 @@ function deadlineOf(sent: ClientRequest, { timeoutMs, signal }: GuardedRequest) 
     endedBy = reason;
     sent.destroy(reason);
   };
-  const timer = setTimeout(() => end(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  const timer = setTimeout(() => end(new AnswerTooLate(`no answer within ${timeoutMs} ms`)), timeoutMs);
   const stop = () => end(signal?.reason);
   if (signal?.aborted === true) stop();
   signal?.addEventListener('abort', stop);

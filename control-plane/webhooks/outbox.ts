@@ -37,7 +37,9 @@ export interface Outbox<D extends Claimed, A extends Ended> {
   lock(slots: ReadonlyMap<string, number>): Promise<readonly D[]>;
   /** Releases what was locked and not attempted to its end: it is due as it was. */
   release(deliveries: readonly D[]): Promise<void>;
-  /** Sends it once. Rejects for internal errors alone; then the delivery is attempted when its lock expires. */
+  /**
+   * Sends it once. Rejects for internal errors alone; then the delivery is attempted when its lock expires.
+   */
   attempt(delivery: D, signal: AbortSignal): Promise<A>;
   /** Writing the same once more changes nothing. */
   record(attempts: readonly A[]): Promise<void>;

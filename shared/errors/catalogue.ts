@@ -48,6 +48,7 @@ export const catalogue = {
   approval_not_found: { status: 404, message: 'No such approval.' },
   mcp_pin_not_found: { status: 404, message: 'No such MCP pin.' },
   webhook_not_found: { status: 404, message: 'No such webhook.' },
+  channel_not_found: { status: 404, message: 'No such channel.' },
   delivery_not_found: { status: 404, message: 'No such delivery.' },
   api_key_not_found: { status: 404, message: 'No such API key.' },
   account_not_found: { status: 404, message: 'No such account.' },

@@ -26,6 +26,7 @@ import {
   wholeNumber,
   yesOrNo,
 } from './setting-values.ts';
+import { mailAddress, smtpUrl } from './smtp-url.ts';
 import { StartError } from './start-error.ts';
 
 /**
@@ -216,6 +217,21 @@ export const settings = {
     doc: '1: webhooks may go to private and loopback addresses, and over http. For tests.',
     read: yesOrNo,
   }),
+  SMTP_URL: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none: channels of the kind email are refused',
+    isSecret: true,
+    doc: 'The mail server of channels, such as smtps://user:password@mail.example.com; smtp:// upgrades to TLS by STARTTLS, which only loopback goes without (docs/channels.md).',
+    read: smtpUrl,
+  }),
+  SMTP_FROM: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'needed with SMTP_URL',
+    doc: 'Address from which mails come.',
+    read: mailAddress,
+  }),
   MCP_API_KEYS: setting({
     of: ['control-plane'],
     default: '0',
@@ -348,7 +364,10 @@ export function parseSettings(programs: readonly Program[], environment: Environ
     );
   }
   if (programs.includes('control-plane')) problems.push(...keysGivenTwice(environment));
-  if (programs.includes('control-plane')) problems.push(...incompleteOidc(environment));
+  if (programs.includes('control-plane')) {
+    problems.push(...incomplete(['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'], environment));
+    problems.push(...incomplete(['SMTP_URL', 'SMTP_FROM'], environment));
+  }
   if (problems.length > 0) throw new SettingsError(problems);
   return values;
 }
@@ -361,9 +380,8 @@ function keysGivenTwice(environment: Environment): string[] {
     .map((name) => `${name} is given twice, by ${name} and by ${name}_COMMAND: unset one of them.`);
 }
 
-/** The three settings of an OpenID Connect provider are given together or not at all. */
-function incompleteOidc(environment: Environment): string[] {
-  const names = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const;
+/** These settings are given together or not at all. */
+function incomplete(names: readonly SettingName[], environment: Environment): string[] {
   const given = names.filter((name) => isSet(environment, name));
   if (given.length === 0) return [];
   return names

@@ -91,6 +91,12 @@ const creations: readonly Creation[] = [
     withoutSecrets: ({ secret, ...rest }) => rest,
   },
   {
+    path: '/channels',
+    body: () => ({ name: 'pager', kind: 'webhook', target: 'https://hooks.example.com/' }),
+    count: () => countOf('/channels'),
+    withoutSecrets: ({ secret, ...rest }) => rest,
+  },
+  {
     path: '/accounts',
     body: () => ({ name: 'Other', plan: 'free' }),
     count: () => countOf('/accounts'),
@@ -123,6 +129,7 @@ const createNothing = [
   '/v1/mcp-pins',
   '/v1/mcp-pins/:id/accept',
   '/v1/mcp-pins/:id/reject',
+  '/v1/channels/:id/test',
   '/v1/webhooks/:id/roll-secret',
   '/v1/webhooks/:id/test',
   '/v1/webhooks/:id/deliveries/:delivery_id/resend',

@@ -98,6 +98,21 @@ const lists: Readonly<Record<string, () => Promise<Listed>>> = {
     make: () => api.createAccount(),
     remove: null,
   }),
+  listChannels: async () => {
+    const { key } = await account();
+    return {
+      url: '/v1/channels',
+      key,
+      id: 'channel_id',
+      make: async () => {
+        // An account has eight channels of its own, and each of its gates as many.
+        const { gate_id } = await api.createGate({}, key);
+        const body = { name: 'pager', kind: 'webhook', target: 'https://hooks.example.com/', gate_id };
+        return posted('/v1/channels', key, body);
+      },
+      remove: deleted('channels', key),
+    };
+  },
   listWebhooks: async () => {
     const { key } = await account();
     return {

@@ -23,6 +23,7 @@ const creations: readonly (readonly [url: string, body: object, optional: readon
   ['/v1/api-keys', { name: 'a', scopes: ['gates:read'] }, ['expires_at', 'mode']],
   ['/v1/accounts', { name: 'a', plan: 'pro' }, ['limits']],
   ['/v1/webhooks', { url: 'https://hooks.example.com/', events: ['gate.created'] }, ['description']],
+  ['/v1/channels', { name: 'a', kind: 'webhook', target: 'https://hooks.example.com/' }, ['gate_id']],
   [
     '/v1/passports',
     { agent_id: 'a', permissions: [] },

@@ -36,6 +36,12 @@ const fields: readonly (readonly [
   ['POST', '/v1/accounts', 'name', (name) => ({ name, plan: 'pro' })],
   [
     'POST',
+    '/v1/channels',
+    'name',
+    (name) => ({ name, kind: 'webhook', target: 'https://hooks.example.com/' }),
+  ],
+  [
+    'POST',
     '/v1/webhooks',
     'description',
     (description) => ({ url: 'https://hooks.example.com/', events: ['gate.created'], description }),

@@ -66,6 +66,12 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'PUT /attestations/retention',
   ],
   'webhooks:manage': [
+    'POST /channels',
+    'GET /channels',
+    'GET /channels/x',
+    'PATCH /channels/x',
+    'DELETE /channels/x',
+    'POST /channels/x/test',
     'POST /webhooks',
     'GET /webhooks',
     'GET /webhooks/x',

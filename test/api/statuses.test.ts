@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { smtpMailer } from '../../control-plane/channels/mailer.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { requestExamples } from '../../control-plane/openapi/request-examples.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
@@ -64,7 +65,11 @@ let approver: LoggedIn;
 
 beforeAll(async () => {
   provider = await startTestProvider({ origin });
-  api = await startApi({ wrapSql: database.wrap, origin, provider: provider.settings });
+  const mailer = smtpMailer({
+    server: { host: '127.0.0.1', port: 9, user: null, password: null, tls: 'none' },
+    from: 'approvals@example.com',
+  });
+  api = await startApi({ wrapSql: database.wrap, origin, provider: provider.settings, mailer });
   good = goodCalls(api);
   const suspended = await api.createAccount();
   suspendedKey = suspended.key;
@@ -163,6 +168,7 @@ const prefixes = {
   'api-keys': 'key',
   accounts: 'acct',
   'mcp-pins': 'mpin',
+  channels: 'chan',
   webhooks: 'wh',
   users: 'usr',
   sessions: 'sess',
@@ -251,8 +257,12 @@ const withOldTag: Refusal = async ({ id }) => {
     await api.call(call);
     return api.call({ ...call, headers: { 'if-none-match': '*' } });
   }
-  const { headers } = await api.call({ url: call.url });
-  await api.call({ method: 'PUT', url: call.url, body: { description: 'changed meanwhile' } });
+  const at = { url: call.url, ...(call.key === undefined ? {} : { key: call.key }) };
+  const { headers } = await api.call(at);
+  const change = id.endsWith('Channel')
+    ? { method: 'PATCH', body: { name: 'changed meanwhile' } }
+    : { method: 'PUT', body: { description: 'changed meanwhile' } };
+  await api.call({ ...at, ...change });
   return api.call({ ...call, headers: { 'if-match': String(headers['etag']) } });
 };
 
@@ -389,6 +399,10 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
       await at.close();
       await away.close();
     }
+  },
+  'createChannel gate_not_found': async ({ id }) => {
+    const call = await goodCall(id);
+    return api.call({ ...call, body: { ...(call.body as object), gate_id: `gate_${'0'.repeat(26)}` } });
   },
   cross_site_request: fromElsewhere,
   login_failed: async ({ id }) => {

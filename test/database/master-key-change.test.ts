@@ -105,6 +105,10 @@ async function makeSecrets(): Promise<Secrets> {
     url: `/v1/webhooks/${made.webhook_id}/roll-secret`,
     body: { overlap_s: 3_600 },
   });
+  await api.call({
+    url: '/v1/channels',
+    body: { name: 'pager', kind: 'slack', target: 'https://example.com/hook' },
+  });
   const person = await api.createUser({ role: 'auditor' });
   const totp = await beginTotp(api, person);
   await api.call({
@@ -171,6 +175,7 @@ describe('a change of MASTER_KEY', () => {
     const before = await sealedTexts();
     expect(new Set(before.map(({ column }) => column))).toEqual(
       new Set([
+        'channels.sealed_target',
         'idempotent_answers.body',
         'installation.value',
         'oauth_artifacts.sealed_payload',
@@ -304,7 +309,7 @@ describe('the order of the steps', () => {
     const early = start('b', { own: next, fallbacks: [] });
     await expect(early).rejects.toThrow(MasterKeyError);
     await expect(early).rejects.toThrow(
-      /is not given, and is still in use: it seals 4 signing keys, 1 webhooks, 1 secrets of one-time codes, .*Add it to MASTER_KEY_FALLBACKS/,
+      /is not given, and is still in use: it seals 4 signing keys, 1 webhooks, 1 channels, 1 secrets of one-time codes, .*Add it to MASTER_KEY_FALLBACKS/,
     );
   });
 

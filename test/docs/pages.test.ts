@@ -70,6 +70,8 @@ describe('pasted beside a service that runs', () => {
       SIDECAR_PORT: String(ports.sidecar),
       DATA_DIR: join(reader.folder, '.data'),
       FORWARD_AUTH_HEADERS: 'X-Original-Method,X-Original-URI',
+      SMTP_URL: 'smtp://127.0.0.1:9',
+      SMTP_FROM: 'approvals@example.com',
     });
     await service.waitFor(/agent-trust is ready/);
   }, 180_000);

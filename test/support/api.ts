@@ -6,6 +6,7 @@ import { decisionSlots } from '../../control-plane/admission/decision-slots.ts';
 import { build } from '../../control-plane/app.ts';
 import { connectionShares } from '../../control-plane/base/connection-shares.ts';
 import type { Database } from '../../control-plane/base/database.ts';
+import type { Mailer } from '../../control-plane/channels/mailer.ts';
 import type { ConsoleFiles } from '../../control-plane/console/served-file.ts';
 import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
@@ -116,6 +117,8 @@ export interface ApiOptions {
   readonly wrapSql?: (sql: Database) => Database;
   /** Whom it may call; default as in production. */
   readonly outbound?: GuardedFetchOptions;
+  /** Default: no mail server is set. */
+  readonly mailer?: Mailer;
   /** Default as in production. */
   readonly opensToolsToKeys?: boolean;
   /** With which people can log in; reached on loopback. Default: none. */
@@ -175,6 +178,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     ownVoids: voids,
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
+    mailer: options.mailer ?? null,
     consoleFiles: options.consoleFiles ?? new Map(),
     passwords: passwordHasher(random, options.passwordCost ?? cheapPasswords),
     loginAttempts: loginAttempts({ sql, clock, logger }),

@@ -57,6 +57,13 @@ export function goodCalls(api: Api): GoodCalls {
     const { webhook_id } = (await api.call({ url: '/v1/webhooks', body: hook, key })).body;
     return { method, url: `/v1/webhooks/${webhook_id}${path}`, key, ...(body === undefined ? {} : { body }) };
   };
+  const pager = { name: 'pager', kind: 'webhook', target: 'https://hooks.invalid/' };
+  /** In an account of its own, because there is a bound to how many an account has. */
+  const channelCall = async (method: string, path: string, body?: object) => {
+    const { key } = await api.createAccount();
+    const { channel_id } = (await api.call({ url: '/v1/channels', body: pager, key })).body;
+    return { method, url: `/v1/channels/${channel_id}${path}`, key, ...(body === undefined ? {} : { body }) };
+  };
   const check = async () => ({
     passport: (await passport()).jwt,
     request: { permission_key: 'orders:create' },
@@ -296,6 +303,15 @@ export function goodCalls(api: Api): GoodCalls {
       const { url, body } = await changedPin();
       return { url: `${url}/reject`, body };
     },
+    createChannel: async () => ({
+      url: '/v1/channels',
+      body: { ...pager, name: fresh('channel'), gate_id: (await api.createGate()).gate_id },
+    }),
+    listChannels: get('/v1/channels'),
+    getChannel: async () => channelCall('GET', ''),
+    updateChannel: async () => channelCall('PATCH', '', { name: fresh('channel') }),
+    deleteChannel: async () => channelCall('DELETE', ''),
+    testChannel: async () => channelCall('POST', '/test', {}),
     createWebhook: async () => ({ url: '/v1/webhooks', body: { ...hook, description: fresh('webhook') } }),
     listWebhooks: get('/v1/webhooks'),
     getWebhook: async () => webhookCall('GET', ''),

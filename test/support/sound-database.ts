@@ -114,8 +114,8 @@ export const rules = {
       UNION ALL SELECT FROM issuers WHERE issuer_id = b.body->>'issuer_id' AND b.body->>'passport_id' IS NULL
       UNION ALL SELECT FROM api_keys WHERE key_id = b.body->>'key_id'
       UNION ALL SELECT FROM accounts WHERE account_id = b.body->>'account_id'
-      -- A deleted webhook leaves no row, and a deleted user neither.
-      UNION ALL SELECT WHERE b.body->>'webhook_id' IS NOT NULL OR b.body->'user'->>'user_id' IS NOT NULL)`,
+      -- A deleted webhook or channel leaves no row, and a deleted user neither.
+      UNION ALL SELECT WHERE b.body->>'webhook_id' IS NOT NULL OR b.body->>'channel_id' IS NOT NULL OR b.body->'user'->>'user_id' IS NOT NULL)`,
   'what waits to be sent has an event, and what was attempted has its attempts': `
     SELECT d.delivery_id FROM webhook_deliveries d LEFT JOIN webhook_events v USING (event_id)
     WHERE v.event_id IS NULL OR d.attempts <> (SELECT count(*) FROM webhook_attempts a WHERE a.delivery_id = d.delivery_id)`,

@@ -44,9 +44,9 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
   domain: [
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
     ['accounts', 'oauth', 'passports', 'quota'],
-    ['attestations', 'people'],
-      ['mcp-pins', 'oidc', 'passkeys', 'statistics'],
-      ['approvals'],
+    ['attestations', 'channels', 'people'],
+    ['mcp-pins', 'oidc', 'passkeys', 'statistics'],
+    ['approvals'],
   ],
   policy: [['gates'], ['catalogs', 'decisions']],
   surface: [

@@ -84,6 +84,7 @@ export class AgentTrust implements Resources {
   readonly templates: Resources['templates'];
   readonly apiKeys: Resources['apiKeys'];
   readonly accounts: Resources['accounts'];
+  readonly channels: Resources['channels'];
   readonly webhooks: Resources['webhooks'];
   readonly signingKeys: Resources['signingKeys'];
   readonly service: Resources['service'];
@@ -112,6 +113,7 @@ export class AgentTrust implements Resources {
     this.templates = this.#resource('templates');
     this.apiKeys = this.#resource('apiKeys');
     this.accounts = this.#resource('accounts');
+    this.channels = this.#resource('channels');
     this.webhooks = this.#resource('webhooks');
     this.signingKeys = this.#resource('signingKeys');
     this.service = this.#resource('service');

@@ -1789,6 +1789,181 @@ class AccountPage(TypedDict):
     next_cursor: str | None
 
 
+class ChannelCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # `slack`: an incoming webhook of Slack or a compatible service; `email`; `webhook`: the signed event as
+    # JSON.
+    kind: Literal["slack", "email", "webhook"]
+    # URL of the webhook, or one e-mail address.
+    target: str
+    # The gate whose approvals it is told of. Default: all without channels of their own.
+    gate_id: NotRequired[str | None]
+    # The channel is told of approvals that are still pending after so many seconds. Default: 0.
+    after_s: NotRequired[int | None]
+    # What it is told of: that a request waits, always, and how that ended. Default: both.
+    events: NotRequired[Sequence[Literal["approval.requested", "approval.resolved"]] | None]
+
+
+class ChannelUpdate(TypedDict):
+    # Name, for people.
+    name: NotRequired[str | None]
+    # Another URL or e-mail address. As `GET` shows it: the one that is there.
+    target: NotRequired[str | None]
+    # The channel is told of approvals that are still pending after so many seconds. Default: 0.
+    after_s: NotRequired[int | None]
+    # What it is told of: that a request waits, always, and how that ended.
+    events: NotRequired[Sequence[Literal["approval.requested", "approval.resolved"]] | None]
+    # Current status.
+    status: NotRequired[Literal["enabled", "disabled", None]]
+    # Id of the channel, `chan_…`.
+    channel_id: NotRequired[str | None]
+    # What kind of channel it is.
+    kind: NotRequired[Literal["slack", "email", "webhook", None]]
+    # The gate whose approvals it is told of; null: of all without channels of their own.
+    gate_id: NotRequired[str | None]
+    # When it was created.
+    created_at: NotRequired[str | None]
+    # `sha256:` and the hash of the target: shows whether two targets are the same.
+    target_hash: NotRequired[str | None]
+    # Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+    # days; `unread`: nobody fetched for an hour; null if it is enabled.
+    disabled_reason: NotRequired[Literal["owner", "gone", "failing", None]]
+    # When the first attempt after the last success failed; null if none failed.
+    failing_since: NotRequired[str | None]
+    # How many attempts have failed since the last success.
+    failures: NotRequired[int | None]
+    # The last failure; null if the last attempt succeeded, or there was none.
+    last_error: NotRequired[ChannelFailure | None]
+    # When a message was last sent; null: never.
+    last_sent_at: NotRequired[str | None]
+    # When it was last changed.
+    updated_at: NotRequired[str | None]
+
+
+class Channel(TypedDict):
+    # Id of the channel, `chan_…`.
+    channel_id: str
+    # What kind of channel it is.
+    kind: Literal["slack", "email", "webhook"]
+    # The gate whose approvals it is told of; null: of all without channels of their own.
+    gate_id: str | None
+    # When it was created.
+    created_at: str
+    # Name, for people.
+    name: str
+    # E-mail address, or host and last characters of the URL.
+    target: str
+    # The channel is told of approvals that are still pending after so many seconds. Default: 0.
+    after_s: int
+    # What it is told of.
+    events: Sequence[Literal["approval.requested", "approval.resolved"]]
+    # Current status.
+    status: Literal["enabled", "disabled"]
+    # `sha256:` and the hash of the target: shows whether two targets are the same.
+    target_hash: str
+    # Why nothing is sent: `owner` disabled it; `gone`: its address is no more; `failing`: no success for
+    # three days; null if it is enabled.
+    disabled_reason: Literal["owner", "gone", "failing", None]
+    # When the first attempt after the last success failed; null if none failed.
+    failing_since: str | None
+    # How many attempts have failed since the last success.
+    failures: int
+    # The last failure; null if the last attempt succeeded, or there was none.
+    last_error: ChannelFailure | None
+    # When a message was last sent; null: never.
+    last_sent_at: str | None
+    # When it was last changed.
+    updated_at: str
+
+
+class NewChannel(TypedDict):
+    # Id of the channel, `chan_…`.
+    channel_id: str
+    # What kind of channel it is.
+    kind: Literal["slack", "email", "webhook"]
+    # The gate whose approvals it is told of; null: of all without channels of their own.
+    gate_id: str | None
+    # When it was created.
+    created_at: str
+    # Name, for people.
+    name: str
+    # E-mail address, or host and last characters of the URL.
+    target: str
+    # The channel is told of approvals that are still pending after so many seconds. Default: 0.
+    after_s: int
+    # What it is told of.
+    events: Sequence[Literal["approval.requested", "approval.resolved"]]
+    # Current status.
+    status: Literal["enabled", "disabled"]
+    # `sha256:` and the hash of the target: shows whether two targets are the same.
+    target_hash: str
+    # Null: it is enabled.
+    disabled_reason: Literal["owner", "gone", "failing", None]
+    # When the first attempt after the last success failed; null if none failed.
+    failing_since: str | None
+    # How many attempts have failed since the last success.
+    failures: int
+    # The last failure; null if the last attempt succeeded, or there was none.
+    last_error: ChannelFailure | None
+    # When a message was last sent; null: never.
+    last_sent_at: str | None
+    # When it was last changed.
+    updated_at: str
+    # Of the kind `webhook`: secret that signs its messages, `whsec_` and base64. Shown only once; stored
+    # encrypted.
+    secret: NotRequired[str]
+
+
+class ChannelPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Channel]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class ChannelDeletion(TypedDict):
+    # Id of the channel, `chan_…`.
+    channel_id: str
+    # Whether it is deleted.
+    deleted: Literal[True]
+    # When it was deleted.
+    deleted_at: str
+
+
+class ChannelFailure(TypedDict):
+    # Why it failed: see docs/channels.md.
+    code: Literal["timeout", "unreachable", "closed", "target_refused", "bad_answer", "mail_not_configured", "tls_missing", "tls_failed", "login_refused", "sender_refused", "recipient_refused", "message_refused"]
+    # What the other side said, with everything that looks like a secret removed.
+    detail: str
+    # When it failed.
+    at: str
+
+
+class ChannelTestError(TypedDict):
+    # For programs to branch on; a closed list, see docs/errors.md.
+    code: Literal["timeout", "unreachable", "closed", "target_refused", "bad_answer", "mail_not_configured", "tls_missing", "tls_failed", "login_refused", "sender_refused", "recipient_refused", "message_refused"]
+    # The reason as a sentence.
+    detail: str
+
+
+class ChannelTest(TypedDict):
+    # Id of the channel, `chan_…`.
+    channel_id: str
+    # Whether the message was sent.
+    sent: bool
+    # How long it took, in milliseconds.
+    latency_ms: int
+    # Why it was not sent; null if it was.
+    error: ChannelTestError | None
+
+
 class WebhookCreation(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
@@ -2819,6 +2994,126 @@ class Operations:
             "stream",
             path_ids={},
             query={"since": since},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_channel(
+        self,
+        body: ChannelCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> NewChannel:
+        """Add a channel that tells people of approvals. Needs a key with the scope `webhooks:manage`."""
+        answer: NewChannel = self._call(
+            "POST",
+            "/v1/channels",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_channels(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> ChannelPage:
+        """List channels, newest first. Needs a key with the scope `webhooks:manage`."""
+        answer: ChannelPage = self._call(
+            "GET",
+            "/v1/channels",
+            "",
+            path_ids={},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_channel(
+        self,
+        channel_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Channel:
+        """Get a channel and how its last messages went. Needs a key with the scope `webhooks:manage`."""
+        answer: Channel = self._call(
+            "GET",
+            "/v1/channels/{id}",
+            "",
+            path_ids={"id": channel_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def update_channel(
+        self,
+        channel_id: str,
+        body: ChannelUpdate | None = None,
+        *,
+        if_match: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Channel:
+        """Change a channel. Needs a key with the scope `webhooks:manage`."""
+        answer: Channel = self._call(
+            "PATCH",
+            "/v1/channels/{id}",
+            "body",
+            path_ids={"id": channel_id},
+            query={},
+            headers={"if-match": if_match},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def delete_channel(
+        self,
+        channel_id: str,
+        *,
+        if_match: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> ChannelDeletion:
+        """Delete a channel. Needs a key with the scope `webhooks:manage`."""
+        answer: ChannelDeletion = self._call(
+            "DELETE",
+            "/v1/channels/{id}",
+            "",
+            path_ids={"id": channel_id},
+            query={},
+            headers={"if-match": if_match},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def test_channel(
+        self,
+        channel_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ChannelTest:
+        """Send a test message to a channel, now. Needs a key with the scope `webhooks:manage`."""
+        answer: ChannelTest = self._call(
+            "POST",
+            "/v1/channels/{id}/test",
+            "",
+            path_ids={"id": channel_id},
+            query={},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -25,6 +25,7 @@ const closedList = [
   'attestation_not_found',
   'approval_not_found',
   'webhook_not_found',
+  'channel_not_found',
   'delivery_not_found',
   'api_key_not_found',
   'account_not_found',

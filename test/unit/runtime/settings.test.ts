@@ -54,6 +54,8 @@ describe('parseSettings', () => {
       PUBLIC_URL: null,
       GATE_HOST: null,
       WEBHOOK_ALLOW_PRIVATE: false,
+      SMTP_URL: null,
+      SMTP_FROM: null,
       MCP_API_KEYS: false,
       SESSION_IDLE_S: 1_800,
       SESSION_MAX_S: 43_200,
@@ -93,6 +95,8 @@ describe('parseSettings', () => {
       PUBLIC_URL: 'https://trust.example.com/',
       GATE_HOST: 'https://gates.example.com:444',
       WEBHOOK_ALLOW_PRIVATE: '1',
+      SMTP_URL: 'smtps://robot:p%40ss@mail.example.com',
+      SMTP_FROM: 'approvals@example.com',
       MCP_API_KEYS: '1',
       SESSION_IDLE_S: '600',
       SESSION_MAX_S: '3600',
@@ -133,6 +137,10 @@ describe('parseSettings', () => {
       SESSION_MAX_S: 3_600,
       MASTER_KEY: Buffer.alloc(32, 7),
       PUBLIC_URL: 'https://trust.example.com',
+      SMTP_URL: {
+        ...{ host: 'mail.example.com', port: 465, user: 'robot', password: 'p@ss', tls: 'implicit' },
+      },
+      SMTP_FROM: 'approvals@example.com',
       WEBHOOK_ALLOW_PRIVATE: true,
       OIDC_ALLOW_PRIVATE: true,
       MCP_API_KEYS: true,
@@ -256,6 +264,17 @@ describe('parseSettings', () => {
     ]);
     expect(problemsOf(() => controlPlane({ OIDC_CLIENT_ID: 'id', OIDC_CLIENT_SECRET: 's3cret' }))).toEqual([
       'OIDC_ISSUER must be set where OIDC_CLIENT_ID is.',
+    ]);
+  });
+
+  it('requires the settings of a mail server together', () => {
+    expect(problemsOf(() => controlPlane({ SMTP_URL: 'smtp://mail.example.com' }))).toEqual([
+      'SMTP_FROM must be set where SMTP_URL is.',
+    ]);
+    const wrong = { SMTP_URL: 'smtp://robot@mail.example.com', SMTP_FROM: 'Robot <robot@example.com>' };
+    expect(problemsOf(() => controlPlane(wrong))).toEqual([
+      'SMTP_URL must have both user and password, or neither.',
+      expect.stringMatching(/^SMTP_FROM must be one e-mail address/),
     ]);
   });
 
@@ -391,16 +410,19 @@ describe('<NAME>_FILE of a secret', () => {
       MASTER_KEY: masterKey,
       MASTER_KEY_FALLBACKS: masterKey,
       OIDC_CLIENT_SECRET: 'a secret of the provider',
+      SMTP_URL: 'smtp://localhost:25',
     };
     const environment = {
       ...Object.fromEntries(secrets.map(([name]) => [`${name}_FILE`, file(`${values[name]}\n`)] as const)),
       OIDC_ISSUER: 'https://login.example.com',
       OIDC_CLIENT_ID: 'agent-trust',
+      SMTP_FROM: 'approvals@example.com',
     };
     const read = parseSettings(['control-plane', 'sidecar'], environment);
     const keys: Record<string, unknown> = {
       MASTER_KEY: Buffer.alloc(32, 7),
       MASTER_KEY_FALLBACKS: [Buffer.alloc(32, 7)],
+      SMTP_URL: { host: 'localhost', port: 25, user: null, password: null, tls: 'none' },
     };
     for (const [name] of secrets) expect(read).toHaveProperty(name, keys[name] ?? values[name]);
   });

@@ -1934,6 +1934,187 @@ export interface AccountPage {
   readonly next_cursor: string | null;
 }
 
+export interface ChannelCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /**
+   * `slack`: an incoming webhook of Slack or a compatible service; `email`; `webhook`: the signed event
+   * as JSON.
+   */
+  readonly kind: 'slack' | 'email' | 'webhook';
+  /** URL of the webhook, or one e-mail address. */
+  readonly target: string;
+  /** The gate whose approvals it is told of. Default: all without channels of their own. */
+  readonly gate_id?: string | null;
+  /** The channel is told of approvals that are still pending after so many seconds. Default: 0. */
+  readonly after_s?: number | null;
+  /** What it is told of: that a request waits, always, and how that ended. Default: both. */
+  readonly events?: readonly ('approval.requested' | 'approval.resolved')[] | null;
+}
+
+export interface ChannelUpdate {
+  /** Name, for people. */
+  readonly name?: string | null;
+  /** Another URL or e-mail address. As `GET` shows it: the one that is there. */
+  readonly target?: string | null;
+  /** The channel is told of approvals that are still pending after so many seconds. Default: 0. */
+  readonly after_s?: number | null;
+  /** What it is told of: that a request waits, always, and how that ended. */
+  readonly events?: readonly ('approval.requested' | 'approval.resolved')[] | null;
+  /** Current status. */
+  readonly status?: 'enabled' | 'disabled' | null;
+  /** Id of the channel, `chan_…`. */
+  readonly channel_id?: string | null;
+  /** What kind of channel it is. */
+  readonly kind?: 'slack' | 'email' | 'webhook' | null;
+  /** The gate whose approvals it is told of; null: of all without channels of their own. */
+  readonly gate_id?: string | null;
+  /** When it was created. */
+  readonly created_at?: string | null;
+  /** `sha256:` and the hash of the target: shows whether two targets are the same. */
+  readonly target_hash?: string | null;
+  /**
+   * Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three
+   * days; `unread`: nobody fetched for an hour; null if it is enabled.
+   */
+  readonly disabled_reason?: 'owner' | 'gone' | 'failing' | null;
+  /** When the first attempt after the last success failed; null if none failed. */
+  readonly failing_since?: string | null;
+  /** How many attempts have failed since the last success. */
+  readonly failures?: number | null;
+  /** The last failure; null if the last attempt succeeded, or there was none. */
+  readonly last_error?: ChannelFailure | null;
+  /** When a message was last sent; null: never. */
+  readonly last_sent_at?: string | null;
+  /** When it was last changed. */
+  readonly updated_at?: string | null;
+}
+
+export interface Channel {
+  /** Id of the channel, `chan_…`. */
+  readonly channel_id: string;
+  /** What kind of channel it is. */
+  readonly kind: 'slack' | 'email' | 'webhook';
+  /** The gate whose approvals it is told of; null: of all without channels of their own. */
+  readonly gate_id: string | null;
+  /** When it was created. */
+  readonly created_at: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** E-mail address, or host and last characters of the URL. */
+  readonly target: string;
+  /** The channel is told of approvals that are still pending after so many seconds. Default: 0. */
+  readonly after_s: number;
+  /** What it is told of. */
+  readonly events: readonly ('approval.requested' | 'approval.resolved')[];
+  /** Current status. */
+  readonly status: 'enabled' | 'disabled';
+  /** `sha256:` and the hash of the target: shows whether two targets are the same. */
+  readonly target_hash: string;
+  /**
+   * Why nothing is sent: `owner` disabled it; `gone`: its address is no more; `failing`: no success for
+   * three days; null if it is enabled.
+   */
+  readonly disabled_reason: 'owner' | 'gone' | 'failing' | null;
+  /** When the first attempt after the last success failed; null if none failed. */
+  readonly failing_since: string | null;
+  /** How many attempts have failed since the last success. */
+  readonly failures: number;
+  /** The last failure; null if the last attempt succeeded, or there was none. */
+  readonly last_error: ChannelFailure | null;
+  /** When a message was last sent; null: never. */
+  readonly last_sent_at: string | null;
+  /** When it was last changed. */
+  readonly updated_at: string;
+}
+
+export interface NewChannel {
+  /** Id of the channel, `chan_…`. */
+  readonly channel_id: string;
+  /** What kind of channel it is. */
+  readonly kind: 'slack' | 'email' | 'webhook';
+  /** The gate whose approvals it is told of; null: of all without channels of their own. */
+  readonly gate_id: string | null;
+  /** When it was created. */
+  readonly created_at: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** E-mail address, or host and last characters of the URL. */
+  readonly target: string;
+  /** The channel is told of approvals that are still pending after so many seconds. Default: 0. */
+  readonly after_s: number;
+  /** What it is told of. */
+  readonly events: readonly ('approval.requested' | 'approval.resolved')[];
+  /** Current status. */
+  readonly status: 'enabled' | 'disabled';
+  /** `sha256:` and the hash of the target: shows whether two targets are the same. */
+  readonly target_hash: string;
+  /** Null: it is enabled. */
+  readonly disabled_reason: 'owner' | 'gone' | 'failing' | null;
+  /** When the first attempt after the last success failed; null if none failed. */
+  readonly failing_since: string | null;
+  /** How many attempts have failed since the last success. */
+  readonly failures: number;
+  /** The last failure; null if the last attempt succeeded, or there was none. */
+  readonly last_error: ChannelFailure | null;
+  /** When a message was last sent; null: never. */
+  readonly last_sent_at: string | null;
+  /** When it was last changed. */
+  readonly updated_at: string;
+  /**
+   * Of the kind `webhook`: secret that signs its messages, `whsec_` and base64. Shown only once; stored
+   * encrypted.
+   */
+  readonly secret?: string;
+}
+
+export interface ChannelPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Channel[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface ChannelDeletion {
+  /** Id of the channel, `chan_…`. */
+  readonly channel_id: string;
+  /** Whether it is deleted. */
+  readonly deleted: true;
+  /** When it was deleted. */
+  readonly deleted_at: string;
+}
+
+export interface ChannelFailure {
+  /** Why it failed: see docs/channels.md. */
+  readonly code: 'timeout' | 'unreachable' | 'closed' | 'target_refused' | 'bad_answer' | 'mail_not_configured' | 'tls_missing' | 'tls_failed' | 'login_refused' | 'sender_refused' | 'recipient_refused' | 'message_refused';
+  /** What the other side said, with everything that looks like a secret removed. */
+  readonly detail: string;
+  /** When it failed. */
+  readonly at: string;
+}
+
+export interface ChannelTest {
+  /** Id of the channel, `chan_…`. */
+  readonly channel_id: string;
+  /** Whether the message was sent. */
+  readonly sent: boolean;
+  /** How long it took, in milliseconds. */
+  readonly latency_ms: number;
+  /** Why it was not sent; null if it was. */
+  readonly error: {
+    /** For programs to branch on; a closed list, see docs/errors.md. */
+    readonly code: 'timeout' | 'unreachable' | 'closed' | 'target_refused' | 'bad_answer' | 'mail_not_configured' | 'tls_missing' | 'tls_failed' | 'login_refused' | 'sender_refused' | 'recipient_refused' | 'message_refused';
+    /** The reason as a sentence. */
+    readonly detail: string;
+  } | null;
+}
+
 export interface WebhookCreation {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
@@ -2719,6 +2900,28 @@ export interface AccountsResource {
   update(id: string, body?: AccountUpdate, options?: CallOptions): Promise<Account>;
 }
 
+export interface ChannelsResource {
+  /** Add a channel that tells people of approvals. Needs a key with the scope `webhooks:manage`. */
+  create(body: ChannelCreation, options?: CreateOptions): Promise<NewChannel>;
+  /** List channels, newest first. Needs a key with the scope `webhooks:manage`. */
+  list(query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<Channel, ChannelPage>;
+  /** Get a channel and how its last messages went. Needs a key with the scope `webhooks:manage`. */
+  get(id: string, options?: CallOptions): Promise<Channel>;
+  /** Change a channel. Needs a key with the scope `webhooks:manage`. */
+  update(id: string, body?: ChannelUpdate, options?: CallOptions & { readonly ifMatch?: string }): Promise<Channel>;
+  /** Delete a channel. Needs a key with the scope `webhooks:manage`. */
+  delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<ChannelDeletion>;
+  /** Send a test message to a channel, now. Needs a key with the scope `webhooks:manage`. */
+  test(id: string, options?: CallOptions): Promise<ChannelTest>;
+}
+
 export interface WebhooksResource {
   /** Subscribe an endpoint to events. Needs a key with the scope `webhooks:manage`. */
   create(body: WebhookCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewWebhook>;
@@ -2794,6 +2997,7 @@ export interface Resources {
   readonly templates: TemplatesResource;
   readonly apiKeys: ApiKeysResource;
   readonly accounts: AccountsResource;
+  readonly channels: ChannelsResource;
   readonly webhooks: WebhooksResource;
   readonly signingKeys: SigningKeysResource;
   readonly service: ServiceResource;
@@ -2878,6 +3082,14 @@ export const resources = {
     list: ['GET', '/v1/accounts', 'query list'],
     get: ['GET', '/v1/accounts/{id}', ''],
     update: ['PUT', '/v1/accounts/{id}', 'body'],
+  },
+  channels: {
+    create: ['POST', '/v1/channels', 'body creates'],
+    list: ['GET', '/v1/channels', 'query list'],
+    get: ['GET', '/v1/channels/{id}', ''],
+    update: ['PATCH', '/v1/channels/{id}', 'body'],
+    delete: ['DELETE', '/v1/channels/{id}', ''],
+    test: ['POST', '/v1/channels/{id}/test', ''],
   },
   webhooks: {
     create: ['POST', '/v1/webhooks', 'body creates'],

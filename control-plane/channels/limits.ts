@@ -1,0 +1,46 @@
+import { limits, mustHold } from '../../shared/model/limits.ts';
+import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
+
+/** Bounds of this room alone, each with its reason. */
+export const channelsLimits = {
+  /** Channels of one gate, and of an account: each multiplies what every approval writes. */
+  channelsPerPlaceMax: 8,
+  /** Channels of one account in one mode, those of its gates included. */
+  channelsPerAccountMax: 256,
+  /** Messages at once to one channel from one replica: services for people allow about one a second. */
+  channelConcurrencyMax: 4,
+  /** One message by mail, from the connection to the last answer: mail servers make strangers wait. */
+  mailTimeoutMs: 20 * secondMs,
+  /** Connections at once to the mail server from one replica: most servers allow ten or twenty. */
+  mailConnectionsMax: 8,
+  /** After this the message of a replica that died during an attempt is free for others. */
+  channelLockMs: minuteMs,
+  /** An idle replica looks for due messages this often. */
+  channelPollMs: 250,
+  /** A message about an end waits this long for the message in flight about the beginning. */
+  channelOrderMs: 5 * secondMs,
+  /**
+   * The end is told this much later than the answer can be undone: clocks of replicas differ by milliseconds.
+   */
+  channelEndMarginMs: secondMs,
+  /** Of an answer that much is read. */
+  channelAnswerBytesMax: 1024,
+  /** Of what the other side says about a failure that much is kept. */
+  channelErrorCharsMax: 200,
+  /** A channel at which no attempt has succeeded for so long is disabled, as a webhook is. */
+  channelFailingMsMax: 3 * dayMs,
+  /** Test messages at once from one replica: each holds a request. */
+  channelTestsAtOnceMax: 8,
+  /** Messages are kept for so long; more than an approval can take. */
+  channelMessageKeptMs: 30 * dayMs,
+  channelMessagesPerTrimMax: 5_000,
+} as const;
+
+mustHold(
+  2 * Math.max(channelsLimits.mailTimeoutMs, limits.webhookTimeoutMs) < channelsLimits.channelLockMs,
+  'an attempt ends and is recorded well before its claim on the message expires',
+);
+mustHold(
+  channelsLimits.channelMessageKeptMs > 3 * limits.approvalExpiryMsMax,
+  'no message of an open approval is removed',
+);

@@ -1,0 +1,233 @@
+import type { Approval } from '../../shared/model/approval.ts';
+import type { ChannelEvent, ChannelKind } from '../../shared/model/channel.ts';
+import type { ApprovalId, ChannelId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { webhooksLimits } from '../webhooks/limits.ts';
+import type { Claimed, Queue } from '../webhooks/outbox.ts';
+import { channelsLimits } from './limits.ts';
+
+/** The next queues behind that channel, walked as those of webhooks are (`webhooks/delivery-queue.ts`). */
+export async function readMessageQueues(
+  sql: Database | Transaction,
+  { after, nowMs }: { readonly after: string; readonly nowMs: UnixMillis },
+): Promise<readonly Queue[]> {
+  return sql<Queue[]>`
+    WITH RECURSIVE queues AS (
+      (SELECT channel_id, next_attempt_at_ms, 1 AS place FROM channel_messages
+        WHERE next_attempt_at_ms IS NOT NULL AND channel_id > ${after}
+        ORDER BY channel_id, next_attempt_at_ms LIMIT 1)
+      UNION ALL
+      SELECT next.channel_id, next.next_attempt_at_ms, queues.place + 1
+      FROM queues CROSS JOIN LATERAL (
+        SELECT m.channel_id, m.next_attempt_at_ms FROM channel_messages m
+        WHERE m.next_attempt_at_ms IS NOT NULL AND m.channel_id > queues.channel_id
+        ORDER BY m.channel_id, m.next_attempt_at_ms LIMIT 1
+      ) AS next
+      WHERE queues.place < ${webhooksLimits.webhookQueuesPerLookMax}
+    )
+    SELECT q.channel_id AS "endpointId", c.channel_id IS NULL AS "isDeleted",
+      c.channel_id IS NOT NULL AND q.next_attempt_at_ms <= ${nowMs} AND ${takesNow(sql, nowMs)} AS "isDue"
+    FROM queues q LEFT JOIN channels c USING (channel_id) ORDER BY q.channel_id`;
+}
+
+/** Whether the channel `c` takes messages now. Those of a suspended account wait, as webhooks do. */
+const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
+  c.status = 'enabled' AND coalesce(c.paused_until_ms, 0) <= ${nowMs}
+  AND (SELECT a.status FROM accounts a WHERE a.account_id = c.account_id) = 'active'`;
+
+/** Removes some messages of deleted channels. */
+export async function dropMessages(sql: Database, channelIds: readonly string[]): Promise<void> {
+  await sql`
+    DELETE FROM channel_messages WHERE (approval_id, channel_id, event) IN (
+      SELECT approval_id, channel_id, event FROM channel_messages
+      WHERE channel_id = ANY(${[...channelIds]}::text[]) AND next_attempt_at_ms IS NOT NULL
+      LIMIT ${channelsLimits.channelMessagesPerTrimMax})`;
+}
+
+/** What names a message. */
+export interface MessageKey {
+  readonly approvalId: ApprovalId;
+  readonly channelId: ChannelId;
+  readonly event: ChannelEvent;
+}
+
+/** A message locked by this replica, with what it tells. */
+export interface LockedMessage extends MessageKey, Claimed {
+  readonly tries: number;
+  /** When it was due before it was locked. */
+  readonly wasDueAtMs: UnixMillis;
+  readonly kind: ChannelKind;
+  readonly sealedTarget: string;
+  /** Generation of the channel when it was locked; column `era`. */
+  readonly generation: number;
+  readonly approval: Approval;
+  readonly gateName: string | null;
+  readonly agentName: string | null;
+  readonly resolverName: string | null;
+}
+
+type Fate = 'send' | 'later' | 'cancelled';
+type LockedRow = Omit<LockedMessage, 'approval'> & Approval & { readonly fate: Fate };
+
+/**
+ * Locks what is due at each of these channels, at most as many as it has slots, the longest due first,
+ * skipping what other replicas are locking. Cancels what is not to be told any more: a beginning whose
+ * approval has ended, and an end whose beginning was never sent. So escalation stops with the approval. An
+ * end whose beginning is in flight waits for it.
+ */
+export async function lockMessages(
+  sql: Database | Transaction,
+  claim: {
+    readonly slots: ReadonlyMap<string, number>;
+    readonly replicaId: string;
+    readonly nowMs: UnixMillis;
+  },
+): Promise<readonly LockedMessage[]> {
+  const { nowMs } = claim;
+  const lockEndsAtMs = nowMs + channelsLimits.channelLockMs;
+  const rows = await sql<LockedRow[]>`
+    WITH picked AS MATERIALIZED (
+      SELECT due.*
+      FROM unnest(${[...claim.slots.keys()]}::text[], ${[...claim.slots.values()]}::bigint[]) AS e (channel_id, slots)
+      CROSS JOIN LATERAL (
+        SELECT m.approval_id, m.channel_id, m.event, m.next_attempt_at_ms FROM channel_messages m
+        WHERE m.channel_id = e.channel_id AND m.next_attempt_at_ms <= ${nowMs}
+        ORDER BY m.next_attempt_at_ms LIMIT e.slots
+        FOR UPDATE SKIP LOCKED
+      ) AS due
+    ), judged AS (
+      SELECT p.*, c.kind, c.sealed_target, c.era, ${fateOf(sql, nowMs)} AS fate
+      FROM picked p JOIN channels c USING (channel_id) LEFT JOIN approvals a USING (approval_id)
+      LEFT JOIN channel_messages f
+        ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
+      WHERE ${takesNow(sql, nowMs)}
+    ), locked AS (
+      UPDATE channel_messages m
+      SET status = CASE j.fate WHEN 'cancelled' THEN 'cancelled' ELSE 'pending' END,
+        next_attempt_at_ms = CASE j.fate WHEN 'send' THEN ${lockEndsAtMs}::bigint
+          WHEN 'later' THEN ${nowMs + channelsLimits.channelOrderMs}::bigint END,
+        claimed_by = CASE j.fate WHEN 'send' THEN ${claim.replicaId} END
+      FROM judged j
+      WHERE m.approval_id = j.approval_id AND m.channel_id = j.channel_id AND m.event = j.event
+      RETURNING m.approval_id, m.channel_id, m.event, m.tries, m.next_attempt_at_ms, j.next_attempt_at_ms AS was_due,
+        j.kind, j.sealed_target, j.era, j.fate
+    )
+    SELECT l.channel_id AS "channelId", l.event, l.tries, l.next_attempt_at_ms AS "lockEndsAtMs", l.was_due AS "wasDueAtMs",
+      l.kind, l.sealed_target AS "sealedTarget", l.era AS generation, l.fate, ${approvalColumns(sql)},
+      g.name AS "gateName", p.agent_name AS "agentName", coalesce(u.name, k.name) AS "resolverName"
+    FROM locked l JOIN approvals a USING (approval_id)
+    LEFT JOIN gates g ON g.gate_id = a.gate_id LEFT JOIN passports p ON p.passport_id = a.passport_id
+    LEFT JOIN users u ON u.user_id = a.resolved_by LEFT JOIN api_keys k ON k.key_id = a.resolved_by
+    WHERE l.fate = 'send'
+    ORDER BY l.was_due, l.approval_id`;
+  return rows.map((row) => toMessage(row, nowMs));
+}
+
+/**
+ * Of a picked message `p` about the approval `a`, whose message about the beginning is `f`. A person's answer
+ * that may still be undone has no message about the end that is due.
+ */
+const fateOf = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
+  CASE
+    WHEN a.approval_id IS NULL THEN 'cancelled'
+    WHEN p.event = 'approval.requested' THEN
+      CASE WHEN a.status = 'pending' AND a.expires_at_ms > ${nowMs} THEN 'send' ELSE 'cancelled' END
+    WHEN a.status = 'pending' AND a.expires_at_ms > ${nowMs} THEN 'cancelled'
+    WHEN f.status = 'sent' THEN 'send'
+    WHEN f.status = 'pending' AND f.claimed_by IS NOT NULL THEN 'later'
+    ELSE 'cancelled'
+  END`;
+
+const approvalColumns = (sql: Database | Transaction) => sql`
+  a.approval_id AS "approvalId", a.status, a.passport_id AS "passportId", a.agent_id AS "agentId",
+  a.gate_id AS "gateId", a.gate_version AS "gateVersion", a.request_hash AS "requestHash",
+  a.permission_key AS "permissionKey", a.amount_micro_usd AS "amountMicroUsd", a.display,
+  a.created_at_ms AS "createdAtMs", a.expires_at_ms AS "expiresAtMs", a.resolved_at_ms AS "resolvedAtMs",
+  a.resolved_by AS "resolvedBy", a.note`;
+
+function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
+  const { channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget, generation } = row;
+  const { gateName, agentName, resolverName, fate, ...rest } = row;
+  const isOver = (rest.status === 'pending' || rest.status === 'approved') && nowMs >= rest.expiresAtMs;
+  const approval: Approval = {
+    approvalId: rest.approvalId,
+    status: isOver ? 'expired' : rest.status,
+    passportId: rest.passportId,
+    agentId: rest.agentId,
+    gateId: rest.gateId,
+    gateVersion: rest.gateVersion,
+    requestHash: rest.requestHash,
+    permissionKey: rest.permissionKey,
+    amountMicroUsd: rest.amountMicroUsd,
+    display: rest.display,
+    createdAtMs: rest.createdAtMs,
+    expiresAtMs: rest.expiresAtMs,
+    resolvedAtMs: rest.resolvedAtMs,
+    resolvedBy: rest.resolvedBy,
+    note: rest.note,
+  };
+  return {
+    ...{ approvalId: rest.approvalId, channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget },
+    ...{ generation, approval, gateName, agentName, resolverName },
+  };
+}
+
+/** What a message has come to. */
+export interface MessageResult {
+  readonly message: LockedMessage;
+  readonly status: 'pending' | 'sent' | 'failed';
+  /** Null unless it stays `pending`. */
+  readonly nextAttemptAtMs: UnixMillis | null;
+}
+
+/** One that was locked again meanwhile is skipped: what comes of that counts. */
+export async function recordMessages(
+  sql: Database | Transaction,
+  replicaId: string,
+  results: readonly MessageResult[],
+): Promise<void> {
+  await sql`
+    UPDATE channel_messages m
+    SET status = made.status, tries = m.tries + 1, next_attempt_at_ms = made.next_attempt_at_ms, claimed_by = NULL
+    FROM unnest(
+      ${results.map(({ message }) => message.approvalId)}::text[],
+      ${results.map(({ message }) => message.channelId)}::text[],
+      ${results.map(({ message }) => message.event)}::text[],
+      ${results.map(({ message }) => message.lockEndsAtMs)}::bigint[],
+      ${results.map(({ status }) => status)}::text[],
+      ${results.map(({ nextAttemptAtMs }) => nextAttemptAtMs)}::bigint[]
+    ) AS made (approval_id, channel_id, event, lock_ends_at_ms, status, next_attempt_at_ms)
+    WHERE m.approval_id = made.approval_id AND m.channel_id = made.channel_id AND m.event = made.event
+      AND m.claimed_by = ${replicaId} AND m.next_attempt_at_ms = made.lock_ends_at_ms`;
+}
+
+/** Releases what was locked and not attempted to its end: it is due as it was. */
+export async function releaseMessages(
+  sql: Database | Transaction,
+  replicaId: string,
+  messages: readonly LockedMessage[],
+): Promise<void> {
+  if (messages.length === 0) return;
+  await sql`
+    UPDATE channel_messages m SET next_attempt_at_ms = held.was_due, claimed_by = NULL
+    FROM unnest(
+      ${messages.map(({ approvalId }) => approvalId)}::text[],
+      ${messages.map(({ channelId }) => channelId)}::text[],
+      ${messages.map(({ event }) => event)}::text[],
+      ${messages.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[],
+      ${messages.map(({ wasDueAtMs }) => wasDueAtMs)}::bigint[]
+    ) AS held (approval_id, channel_id, event, lock_ends_at_ms, was_due)
+    WHERE m.approval_id = held.approval_id AND m.channel_id = held.channel_id AND m.event = held.event
+      AND m.claimed_by = ${replicaId} AND m.next_attempt_at_ms = held.lock_ends_at_ms`;
+}
+
+/** Removes some messages of approvals that are that old. Resolves to whether none are left. */
+export async function trimMessages(sql: Database, oldId: string): Promise<boolean> {
+  const max = channelsLimits.channelMessagesPerTrimMax;
+  const removed = await sql`
+    DELETE FROM channel_messages WHERE (approval_id, channel_id, event) IN (
+      SELECT approval_id, channel_id, event FROM channel_messages
+      WHERE approval_id < ${oldId} ORDER BY approval_id LIMIT ${max})`;
+  return removed.count < max;
+}

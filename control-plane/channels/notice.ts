@@ -1,0 +1,92 @@
+import type { Approval } from '../../shared/model/approval.ts';
+import type { ChannelEvent } from '../../shared/model/channel.ts';
+import { type MicroUsd, renderUsd } from '../../shared/model/money.ts';
+import { misleadingCharacter } from '../../shared/model/plain-text.ts';
+import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+
+/** What a message says of an approval, as it is when the message is sent. */
+export interface NoticeFacts {
+  readonly event: ChannelEvent;
+  readonly approval: Approval;
+  /** Null: there is no such gate or passport any more. */
+  readonly gateName: string | null;
+  readonly agentName: string | null;
+  /** Name of the person or key that answered; null: none did, or it is there no more. */
+  readonly resolverName: string | null;
+  /** The page of the console where a person answers: the only link of a message. */
+  readonly approvalUrl: string;
+}
+
+interface Line {
+  readonly label: string;
+  readonly value: string;
+}
+
+/**
+ * A message before it has the form of a kind. All texts are plain and of one line; each kind escapes them in
+ * its own way. `said` is what the requester wrote, unchecked.
+ */
+export interface Notice {
+  /** In our words. */
+  readonly headline: string;
+  /** What is asked, in a few words of the requester, or the permission. */
+  readonly subject: string;
+  readonly facts: readonly Line[];
+  readonly said: readonly Line[];
+  readonly url: string;
+  /** The text of the link. */
+  readonly linkText: string;
+}
+
+export function noticeOf({ event, approval, ...names }: NoticeFacts): Notice {
+  const { display, permissionKey, amountMicroUsd, agentId } = approval;
+  const agent =
+    names.agentName === null || names.agentName === agentId ? agentId : `${names.agentName} (${agentId})`;
+  const isOpen = event === 'approval.requested';
+  return {
+    headline: isOpen ? 'Approval needed' : ending(approval),
+    subject: oneLine(display?.title ?? permissionKey ?? approval.approvalId),
+    facts: lines([
+      ['Amount', amountMicroUsd === null ? null : usdText(amountMicroUsd)],
+      ['Agent', agent],
+      ['Gate', names.gateName ?? approval.gateId],
+      ['Permission', permissionKey],
+      ['Answered by', approval.resolvedBy === null ? null : (names.resolverName ?? approval.resolvedBy)],
+      ['Note', approval.note],
+      ['Answer until', isOpen ? minuteText(approval.expiresAtMs) : null],
+    ]),
+    said: lines((display?.lines ?? []).map(({ label, value }) => [label, value])),
+    url: names.approvalUrl,
+    linkText: isOpen ? 'Answer in the console' : 'Open in the console',
+  };
+}
+
+/** Never "denied" for what has expired: no person said no. */
+function ending({ status, resolvedAtMs }: Approval): string {
+  switch (status) {
+    case 'approved':
+    case 'used':
+      return 'Approved';
+    case 'denied':
+      return 'Denied';
+    default:
+      return resolvedAtMs === null ? 'Expired without an answer' : 'Approved, then expired without use';
+  }
+}
+
+const lines = (pairs: readonly (readonly [string, string | null])[]): readonly Line[] =>
+  pairs.flatMap(([label, value]) =>
+    value === null ? [] : [{ label: oneLine(label), value: oneLine(value) }],
+  );
+
+/** Texts of the API hold none of these characters; text that came here in another way may. */
+const oneLine = (text: string): string => text.replace(misleadingCharacter, ' ').toWellFormed();
+
+/** At least two decimals, and as many as there are. */
+export function usdText(amount: MicroUsd): string {
+  const [whole = '0', decimals = ''] = renderUsd(amount).toFixed(6).split('.');
+  return `${whole}.${decimals.replace(/0{1,4}$/, '')} USD`;
+}
+
+/** `2026-11-20 10:41 UTC` */
+const minuteText = (timeMs: UnixMillis): string => `${renderTime(timeMs).slice(0, 16).replace('T', ' ')} UTC`;

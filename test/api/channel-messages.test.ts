@@ -1,0 +1,427 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
+import { channelsLimits } from '../../control-plane/channels/limits.ts';
+import { lockMessages } from '../../control-plane/channels/message-queue.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { approvalUndoMs } from '../../shared/model/approval.ts';
+import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { goToNoon, openAnApproval } from '../support/approvals.ts';
+import { addChannel, messenger } from '../support/channels.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { arrived, verified } from '../support/webhooks.ts';
+
+/**
+ * Messages to real receivers. No time passes but what a test lets pass: what is due is due because the test
+ * says so.
+ */
+let api: Api;
+let key: string;
+let one: Receiver;
+let two: Receiver;
+let running: { stop(): Promise<void> };
+
+beforeAll(async () => {
+  api = await startApi({ outbound: { allowPrivate: true } });
+  goToNoon(api);
+  api.stopClock();
+});
+afterAll(() => api.close());
+beforeEach(async () => {
+  key = (await api.createAccount()).key;
+  one = await startReceiver();
+  two = await startReceiver();
+  running = messenger(api);
+});
+afterEach(async () => {
+  await running.stop();
+  await one.close();
+  await two.close();
+});
+
+const slackAt = (at: Receiver, more: object = {}) =>
+  addChannel(api, { kind: 'slack', target: at.url, ...more }, key);
+const open = (more: Partial<Parameters<typeof openAnApproval>[1]> = {}) =>
+  openAnApproval(api, { key, expiresInMs: hourMs, ...more });
+const answer = (id: string, word: string, body?: object) =>
+  api.call({ method: 'POST', url: `/v1/approvals/${id}/${word}`, key, ...(body && { body }) });
+/** Until the answer stands. */
+const stand = () => api.advance(approvalUndoMs + channelsLimits.channelEndMarginMs);
+const texts = (at: Receiver): string[] => at.received.map(({ body }) => JSON.parse(body).text);
+interface MessageRow {
+  readonly event: string;
+  readonly status: string;
+  readonly tries: number;
+}
+const messages = (approvalId: string, channelId: string) =>
+  api.deps.sql<MessageRow[]>`
+    SELECT event, status, tries FROM channel_messages
+    WHERE approval_id = ${approvalId} AND channel_id = ${channelId} ORDER BY event`;
+const settled = (approvalId: string, channelId: string, count: number) =>
+  until(
+    async () => {
+      const rows = await messages(approvalId, channelId);
+      return rows.length === count && rows.every(({ status }) => status !== 'pending');
+    },
+    { what: `${count} settled messages` },
+  );
+/** Everything that is due was looked at: another account's message, queued behind it, has arrived. */
+async function looked(): Promise<void> {
+  const control = await startReceiver();
+  const other = await api.createAccount();
+  await addChannel(api, { kind: 'slack', target: control.url }, other.key);
+  for (let count = 1; count <= 2; count++) {
+    await openAnApproval(api, { key: other.key });
+    await arrived(control, count);
+  }
+  await control.close();
+}
+
+describe('a message', () => {
+  it('says who asks for what, how much, where and until when, with one link', async () => {
+    await slackAt(one);
+    const gate = await api.createGate({ name: 'Orders' }, key);
+    const passport = await api.issuePassport({ agent_id: 'buyer-7', agent_name: 'Buyer' }, key);
+    const { approvalId, expiresAtMs } = await open({
+      ...{ gateId: gate.gate_id, passportId: passport.passport_id, amountUsd: 234.5 },
+      display: {
+        title: 'Order 20 chairs',
+        lines: [{ label: 'Supplier', value: 'Nordwind' }],
+        url: 'https://shop.example.com/orders/20',
+      },
+    });
+    await arrived(one, 1);
+    const until = new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ');
+    expect(texts(one)[0]?.split('\n')).toEqual([
+      '*Approval needed:* `Order 20 chairs`',
+      'Amount: `234.50 USD`',
+      'Agent: `Buyer (buyer-7)`',
+      'Gate: `Orders`',
+      'Permission: `orders:create`',
+      `Answer until: \`${until} UTC\``,
+      'The requester says:',
+      '> `Supplier` `Nordwind`',
+      `<http://127.0.0.1:8080/console/approvals/${approvalId}|Answer in the console>`,
+    ]);
+  });
+
+  it('makes no link, mention or format of what others wrote', async () => {
+    await slackAt(one);
+    await open({
+      display: {
+        title: '<https://evil.example|Answer in the console> `x` *b* <!channel> @here &amp;',
+        lines: [{ label: '[click](https://evil.example)', value: '``` <@U1>' }],
+        url: null,
+      },
+    });
+    await arrived(one, 1);
+    const [text = ''] = texts(one);
+    expect(text.match(/<[^>]*>/g)).toHaveLength(1);
+    expect(text).toContain(
+      "`&lt;https://evil.example|Answer in the console&gt; 'x' *b* &lt;!channel&gt; @here &amp;amp;`",
+    );
+    // Outside of code spans there is nothing of theirs.
+    const ours = text.replace(/`[^`]*`/g, '');
+    expect(ours).not.toMatch(/evil|here|channel|U1|\[/);
+  });
+
+  it('of a plain webhook is the signed event', async () => {
+    const hook = await addChannel(api, { kind: 'webhook', target: one.url }, key);
+    const { approvalId } = await open();
+    await arrived(one, 1);
+    const first = verified(must(one.received[0], 'a message'), hook.secret);
+    expect(first).toMatchObject({
+      event: 'approval.requested',
+      data: { approval_id: approvalId, status: 'pending' },
+    });
+    await answer(approvalId, 'deny', { note: 'Too dear' });
+    stand();
+    await arrived(one, 2);
+    const second = verified(must(one.received[1], 'a message'), hook.secret);
+    expect(second).toMatchObject({
+      event: 'approval.resolved',
+      data: { status: 'denied', note: 'Too dear' },
+    });
+    expect(second.id).not.toBe(first.id);
+  });
+});
+
+describe('the end', () => {
+  it.each([
+    ['approve', 'Approved'],
+    ['deny', 'Denied'],
+  ])('is told where the beginning was sent: %s, by whom and with which note', async (word, headline) => {
+    const channel = await slackAt(one);
+    const { approvalId } = await open();
+    await arrived(one, 1);
+    const person = await api.createUser({ role: 'owner' }, key);
+    const headers = person.headers;
+    const url = `/v1/approvals/${approvalId}/${word}`;
+    const body = { note: 'Seen & <noted>' };
+    expect((await api.call({ method: 'POST', url, key: null, headers, body })).status).toBe(200);
+    await looked();
+    // It could still be undone.
+    expect(one.received).toHaveLength(1);
+    stand();
+    await arrived(one, 2);
+    const [, text = ''] = texts(one);
+    expect(text).toMatch(new RegExp(`^\\*${headline}:\\*`));
+    expect(text).toContain('Answered by: `Somebody`');
+    expect(text).toContain('Note: `Seen &amp; &lt;noted&gt;`');
+    await settled(approvalId, channel.id, 2);
+    // The PERMIT, or the expiry of an approval that was not used, tells nothing further.
+    api.advance(2 * hourMs);
+    await expireApprovals(api.deps);
+    await looked();
+    expect(one.received).toHaveLength(2);
+  });
+
+  it('of an expired approval is told as expired, never as denied', async () => {
+    await slackAt(one);
+    await open();
+    await arrived(one, 1);
+    api.advance(hourMs);
+    await expireApprovals(api.deps);
+    await arrived(one, 2);
+    expect(texts(one)[1]).toMatch(/^\*Expired without an answer:\*/);
+    expect(one.received[1]?.body).not.toMatch(/[Dd]enied|Answered by/);
+  });
+
+  it('is told once, as it stands, where an answer was undone and given anew', async () => {
+    const channel = await slackAt(one);
+    await slackAt(two, { after_s: 4 });
+    const { approvalId } = await open();
+    await arrived(one, 1);
+    await answer(approvalId, 'approve');
+    // What is due meanwhile is not sent: the approval is not pending.
+    api.advance(4 * secondMs);
+    await looked();
+    expect(two.received).toHaveLength(0);
+    expect((await answer(approvalId, 'undo')).status).toBe(200);
+    await arrived(two, 1);
+    stand();
+    await looked();
+    expect(one.received).toHaveLength(1);
+    await answer(approvalId, 'deny');
+    stand();
+    await arrived(one, 2);
+    await arrived(two, 2);
+    expect(texts(one)[1]).toMatch(/^\*Denied:/);
+    await settled(approvalId, channel.id, 2);
+  });
+
+  it('is told to no channel that wants only beginnings', async () => {
+    await slackAt(one, { events: ['approval.requested'] });
+    await slackAt(two);
+    const { approvalId } = await open();
+    await arrived(one, 1);
+    await arrived(two, 1);
+    await answer(approvalId, 'approve');
+    stand();
+    await arrived(two, 2);
+    await looked();
+    expect(one.received).toHaveLength(1);
+  });
+});
+
+describe('escalation', () => {
+  it('tells the next channel what still waits after its time, and stops with the approval', async () => {
+    await slackAt(one);
+    const later = await slackAt(two, { after_s: 600 });
+    const first = await open();
+    const second = await open();
+    await arrived(one, 2);
+    api.advance(599 * secondMs);
+    await looked();
+    expect(two.received).toHaveLength(0);
+    await answer(first.approvalId, 'approve');
+    api.advance(secondMs);
+    await arrived(two, 1);
+    const isCancelled = async () => (await messages(first.approvalId, later.id))[0]?.status === 'cancelled';
+    await until(isCancelled, { what: 'a cancelled message' });
+    expect(texts(two)[0]).toContain(second.approvalId);
+    stand();
+    // The end of the first is told to nobody who was not told of its beginning.
+    await arrived(one, 3);
+    await settled(first.approvalId, later.id, 2);
+    expect(await messages(first.approvalId, later.id)).toMatchObject([
+      { event: 'approval.requested', status: 'cancelled' },
+      { event: 'approval.resolved', status: 'cancelled' },
+    ]);
+    expect(two.received).toHaveLength(1);
+  });
+
+  it('uses the channels of a gate in place of those of its account, while one of them is enabled', async () => {
+    await slackAt(one);
+    const gate = await api.createGate({}, key);
+    const own = await slackAt(two, { gate_id: gate.gate_id });
+    const ask = () => open({ gateId: gate.gate_id });
+    await ask();
+    await arrived(two, 1);
+    await open();
+    await arrived(one, 1);
+    await api.call({ method: 'PATCH', url: own.url, key, body: { status: 'disabled' } });
+    await ask();
+    await arrived(one, 2);
+    await looked();
+    expect([one.received.length, two.received.length]).toEqual([2, 1]);
+  });
+
+  it('is at a channel of the gate’s own account and mode alone', async () => {
+    await slackAt(one);
+    const other = await api.createAccount();
+    await openAnApproval(api, { key: other.key });
+    await looked();
+    expect(one.received).toEqual([]);
+  });
+});
+
+describe('a channel that fails', () => {
+  it('shows why, is tried again, delays no other, and tells once it is up', async () => {
+    one.answer((response) => response.writeHead(500).end('down for <b>repair</b>'));
+    const channel = await slackAt(one);
+    await slackAt(two);
+    const { approvalId } = await open({ expiresInMs: 5 * hourMs });
+    await arrived(one, 1);
+    await arrived(two, 1);
+    await until(async () => (await channel.get()).failures === 1, { what: 'a failure' });
+    expect(await channel.get()).toMatchObject({
+      ...{ status: 'enabled', last_sent_at: null },
+      last_error: { code: 'bad_answer', detail: 'HTTP 500 down for <b>repair</b>' },
+    });
+    // An hour of failures, then it is up.
+    for (let minutes = 0; minutes < 60; minutes += 10) {
+      const before = one.received.length;
+      api.advance(11 * minuteMs);
+      await arrived(one, before + 1);
+      await until(async () => (await messages(approvalId, channel.id))[0]?.tries === before + 1, {
+        what: 'a recorded attempt',
+      });
+    }
+    one.answer((response) => response.writeHead(200).end('ok'));
+    api.advance(11 * minuteMs);
+    await settled(approvalId, channel.id, 1);
+    expect(await channel.get()).toMatchObject({ failures: 0, failing_since: null, last_error: null });
+    const ids = new Set(texts(one));
+    expect(ids.size).toBe(1);
+  }, 60_000);
+
+  it('waits as long as Slack asks, with all its messages', async () => {
+    one.answer((response) => response.writeHead(429, { 'retry-after': '90' }).end('rate_limited'));
+    const channel = await slackAt(one);
+    await open();
+    await arrived(one, 1);
+    await until(async () => (await channel.get()).failures === 1, { what: 'a failure' });
+    one.answer((response) => response.writeHead(200).end('ok'));
+    await open();
+    api.advance(89 * secondMs);
+    await looked();
+    expect(one.received).toHaveLength(1);
+    api.advance(secondMs);
+    await arrived(one, 3);
+  });
+
+  it.each([
+    [410, 'channel_is_archived'],
+    [404, 'no_service'],
+  ])('is disabled where its address is no more: %i %s', async (status, body) => {
+    one.answer((response) => response.writeHead(status).end(body));
+    const channel = await slackAt(one);
+    const { approvalId } = await open();
+    await until(async () => (await channel.get()).status === 'disabled', { what: 'a disabled channel' });
+    expect(await channel.get()).toMatchObject({ disabled_reason: 'gone' });
+    expect(await messages(approvalId, channel.id)).toMatchObject([{ status: 'failed' }]);
+  });
+
+  it('is disabled after three days without success, and begins anew when it is enabled', async () => {
+    one.answer((response) => response.writeHead(500).end());
+    const channel = await slackAt(one);
+    await open();
+    await until(async () => (await channel.get()).failures === 1, { what: 'a failure' });
+    api.advance(channelsLimits.channelFailingMsMax);
+    await open();
+    await until(async () => (await channel.get()).status === 'disabled', { what: 'a disabled channel' });
+    expect((await channel.get()).disabled_reason).toBe('failing');
+    one.answer((response) => response.writeHead(200).end());
+    await api.call({ method: 'PATCH', url: channel.url, key, body: { status: 'enabled' } });
+    expect(await channel.get()).toMatchObject({ failures: 0, failing_since: null, last_error: null });
+    const before = one.received.length;
+    await open();
+    await arrived(one, before + 1);
+  });
+
+  it('that hangs delays no other channel, no approval and no answer', async () => {
+    one.answer(() => undefined);
+    await slackAt(one);
+    await slackAt(two);
+    const asked = await Promise.all(Array.from({ length: 20 }, () => open()));
+    await arrived(two, 20);
+    for (const { approvalId } of asked.slice(0, 3))
+      expect((await answer(approvalId, 'approve')).status).toBe(200);
+    expect(one.received.length).toBeLessThanOrEqual(channelsLimits.channelConcurrencyMax);
+  });
+});
+
+describe('any number of replicas', () => {
+  it('send each message once', async () => {
+    const others = ['b', 'c'].map((id) => messenger(api, id));
+    await slackAt(one);
+    const asked = await Promise.all(Array.from({ length: 30 }, () => open()));
+    await arrived(one, 30);
+    await looked();
+    expect(new Set(texts(one)).size).toBe(30);
+    expect(one.received).toHaveLength(asked.length);
+    for (const other of others) await other.stop();
+  });
+
+  it('take over what a replica had in hand when it died, after its lock', async () => {
+    await running.stop();
+    const hook = await addChannel(api, { kind: 'webhook', target: one.url }, key);
+    await open();
+    const { sql, clock } = api.deps;
+    const slots = new Map([[hook.id, 4]]);
+    const [taken] = await lockMessages(sql, { slots, replicaId: 'dead', nowMs: clock.now() });
+    expect(taken?.channelId).toBe(hook.id);
+    running = messenger(api);
+    await looked();
+    expect(one.received).toHaveLength(0);
+    api.advance(channelsLimits.channelLockMs);
+    await arrived(one, 1);
+  });
+
+  it('tell an end only behind its beginning, also where that is in flight at another replica', async () => {
+    await running.stop();
+    const channel = await slackAt(one);
+    const { approvalId } = await open();
+    const { sql, clock } = api.deps;
+    const slots = new Map([[channel.id, 4]]);
+    await lockMessages(sql, { slots, replicaId: 'slow', nowMs: clock.now() });
+    await answer(approvalId, 'deny');
+    stand();
+    running = messenger(api);
+    await looked();
+    expect(one.received).toHaveLength(0);
+    // The slow one has sent it, and says so.
+    await sql`
+      UPDATE channel_messages SET status = 'sent', next_attempt_at_ms = NULL, claimed_by = NULL
+      WHERE approval_id = ${approvalId} AND event = 'approval.requested'`;
+    api.advance(channelsLimits.channelOrderMs);
+    await arrived(one, 1);
+    expect(texts(one)[0]).toMatch(/^\*Denied:/);
+  });
+});
+
+it('removes messages of approvals that are long over, and of deleted channels', async () => {
+  const channel = await slackAt(one, { after_s: 600 });
+  const { approvalId } = await open();
+  await api.call({ method: 'DELETE', url: channel.url, key });
+  await until(async () => (await messages(approvalId, channel.id)).length === 0, { what: 'no message' });
+  const kept = await slackAt(one);
+  const old = await open();
+  await settled(old.approvalId, kept.id, 1);
+  api.advance(channelsLimits.channelMessageKeptMs + dayMs);
+  await running.stop();
+  running = messenger(api);
+  await until(async () => (await messages(old.approvalId, kept.id)).length === 0, { what: 'no old message' });
+});

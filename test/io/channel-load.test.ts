@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { channelsLimits } from '../../control-plane/channels/limits.ts';
+import { hourMs } from '../../shared/model/time.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { openAnApproval } from '../support/approvals.ts';
+import { addChannel, messenger } from '../support/channels.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+
+/** Ten times what an account has waiting on a bad day. */
+const approvals = 1_000;
+const passports = 10;
+
+let api: Api;
+let works: Receiver;
+let hangs: Receiver;
+let limited: Receiver;
+beforeAll(async () => {
+  api = await startApi({ outbound: { allowPrivate: true } });
+  [works, hangs, limited] = await Promise.all([startReceiver(), startReceiver(), startReceiver()]);
+  hangs.answer(() => undefined);
+  limited.answer((response) => response.writeHead(429, { 'retry-after': '3600' }).end('rate_limited'));
+});
+afterAll(async () => {
+  await Promise.all([works, hangs, limited].map((each) => each.close()));
+  await api.close();
+});
+
+it('a thousand approvals at once reach the channel that works, and no more than a few attempts the others', async () => {
+  const running = messenger(api);
+  for (const { url } of [works, hangs, limited]) await addChannel(api, { kind: 'slack', target: url });
+  const { gate_id: gateId } = await api.createGate();
+  const ask = async () => {
+    const { passport_id: passportId } = await api.issuePassport();
+    for (let count = 0; count < approvals / passports; count++)
+      await openAnApproval(api, { gateId, passportId, amountUsd: 0.01, expiresInMs: hourMs });
+  };
+  await Promise.all(Array.from({ length: passports }, ask));
+  await until(() => works.received.length === approvals, { what: 'all messages', timeoutMs: 120_000 });
+  const told = works.received.map(({ body }) => /appr_[0-9a-z]{26}/.exec(body)?.[0]);
+  expect(new Set(told).size).toBe(approvals);
+  // Those in flight, and what time-outs of ten seconds have let follow them meanwhile.
+  expect(hangs.received.length).toBeLessThan(10 * channelsLimits.channelConcurrencyMax);
+  expect(limited.received.length).toBeLessThanOrEqual(2 * channelsLimits.channelConcurrencyMax);
+  const [answer] = (await api.call({ url: '/v1/approvals?status=pending&limit=1' })).body.items;
+  const approve = { method: 'POST', url: `/v1/approvals/${answer.approval_id}/approve` };
+  expect((await api.call(approve)).status).toBe(200);
+  await running.stop();
+}, 240_000);
