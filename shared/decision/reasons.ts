@@ -52,8 +52,10 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
     limits.heartbeatIntervalMs,
   ),
   approval_required: final('The request requires an approval, which only a gate can request.'),
-  approval_denied: final('The approval was denied.'),
-  approval_expired: final('The approval has expired.'),
+  approval_denied: final('A person denied the request. Their note is in the approval.'),
+  approval_expired: final(
+    'The approval has expired: it was not answered or not used in time, or the gate has changed. It was not denied.',
+  ),
   approval_used: final('The approval was already used.'),
   approval_mismatch: final('The approval_id does not match this request.'),
   approvals_pending_exceeded: passing(
