@@ -3,6 +3,7 @@ import { addApplyCommands } from './apply.ts';
 import { addApprovalCommands } from './approvals.ts';
 import { addAttestationCommands } from './attestations.ts';
 import { addAuditCommands } from './audit.ts';
+import { addChannelCommands } from './channels.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addGateCommands } from './gates.ts';
@@ -23,6 +24,7 @@ export function addAdminCommands(program: Command, host: CommandHost): void {
   addKeyCommands(program, host);
   addApprovalCommands(program, host);
   addMcpPinCommands(program, host);
+  addChannelCommands(program, host);
   addWebhooksCommand(program, host);
   addAttestationCommands(program, host);
   addAuditCommands(program, host);

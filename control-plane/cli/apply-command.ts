@@ -45,7 +45,10 @@ export async function applyFile(work: Work, options: ApplyOptions): Promise<Exit
 }
 
 const makesSecrets = (steps: readonly Step[]): boolean =>
-  steps.some(({ kind, verb }) => kind === 'webhook' && verb === 'create');
+  steps.some(
+    ({ kind, verb, after }) =>
+      verb === 'create' && (kind === 'webhook' || (kind === 'channel' && after['kind'] === 'webhook')),
+  );
 
 function refuseLostSecrets(steps: readonly Step[], { secretsFile }: ApplyOptions): void {
   if (!makesSecrets(steps) || secretsFile !== undefined) return;

@@ -29,6 +29,7 @@ export interface Account {
   readonly gates: Found;
   /** Those with a URL, by it. */
   readonly webhooks: Found;
+  readonly channels: Found;
 }
 
 /** By name; several may share one. */
@@ -62,7 +63,13 @@ export async function readAccount(client: Client): Promise<Account> {
     ({ url, webhook_id, events, description, status, labels = {} }) =>
       url === null ? null : { name: url, id: webhook_id, members: { events, description, status, labels } },
   );
-  return { issuers, templates, builtInTemplates, gates, webhooks };
+  const gateNames = new Map([...gates].flatMap(([name, each]) => each.map(({ id }) => [id, name] as const)));
+  const channels = await found(client.channels.list(all), (channel) => {
+    const { name, channel_id, kind, gate_id, target_hash, after_s, events, status } = channel;
+    const gate = gate_id === null ? null : (gateNames.get(gate_id) ?? gate_id);
+    return { name, id: channel_id, members: { kind, gate, target_hash, after_s, events, status } };
+  });
+  return { issuers, templates, builtInTemplates, gates, webhooks, channels };
 }
 
 async function found<Item>(

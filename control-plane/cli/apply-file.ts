@@ -1,9 +1,11 @@
 import { type Static, type TProperties, Type } from 'typebox';
 import { LineCounter, parseDocument } from 'yaml';
 import { ApiError } from '../../shared/errors/api-error.ts';
+import { channelEvents, channelKinds, channelStatuses } from '../../shared/model/channel.ts';
 import { issuerStatuses } from '../../shared/model/issuer.ts';
 import { labelNamePattern, labelsMax, labelValueCharsMax } from '../../shared/model/labels.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import { webhookEvents, webhookStatuses } from '../../shared/model/webhook.ts';
 import { bodyReader } from '../../shared/wire/body.ts';
 import { CatalogPublication } from '../../shared/wire/catalog.ts';
@@ -57,6 +59,25 @@ const WebhookEntry = closed({
   labels: Type.Optional(Labels),
 });
 
+const ChannelEntry = closed({
+  name: { ...Name, description: 'Tells channels apart.' },
+  kind: Type.Enum(channelKinds),
+  gate: Type.Optional(
+    Type.String({
+      description: 'Name of a gate of this file or of the account. Absent: of the account itself.',
+    }),
+  ),
+  target_env: Type.String({
+    pattern: '^[A-Z][A-Z0-9_]{0,127}$',
+    description: 'Environment variable with the target, which is a secret. Not set: it stays as it is.',
+  }),
+  after_s: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.approvalExpiryMsMax / secondMs })),
+  events: Type.Optional(
+    Type.Array(Type.Enum(channelEvents), { minItems: 1, maxItems: channelEvents.length }),
+  ),
+  status: Type.Optional(Type.Enum(channelStatuses)),
+});
+
 /** What `agent-trust apply` reads and `agent-trust export` writes. */
 export const ApplyFile = closed({
   version: Type.Literal(1),
@@ -65,6 +86,7 @@ export const ApplyFile = closed({
   templates: Type.Optional(Type.Array(TemplateCreation)),
   gates: Type.Optional(Type.Array(GateEntry)),
   webhooks: Type.Optional(Type.Array(WebhookEntry)),
+  channels: Type.Optional(Type.Array(ChannelEntry)),
 });
 export type ApplyFile = Static<typeof ApplyFile>;
 

@@ -1,11 +1,12 @@
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
+import { type DesiredChannel, desiredChannels } from './apply-channels.ts';
 import { type Account, type CurrentGate, type Found, isSame, readGates, theOne } from './apply-current.ts';
 import { type Desired, desiredOf, issuerPrefix, type Members } from './apply-desired.ts';
 import type { ReadFile } from './apply-file.ts';
 import { UsageError } from './call-api.ts';
 import type { Work } from './host.ts';
 
-export type Kind = 'issuer' | 'template' | 'gate' | 'catalog' | 'webhook';
+export type Kind = 'issuer' | 'template' | 'gate' | 'catalog' | 'webhook' | 'channel';
 
 /** One call of the service. */
 export interface Step {
@@ -33,7 +34,7 @@ const futureIssuer = (place: number): string => `iss_${String(place).padStart(26
  * not change, and for a name that several have.
  */
 export async function planOf(
-  { client }: Pick<Work, 'client'>,
+  { client, host }: Pick<Work, 'client' | 'host'>,
   file: ReadFile,
   account: Account,
   prune: Label | null,
@@ -51,6 +52,7 @@ export async function planOf(
     ...templateSteps(desired, account),
     ...gateSteps(desired, account, gates),
     ...webhookSteps(desired, account),
+    ...channelSteps(desiredChannels(file, account, host.env), account),
     ...(prune === null ? [] : pruneSteps(prune, { desired, account, gates, pruned })),
   ];
 }
@@ -112,6 +114,13 @@ const webhookSteps = (desired: Desired, { webhooks }: Account): Step[] =>
   desired.webhooks.flatMap(({ url, members }) =>
     stepOf('webhook', url, theOne('webhook', url, webhooks), members),
   );
+
+const channelSteps = (desired: readonly DesiredChannel[], { channels }: Account): Step[] =>
+  desired.flatMap(({ name, members }) => {
+    const current = theOne('channel', name, channels);
+    if (current !== null) refuseFixed('channel', name, current.members, members, ['kind', 'gate']);
+    return stepOf('channel', name, current, members);
+  });
 
 function stepOf(
   kind: Kind,

@@ -10,7 +10,8 @@ import type {
   WebhookUpdate,
 } from '../../clients/node/src/generated/api.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { Account } from './apply-current.ts';
+import { changeChannel, createChannelOf, type DesiredChannel, desiredChannels } from './apply-channels.ts';
+import { type Account, theOne } from './apply-current.ts';
 import { desiredOf } from './apply-desired.ts';
 import type { ReadFile } from './apply-file.ts';
 import { knownOf, mergePatchOf, type Step } from './apply-plan.ts';
@@ -51,15 +52,17 @@ export async function openSecretsFile(path: string): Promise<SecretsFile> {
  * CommandError where a step is refused: what was done stays done, and another run goes on from there.
  */
 export async function runSteps(
-  { client, print, access }: Work,
+  { client, print, access, host }: Work,
   steps: readonly Step[],
   of: { readonly file: ReadFile; readonly account: Account; readonly secrets: SecretsFile | null },
 ): Promise<void> {
   const issuers = new Map<string, string>();
   const gates = new Map<string, string>();
+  const channels = desiredChannels(of.file, of.account, host.env);
   for (const [place, step] of steps.entries()) {
     try {
-      const id = await runStep(client, resolved(step, of, issuers), { gates, secrets: of.secrets });
+      const made = { gates, channels, account: of.account, secrets: of.secrets };
+      const id = await runStep(client, resolved(step, of, issuers), made);
       if (step.kind === 'issuer') issuers.set(step.name, id);
       if (step.kind === 'gate') gates.set(step.name, id);
       print.say(`${step.verb}d ${step.kind} "${step.name}" ${id}`);
@@ -91,12 +94,21 @@ function resolved(
   };
 }
 
+/** What steps before this one have made, and what it may need of file and account. */
+interface Made {
+  readonly gates: ReadonlyMap<string, string>;
+  readonly channels: readonly DesiredChannel[];
+  readonly account: Account;
+  readonly secrets: SecretsFile | null;
+}
+
 /** Resolves to the id. */
 async function runStep(
   client: Work['client'],
   step: Step,
-  { gates, secrets }: { readonly gates: ReadonlyMap<string, string>; readonly secrets: SecretsFile | null },
+  made: Made,
 ): Promise<string> {
+  const { gates, secrets } = made;
   const { kind, name, id, etag, before, after } = step;
   const ifMatch = etag === undefined ? {} : { ifMatch: etag };
   if (kind === 'catalog') {
@@ -110,6 +122,7 @@ async function runStep(
     else await client.webhooks.delete(gone);
     return gone;
   }
+  if (kind === 'channel') return runChannelStep(client, step, made);
   if (id === null) return create(client, step, secrets);
   if (kind === 'gate') await client.gates.update(id, mergePatchOf(before, after) as GatePatch, ifMatch);
   if (kind === 'issuer') {
@@ -121,6 +134,28 @@ async function runStep(
   }
   if (kind === 'webhook') await client.webhooks.update(id, after as WebhookUpdate);
   return id;
+}
+
+/** One that exists is changed; one that does not is made, for a gate that may be new itself. */
+async function runChannelStep(
+  client: Work['client'],
+  { name, id }: Step,
+  { gates, channels, account, secrets }: Made,
+): Promise<string> {
+  const channel = must(
+    channels.find((each) => each.name === name),
+    'a channel of the file',
+  );
+  if (id !== null) {
+    await changeChannel(client, id, channel);
+    return id;
+  }
+  const gate = channel.members['gate'] as string | null;
+  const gateId = gate === null ? null : (gates.get(gate) ?? theOne('gate', gate, account.gates)?.id ?? null);
+  const { channel_id, secret } = await createChannelOf(client, channel, gateId);
+  if (secret !== undefined)
+    await must(secrets, 'a file for secrets is open').add({ channel_id, name, secret });
+  return channel_id;
 }
 
 async function create(client: Work['client'], step: Step, secrets: SecretsFile | null): Promise<string> {

@@ -12,7 +12,7 @@ export function addApplyCommands(program: Command, host: CommandHost): void {
       program
         .command('apply')
         .description(
-          'make issuers, templates, gates, catalogs and webhooks what a file says, after showing a plan',
+          'make issuers, templates, gates, catalogs, webhooks and channels what a file says, after showing a plan',
         )
         .requiredOption('-f, --file <file>', 'YAML (docs/apply.schema.json); - reads standard input')
         .option('--plan', 'show the plan alone; exit 3: there is something to do')
@@ -21,7 +21,7 @@ export function addApplyCommands(program: Command, host: CommandHost): void {
           'NAME=VALUE: delete gates and webhooks that have it and are not in the file',
           label,
         )
-        .option('--secrets-file <file>', 'gets the secrets of new webhooks, which are shown nowhere else'),
+        .option('--secrets-file <file>', 'gets the secrets of new webhooks and channels, which are shown nowhere else'),
     ),
     host,
     [

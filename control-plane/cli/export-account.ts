@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { defaultIssuerName } from '../issuers/default-issuer.ts';
+import { targetVariable } from './apply-channels.ts';
 import { type Found, readAccount, readGates, theOne } from './apply-current.ts';
 import { issuerPrefix, type Members } from './apply-desired.ts';
 import { UsageError } from './call-api.ts';
@@ -45,6 +46,11 @@ export async function exportAccount({ client, host, print }: Work): Promise<unde
       url: name,
       ...shortened(members, { status: 'enabled' }),
     })),
+    channels: named('channel', account.channels).map(({ name, members }) => {
+      const { target_hash: _hash, ...rest } = members;
+      const defaults = { status: 'enabled', after_s: 0 };
+      return { name, target_env: targetVariable(name), ...shortened(rest, defaults) };
+    }),
   };
   host.output.write(print.isJson ? jsonLine(file) : `${header}${stringify(file, { lineWidth: 0 })}`);
   return undefined;

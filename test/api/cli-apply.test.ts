@@ -35,9 +35,9 @@ interface Account {
 }
 
 let files = 0;
-async function newAccount(): Promise<Account> {
+async function newAccount(more: Readonly<Record<string, string>> = {}): Promise<Account> {
   const { key } = await api.createAccount();
-  const env = { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: key };
+  const env = { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: key, ...more };
   const run: Account['run'] = (line, options = {}) => runCommand(line.split(' '), { env, ...options });
   return {
     key,
@@ -268,6 +268,76 @@ function bomb(): string {
     );
   return lines.join('\n');
 }
+
+describe('channels of a file', () => {
+  const slack = 'https://hooks.slack.com/services/T0/B0/the-secret-of-the-slack-webhook';
+  const channels = `
+version: 1
+gates: [{ name: Orders, trust_level: L1 }]
+channels:
+  - { name: payments, kind: slack, target_env: SLACK_URL }
+  - { name: pager, kind: webhook, target_env: PAGER_URL, gate: Orders, after_s: 600, events: [approval.requested] }
+`;
+  const env = { SLACK_URL: slack, PAGER_URL: 'https://pager.example.com/hook' };
+
+  it('take their target from the environment, and show it nowhere', async () => {
+    const account = await newAccount(env);
+    const secrets = join(folder.path, `channels-${++files}.jsonl`);
+    expect(await account.apply(channels)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--secrets-file/),
+    });
+    const done = await account.apply(channels, `--yes --secrets-file ${secrets}`);
+    expect(done.code, done.stderr).toBe(0);
+    const { items } = (await account.call('GET', '/channels')).body;
+    expect(items).toMatchObject([
+      { name: 'pager', kind: 'webhook', after_s: 600, gate_id: expect.stringMatching(/^gate_/) },
+      { name: 'payments', kind: 'slack', gate_id: null },
+    ]);
+    expect(JSON.parse(readFileSync(secrets, 'utf8'))).toMatchObject({
+      name: 'pager',
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    expect((await account.apply(channels)).stdout).toMatch(/^No changes/);
+    const exported = await account.run('export');
+    expect(exported.stdout).toContain('target_env: CHANNEL_PAYMENTS_TARGET');
+    for (const { stdout, stderr } of [done, exported]) {
+      expect(`${stdout}${stderr}`).not.toContain('the-secret-of');
+      expect(`${stdout}${stderr}`).not.toContain('whsec_');
+    }
+  });
+
+  it('change by what differs; a variable that is not set leaves the target as it is', async () => {
+    const account = await newAccount(env);
+    await account.apply(channels, `--yes --secrets-file ${join(folder.path, `channels-${++files}.jsonl`)}`);
+    const without = { env: { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: account.key } };
+    expect((await account.apply(channels, '--yes', without)).stdout).toMatch(/^No changes/);
+    const moved = { env: { ...without.env, ...env, SLACK_URL: `${slack}-2` } };
+    const changed = await account.apply(channels, '--yes', moved);
+    expect(changed.stdout).toMatch(/~ channel "payments" chan_\w+\n {4}~ target_hash: "sha256:/);
+    expect(changed.stdout).toMatch(/^0 to create, 1 to change, 0 to delete\.$/m);
+    expect(changed.stdout).not.toContain('the-secret-of');
+    const later = channels.replace('after_s: 600', 'after_s: 60');
+    expect((await account.apply(later)).stdout).toContain('~ after_s: 600 -> 60');
+    const other = channels.replace('kind: webhook', 'kind: slack');
+    expect(await account.apply(other)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/kind of the channel "pager" cannot be changed/),
+    });
+  });
+
+  it('are refused with their line where the target or the gate is missing', async () => {
+    const account = await newAccount();
+    expect(await account.apply(channels)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/\.yaml:5:\d+: SLACK_URL is not set/),
+    });
+    expect(await account.apply(channels.replace('gate: Orders', 'gate: Nothing'))).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/There is no gate "Nothing"|SLACK_URL is not set/),
+    });
+  });
+});
 
 it('exports what an empty account then exports too', async () => {
   const [one, other] = [await newAccount(), await newAccount()];
