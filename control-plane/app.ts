@@ -42,6 +42,7 @@ import { sessionRoutes } from './people/session-routes.ts';
 import { leaseRoutes } from './quota/routes.ts';
 import { recoveryRoutes } from './recovery/routes.ts';
 import { jwksRoutes, signingKeyRoutes } from './signing-keys/routes.ts';
+import { standingApprovalRoutes } from './standing-approvals/routes.ts';
 import { statisticsRoutes } from './statistics/routes.ts';
 import { snapshotExporter } from './storage/snapshot-export.ts';
 import { syncRoutes } from './sync/routes.ts';
@@ -134,6 +135,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(enforcementRoutes(deps));
     v1.register(approvalRoutes(deps));
     v1.register(mcpPinRoutes(deps));
+    v1.register(standingApprovalRoutes(deps));
     v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
     v1.register(auditRoutes(deps, exportSnapshot));
     v1.register(statisticsRoutes(deps));

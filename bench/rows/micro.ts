@@ -86,6 +86,7 @@ const decision: Decision = {
   evaluated: listChecks(check.passport | check.trust_level | check.permission | check.domain_allowlist),
   amountMicroUsd: 12_500_000 as MicroUsd,
   charge: { moneyMicroUsd: 12_500_000 as MicroUsd, requests: 1 },
+  standingApproval: null,
   limitMiss: null,
   unknown: null,
   pii: [],
@@ -131,6 +132,7 @@ const limitedGate = {
     },
     'gate',
   ),
+  standingApprovals: [],
 };
 const holderPassport = { passportId, tokenHash: record.token_hash ?? '', rateWindows: [], spendWindows: [] };
 const book = new WindowTable(10);

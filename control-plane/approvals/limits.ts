@@ -1,4 +1,6 @@
+import { mustHold } from '../../shared/model/limits.ts';
 import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
+import { quotaLimits } from '../quota/limits.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const approvalsLimits = {
@@ -28,6 +30,21 @@ export const approvalsLimits = {
   /** How often displays and old approvals are removed, and how many at a time: a short statement. */
   trimIntervalMs: minuteMs,
   rowsPerTrimMax: 1_000,
+  /**
+   * Standing approvals in force at one gate, which every change of the gate carries to its sidecars: 25 KB.
+   * Of an account and mode: more than people keep in mind.
+   */
+  standingApprovalsPerGateMax: 64,
+  standingApprovalsPerAccountMax: 1_000,
+  /** What an expired one used is final so long after its time: by then the records of sidecars have come. */
+  standingApprovalCountedAfterMs: 30 * minuteMs,
+  standingApprovalsPerSweepMax: 100,
   /** Pause before a failed expiry is retried, and reported again. */
   approvalPutOffMs: minuteMs,
 } as const;
+
+mustHold(
+  approvalsLimits.standingApprovalCountedAfterMs + 2 * approvalsLimits.trimIntervalMs <
+    quotaLimits.quotaWindowKeptMs,
+  'what a standing approval used is counted before the ledger forgets it',
+);

@@ -3,10 +3,12 @@ import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import { forgetDisplays, removeEnded } from './approval-store.ts';
 import { type ExpiryDeps, expireApprovals } from './expire-approvals.ts';
 import { approvalsLimits } from './limits.ts';
+import { closeStandingApprovals } from './standing-approval-store.ts';
 
 /**
  * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
- * unusable money is freed within that time, and trims what is old. While the database is unreachable the
+ * unusable money is freed within that time, trims what is old, and writes down what expired standing approvals
+ * used. While the database is unreachable the
  * sweep pauses. Never throws; trouble is logged when it begins and when it ends.
  */
 export function startApprovalSweep(deps: ExpiryDeps): Repetition {
@@ -36,5 +38,6 @@ export function startApprovalSweep(deps: ExpiryDeps): Repetition {
 async function trimApprovals({ sql, clock }: Pick<ExpiryDeps, 'sql' | 'clock'>): Promise<boolean> {
   const { rowsPerTrimMax: max } = approvalsLimits;
   const forgotten = await forgetDisplays(sql, clock.now(), max);
-  return (await removeEnded(sql, clock.now(), max)) < max && forgotten < max;
+  const closed = await closeStandingApprovals(sql, clock.now());
+  return (await removeEnded(sql, clock.now(), max)) < max && forgotten < max && closed < approvalsLimits.standingApprovalsPerSweepMax;
 }

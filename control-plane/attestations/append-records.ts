@@ -33,6 +33,11 @@ export interface NewRecord {
   readonly took?: readonly number[] | null;
   /** The passport's own limits, if a sidecar decided: a PERMIT must have taken from them. */
   readonly ownLimits?: readonly WindowLimit[];
+  /**
+   * A sidecar's PERMIT without the approval that the passport asks for: it must have taken from a standing
+   * one.
+   */
+  readonly needsApproval?: boolean;
 }
 
 /** The same records, linked and signed before the chains were locked. */

@@ -58,12 +58,13 @@ export interface ToldDecision
  * and `timestamp` shows the reader that it came later. The gate's rules are ignored: they change, and belong
  * to the sidecar's own account.
  *
- * `mode`: of the gate, or of the requesting key without one. `isApproved`: an approval comes with the PERMIT.
+ * `mode`: of the gate, or of the requesting key without one. `mayBeApproved`: an approval comes with the
+ * PERMIT, or may be among what it took.
  */
 export function findContradiction(
   told: ToldDecision,
   passport: PassportTerms,
-  { mode, isApproved }: { readonly mode: Mode; readonly isApproved: boolean },
+  { mode, mayBeApproved }: { readonly mode: Mode; readonly mayBeApproved: boolean },
 ): string | null {
   const { timestampMs, decision, reason } = told;
   // As in a decision: tokens carry whole seconds, and a sidecar with a slow clock permits a passport that was
@@ -83,7 +84,9 @@ export function findContradiction(
   const { own, permissions } = passport;
   if (own === null) return 'the constraints in the row of passport_id cannot be read';
   return (
-    whyNotReached(told, permissions, own) ?? whyNotAmount(told, own) ?? whyNotDecided(told, own, isApproved)
+    whyNotReached(told, permissions, own) ??
+    whyNotAmount(told, own) ??
+    whyNotDecided(told, own, mayBeApproved)
   );
 }
 
@@ -139,14 +142,21 @@ const amountMax = parseUsd(amountUsdMax) ?? 0;
 function whyNotDecided(
   { decision, gateId, permissionKey, amountMicroUsd }: ToldDecision,
   { approvals }: OwnRules,
-  isApproved: boolean,
+  mayBeApproved: boolean,
 ): string | null {
   // Without a gate there is no approval.
   if (decision === 'SUSPEND') return gateId === null ? 'gate_id is missing' : null;
-  return !isApproved && approvals !== null && demandsApproval(approvals, permissionKey, amountMicroUsd)
+  // A standing approval would be in a lease that it took from (quota/judge-takes.ts).
+  return !mayBeApproved && needsApproval({ permissionKey, amountMicroUsd }, approvals)
     ? 'an approval that passport_id asks for is missing'
     : null;
 }
+
+/** Whether the passport's own rule asks for an approval of such a request. */
+export const needsApproval = (
+  { permissionKey, amountMicroUsd }: Pick<ToldDecision, 'permissionKey' | 'amountMicroUsd'>,
+  approvals: OwnRules['approvals'],
+): boolean => approvals !== null && demandsApproval(approvals, permissionKey, amountMicroUsd);
 
 /** The requirements of a passport's stored constraints; null if unreadable. */
 export function ownRules(constraints: unknown): OwnRules | null {

@@ -238,17 +238,13 @@ async function storeBatch(
 type ShippedTake = Take & Pick<NewRecord, 'record'>;
 
 /** A PERMIT that names leases, or must. Most BLOCKs do not. */
-const takesUnits = ({ record, took, ownLimits = [] }: NewRecord): boolean =>
-  record.decision === 'PERMIT' && (ownLimits.length > 0 || (took ?? []).length > 0);
+const takesUnits = ({ record, took, ownLimits = [], needsApproval = false }: NewRecord): boolean =>
+  record.decision === 'PERMIT' && (ownLimits.length > 0 || (took ?? []).length > 0 || needsApproval);
 
-const takeOf = ({ record, passportOwner, took = null, ownLimits = [] }: NewRecord): ShippedTake => ({
-  record,
-  passportOwner,
-  took,
-  ownLimits,
-  holder: null,
-  isPaid: false,
-});
+const takeOf = (of: NewRecord): ShippedTake => {
+  const { record, passportOwner, took = null, ownLimits = [], needsApproval = false } = of;
+  return { record, passportOwner, took, ownLimits, holder: null, isPaid: false, needsApproval };
+};
 
 /** Units that a void of the same batch returns count as free, because the leases are read after it. */
 function refuseUntrueTakes(

@@ -10,7 +10,13 @@ import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
-import { findContradiction, ownRules, type PassportTerms, type ToldDecision } from './find-contradiction.ts';
+import {
+  findContradiction,
+  needsApproval,
+  ownRules,
+  type PassportTerms,
+  type ToldDecision,
+} from './find-contradiction.ts';
 import { earliestOf, timeOfId, uuidOfId } from './id-uuid.ts';
 import { attestationsLimits } from './limits.ts';
 import { attestationsOf, recordColumns, type StoredRecord } from './record-row.ts';
@@ -56,9 +62,11 @@ export function judgeAmong(
     const stored = known.stored.get(record.id);
     if (stored !== undefined && isCopy(record, stored)) return { kind: 'stored' };
     if (stored !== undefined || isRepeated) return refused('an attestation with this id already exists');
-    const message = whyNot(shipped, sender, known, shipped.isApproved === true);
+    const isApproved = shipped.isApproved === true;
+    const mayBeApproved = isApproved || (shipped.took ?? []).length > 0;
+    const message = whyNot(shipped, sender, known, mayBeApproved);
     if (message !== null) return refused(message);
-    return { kind: 'new', record: toNewRecord(shipped, sender.accountId, known) };
+    return { kind: 'new', record: toNewRecord({ ...shipped, isApproved }, sender.accountId, known) };
   });
 }
 
@@ -93,15 +101,15 @@ export interface Told {
   readonly told: ToldDecision & Pick<AttestationRecord, 'passportId'>;
   readonly tokenHash: string | null;
   readonly callerMode: Mode;
-  /** The request presented an approval. */
-  readonly isApproved: boolean;
+  /** The request presented an approval, or may have taken from a standing one. */
+  readonly mayBeApproved: boolean;
 }
 
 /**
  * Why this sidecar may not report this decision (contract §9), as a record or a settlement. Null: it may.
  */
 export function whyNotTold(
-  { told, tokenHash, callerMode, isApproved }: Told,
+  { told, tokenHash, callerMode, mayBeApproved }: Told,
   sender: RecordSender,
   known: Pick<KnownThings, 'gates' | 'passports'>,
 ): string | null {
@@ -117,26 +125,30 @@ export function whyNotTold(
   if (passport === undefined || passport.tokenHash !== tokenHash) {
     return 'token_hash does not show that this sidecar has seen the token of passport_id';
   }
-  return findContradiction(told, passport, { mode: gate?.mode ?? callerMode, isApproved });
+  return findContradiction(told, passport, { mode: gate?.mode ?? callerMode, mayBeApproved });
 }
 
 function whyNot(
   { record, tokenHash, callerMode }: ShippedRecord,
   sender: RecordSender,
   known: KnownThings,
-  isApproved: boolean,
+  mayBeApproved: boolean,
 ): string | null {
   if (timeOfId(record.id) > sender.nowMs + attestationsLimits.recordAheadMsMax) return 'id is in the future';
   const isOwnChain =
     record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
   return (
-    whyNotTold({ told: record, tokenHash, callerMode, isApproved }, sender, known) ??
+    whyNotTold({ told: record, tokenHash, callerMode, mayBeApproved }, sender, known) ??
     (isOwnChain ? null : 'chain_id is not the account of this sidecar')
   );
 }
 
-function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownThings): NewRecord {
-  const { record, callerMode } = shipped;
+function toNewRecord(
+  shipped: ShippedRecord & { readonly isApproved: boolean },
+  accountId: AccountId,
+  known: KnownThings,
+): NewRecord {
+  const { record, callerMode, isApproved } = shipped;
   const passport = record.passportId === null ? undefined : known.passports.get(record.passportId);
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
   return {
@@ -145,6 +157,8 @@ function toNewRecord(shipped: ShippedRecord, accountId: AccountId, known: KnownT
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
     ownLimits: passport?.own?.limits ?? noLimits,
+    needsApproval:
+      !isApproved && record.decision === 'PERMIT' && needsApproval(record, passport?.own?.approvals ?? null),
   };
 }
 

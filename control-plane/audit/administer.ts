@@ -49,6 +49,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'deleteUser',
   'denyApproval',
   'rejectMcpPin',
+  'endStandingApproval',
   'rotateSigningKey',
   'logIn',
   'logInWithOidc',

@@ -17,6 +17,8 @@ const typeOf: Readonly<Partial<Record<AuditedOperation, Hint['type']>>> = {
   undoApproval: 'approval',
   acceptMcpPin: 'mcp_pin',
   rejectMcpPin: 'mcp_pin',
+  createStandingApproval: 'approval',
+  endStandingApproval: 'approval',
   createWebhook: 'delivery',
   updateWebhook: 'delivery',
   deleteWebhook: 'delivery',

@@ -5,13 +5,13 @@ import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/mode
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { signCatalog } from '../../shared/wire/catalog-signature.ts';
-import { renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
 import { keepPolicy } from '../gates/policy-store.ts';
+import { putGate } from '../gates/put-gate.ts';
 import type { Caller } from '../http/caller.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { insertCatalog, nextCatalogVersion } from './catalog-store.ts';
@@ -50,7 +50,7 @@ export async function replaceCatalog(
   const voided = await voidApprovals(tx, { ...begun, isDeleted: false }, nowMs);
   const catalog = await publishCatalog(tx, deps, { gate: begun, offer });
   const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
-  await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
+  await putGate(tx, change, gate, nowMs);
   return { catalog, voided };
 }
 

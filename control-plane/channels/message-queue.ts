@@ -166,6 +166,8 @@ function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
     resolvedAtMs: rest.resolvedAtMs,
     resolvedBy: rest.resolvedBy,
     note: rest.note,
+    // A message names the one whose answer ended it.
+    answers: [],
   };
   return {
     ...{ approvalId: rest.approvalId, channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget },

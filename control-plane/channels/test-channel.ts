@@ -96,4 +96,5 @@ const sample = (nowMs: UnixMillis): Approval => ({
   resolvedAtMs: null,
   resolvedBy: null,
   note: null,
+  answers: [],
 });

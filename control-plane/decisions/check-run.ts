@@ -12,7 +12,7 @@ import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { AskGroup } from '../quota/take-units.ts';
 import type { DecisionDeps } from './deps.ts';
-import { askFor, holdsFor, shortWindows } from './drawn-windows.ts';
+import { askFor, type DrawnWindows, drawnWith, holdsFor, shortWindows } from './drawn-windows.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
 import { newRecord } from './new-record.ts';
 import type { LookUp, NewPermit, NewSuspend } from './settled-request.ts';
@@ -103,8 +103,10 @@ export class CheckRun {
     const { policy, facts, drawn, nowMs } = this.input;
     const by = (asRead: boolean) => decide(policy, facts, this.request, book.view(drawn, asRead), nowMs);
     const decision = by(false);
-    if (!missesWindow(decision) || !book.isTakenFrom(drawn)) return decision;
+    const isShort = missesWindow(decision) || mayBeShort(decision, drawn);
+    if (!isShort || !book.isTakenFrom(drawn)) return decision;
     const alone = by(true);
+    if (!missesWindow(decision)) return alone.outcome === decision.outcome ? decision : null;
     return missesWindow(alone) ? alone : null;
   }
 
@@ -114,11 +116,12 @@ export class CheckRun {
       this.decideAgain();
       return;
     }
-    const { policy, passport, drawn } = this.input;
+    const { policy, passport } = this.input;
     const isPending = passport !== null && mayBePending(policy, passport, this.request, decision);
     const next = this.#run.decided(decision, isPending);
     const isSettled = next.kind === 'settle_permit' || next.kind === 'settle_suspend';
-    this.#next = !isSettled || book.take(drawn, this.#charge(), this.#copyName(next)) ? next : 'again';
+    this.#next =
+      !isSettled || book.take(this.#drawn(), this.#charge(), this.#copyName(next)) ? next : 'again';
   }
 
   decideAgain(): void {
@@ -141,7 +144,7 @@ export class CheckRun {
   }
 
   permit(): NewPermit {
-    const { drawn, nowMs } = this.input;
+    const { nowMs } = this.input;
     const { approvalId } = this.request;
     return {
       ...this.#question(),
@@ -149,7 +152,7 @@ export class CheckRun {
       approvalId,
       binding: this.#binding(),
       holder: null,
-      held: holdsFor(drawn, this.#charge(), nowMs),
+      held: holdsFor(this.#drawn(), this.#charge(), nowMs),
     };
   }
 
@@ -198,7 +201,7 @@ export class CheckRun {
    * the next transaction, because this one holds locks by now.
    */
   settled(answer: SettlementAnswer, book: WindowBook): void {
-    const ask = askFor(this.input.drawn, this.#charge());
+    const ask = askFor(this.#drawn(), this.#charge());
     const event = this.#eventOf(answer);
     if (event === null) {
       this.decideAgain();
@@ -289,12 +292,21 @@ export class CheckRun {
     return this.#random.newId(kind, this.input.nowMs);
   }
 
+  /** What the decision draws on. */
+  #drawn(): DrawnWindows {
+    return drawnWith(this.input.drawn, this.decision.standingApproval);
+  }
+
   #charge(): Charge {
     return must(this.decision.charge, 'what is settled has a charge');
   }
 }
 
 const missesWindow = ({ limitMiss }: Decision): boolean => limitMiss !== null && limitMiss.resetAtMs !== null;
+
+/** Waits for a person, and a neighbour may have taken what is left of a standing approval. */
+const mayBeShort = ({ outcome }: Decision, { standingApprovals }: DrawnWindows): boolean =>
+  outcome === 'SUSPEND' && standingApprovals.length > 0;
 
 /** How much of a limit is lent matters only if the limit was missed. */
 export const needsLent = (decision: Decision | null): boolean =>

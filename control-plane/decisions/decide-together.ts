@@ -6,6 +6,7 @@ import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
+import { findStandingApprovals } from '../approvals/standing-approval-store.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { findGates } from '../gates/gate-store.ts';
@@ -111,13 +112,17 @@ async function readInputs(
   const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'refused' ? [] : [verdict.passport]));
   // A request alone is tried again, on what holds by then.
   const lockWaitMsMax = calls.length === 1 ? decisionsLimits.lockWaitAloneMsMax : limits.quotaWaitMsMax;
-  const [, gates, standings] = await together([
+  const askedAtMs = deps.clock.now();
+  const [, gates, standings, standingApprovals] = await together([
     () => setUpSettling(tx, lockWaitMsMax),
     () => findGates(tx, accountId, gateIds),
     () => findStandings(tx, tokens),
+    () => findStandingApprovals(tx, gateIds, askedAtMs),
   ]);
   const nowMs = deps.clock.now();
-  const compiled = new Map([...gates].map(([id, gate]) => [id, compileGate(gate, gate.catalogTerms)]));
+  const compiled = new Map(
+    [...gates].map(([id, gate]) => [id, compileGate(gate, gate.catalogTerms, standingApprovals.get(id))]),
+  );
   const gateOf = ({ caller, gateId }: EnforcementCall & { readonly gateId: GateId }) => {
     const isOfMode = gates.get(gateId)?.mode === caller.mode;
     return (isOfMode ? compiled.get(gateId) : undefined) ?? new ApiError('gate_not_found');

@@ -1,16 +1,22 @@
 import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
 import type { Charge, QuotaView, VerifiedPassport, WindowView } from '../../shared/decision/facts.ts';
+import { isFor } from '../../shared/decision/find-standing-approval.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { windowAt } from '../../shared/quota/window.ts';
+import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
 import type { ShortWindow } from '../quota/unused-units.ts';
 
-export interface DrawnWindow extends WindowLimit {
+export interface DrawnWindow {
   readonly counter: CounterKey;
+  readonly window: WindowName;
+  readonly limit: number;
+  /** When a `total` ends; null for a window of the calendar. */
+  readonly endsAtMs: UnixMillis | null;
 }
 
 /**
@@ -19,6 +25,10 @@ export interface DrawnWindow extends WindowLimit {
 export interface DrawnWindows {
   readonly spend: readonly DrawnWindow[];
   readonly rate: readonly DrawnWindow[];
+  readonly standingApprovals: readonly {
+    readonly terms: StandingApprovalTerms;
+    readonly total: DrawnWindow;
+  }[];
 }
 
 export function drawnWindows(
@@ -27,17 +37,43 @@ export function drawnWindows(
   passport: VerifiedPassport,
 ): DrawnWindows {
   const withCounter = (limit: WindowLimit): DrawnWindow => ({
-    ...limit,
+    window: limit.window,
+    limit: limit.limit,
+    endsAtMs: null,
     counter: counterKey(counterOf(limit, gate?.gateId ?? null, passport.passportId)),
   });
   return {
     spend: [...policy.spendWindows, ...passport.spendWindows].map(withCounter),
     rate: [...policy.rateWindows, ...passport.rateWindows].map(withCounter),
+    standingApprovals:
+      gate === null
+        ? []
+        : gate.standingApprovals
+            .filter((terms) => isFor(terms, passport.passportId))
+            .map((terms) => ({ terms, total: totalOf(terms, gate) })),
   };
 }
 
+const totalOf = (
+  { standingApprovalId, totalMicroUsd, expiresAtMs }: StandingApprovalTerms,
+  { gateId }: CompiledGate,
+): DrawnWindow => ({
+  counter: counterKey({ kind: 'standing_approval', gateId, standingApprovalId }),
+  window: 'total',
+  limit: totalMicroUsd,
+  endsAtMs: expiresAtMs,
+});
+
+/** With the total of the standing approval that a decision draws on among its money. Null: none. */
+export function drawnWith(drawn: DrawnWindows, by: StandingApprovalTerms | null): DrawnWindows {
+  if (by === null) return drawn;
+  const found = drawn.standingApprovals.find(({ terms }) => terms === by);
+  const { total } = must(found, 'a decision draws on a standing approval of its view');
+  return { ...drawn, spend: [...drawn.spend, total] };
+}
+
 /** A request with an unverified token draws on nothing. */
-export const noDraws: DrawnWindows = { spend: [], rate: [] };
+export const noDraws: DrawnWindows = { spend: [], rate: [], standingApprovals: [] };
 
 /** Windows that have too little left for a charge, by this view. */
 export function shortWindows(
@@ -62,12 +98,16 @@ export function shortWindows(
 /**
  * Everything that a decision takes, all or nothing. Omits windows without a take, so they are not locked.
  */
-export function askFor({ spend, rate }: DrawnWindows, { moneyMicroUsd, requests }: Charge): AskGroup {
+export function askFor(
+  { spend, rate }: Pick<DrawnWindows, 'spend' | 'rate'>,
+  { moneyMicroUsd, requests }: Charge,
+): AskGroup {
   const unitsOf =
     (units: number) =>
     (drawn: DrawnWindow): WindowAsk => ({
       counter: drawn.counter,
       window: drawn.window,
+      endsAtMs: drawn.endsAtMs,
       limit: drawn.limit,
       unitsMin: units,
       unitsMax: units,

@@ -118,7 +118,7 @@ const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told =
   tokenHash: suspend.token_hash,
   // A SUSPEND names a gate, and gates have a mode.
   callerMode: 'live',
-  isApproved: false,
+  mayBeApproved: false,
 });
 
 /**

@@ -10,7 +10,13 @@ import {
   type NewRecord,
 } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
+import {
+  type HeldLeases,
+  holdLeases,
+  judgeTakes,
+  standingApprovalHasEnded,
+  type Take,
+} from '../quota/judge-takes.ts';
 import { together } from '../storage/together.ts';
 import {
   claimSettlements,
@@ -51,7 +57,11 @@ export async function settlePermits(
   const answers: Answers = new Map();
   const { inserted, held } = await insertOrFindEarlier(tx, deps, { permits, beside, nowMs }, answers);
   for (const [place, fault] of judgeTakes(held.leases, held.takes, 'refuse').entries())
-    if (fault !== null) answers.set(must(held.taking[place], 'each take is of a permit'), refused(fault));
+    if (fault !== null)
+      answers.set(
+        must(held.taking[place], 'each take is of a permit'),
+        fault === standingApprovalHasEnded ? passed(fault) : refused(fault),
+      );
   await consume(tx, inserted, nowMs, answers);
   const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
@@ -132,8 +142,8 @@ async function holdTakes(
 ): Promise<HeldTakes> {
   const taking = inserted.filter(({ record }) => record.took !== undefined);
   const takes = taking.map(({ record: of, holder, approvalId }): Take => {
-    const { record, passportOwner, took = null, ownLimits = [] } = of;
-    return { record, passportOwner, took, ownLimits, holder, isPaid: approvalId !== null };
+    const { record, passportOwner, took = null, ownLimits = [], needsApproval = false } = of;
+    return { record, passportOwner, took, ownLimits, holder, isPaid: approvalId !== null, needsApproval };
   });
   const records = [...inserted.map(({ record }) => record), ...beside];
   const mayLock = records.length > 0 && inserted.every(({ approvalId }) => approvalId === null);

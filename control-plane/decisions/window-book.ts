@@ -58,7 +58,7 @@ export class WindowBook {
   }
 
   /** `asRead`: ignore the takes of the batch. */
-  view({ spend, rate }: DrawnWindows, asRead = false): QuotaView {
+  view({ spend, rate, standingApprovals }: DrawnWindows, asRead = false): QuotaView {
     const viewOf = (drawn: DrawnWindow): WindowView => {
       const { window, leased, taken, lent } = this.#at(drawn);
       const used = asRead ? leased : leased + taken;
@@ -66,7 +66,11 @@ export class WindowBook {
       const available = Math.max(limit - used, 0);
       return { limit, available, used: Math.max(0, used - lent), isFinal: true, endsAtMs: window.endsAtMs };
     };
-    return { spend: spend.map(viewOf), rate: rate.map(viewOf) };
+    return {
+      spend: spend.map(viewOf),
+      rate: rate.map(viewOf),
+      standingApprovals: standingApprovals.map(({ terms, total }) => ({ terms, window: viewOf(total) })),
+    };
   }
 
   isTakenFrom(drawn: DrawnWindows): boolean {
@@ -93,7 +97,11 @@ export class WindowBook {
   }
 }
 
-const listed = ({ spend, rate }: DrawnWindows): readonly DrawnWindow[] => [...spend, ...rate];
+const listed = ({ spend, rate, standingApprovals }: DrawnWindows): readonly DrawnWindow[] => [
+  ...spend,
+  ...rate,
+  ...standingApprovals.map(({ total }) => total),
+];
 const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
   `${counter} ${window}`;
 

@@ -64,6 +64,6 @@ export async function createGate(
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
   await emitEvents(tx, deps, [{ event: 'gate.created', to: [caller], data, timestampMs: nowMs }]);
-  await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
+  await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate, []) });
   return { gate, catalog };
 }

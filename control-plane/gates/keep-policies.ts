@@ -1,12 +1,12 @@
 import type { Gate } from '../../shared/model/gate.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import { renderGateForSidecars } from '../../shared/wire/gate.ts';
 import { historyOf } from '../history/history.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { changeTransaction } from '../sync/change-transaction.ts';
 import { lockGate } from './gate-store.ts';
 import { findUnkeptGates, keepPolicy } from './policy-store.ts';
+import { putGate } from './put-gate.ts';
 
 /** A look for gates reads all of them. */
 const lookEveryMs = 5 * minuteMs;
@@ -43,9 +43,6 @@ export async function keepPolicyOf(
     const gate = await lockGate(tx, owner, gateId);
     if (gate === null || gate.policyHash !== null) return;
     const policyHash = await keepPolicy(tx, deps, gate);
-    await change(gate.accountId, {
-      kind: 'gate.put',
-      body: renderGateForSidecars({ ...gate, policyHash }),
-    });
+    await putGate(tx, change, { ...gate, policyHash }, deps.clock.now());
   });
 }

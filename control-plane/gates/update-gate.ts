@@ -3,13 +3,7 @@ import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import {
-  applyGatePatch,
-  type GatePatch,
-  gateReadOnly,
-  renderGate,
-  renderGateForSidecars,
-} from '../../shared/wire/gate.ts';
+import { applyGatePatch, type GatePatch, gateReadOnly, renderGate } from '../../shared/wire/gate.ts';
 import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -20,6 +14,7 @@ import type { TagCondition } from '../http/entity-tag.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { keepPolicy } from './policy-store.ts';
+import { putGate } from './put-gate.ts';
 import { refuseUnanswerable } from './refuse-unanswerable.ts';
 
 /**
@@ -63,7 +58,7 @@ export async function updateGate(
     const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
-    await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate) });
+    await putGate(tx, change, gate, nowMs);
     const render = (each: Gate) => renderGate(each, deps.gateHost);
     return {
       result: { gate, voided },

@@ -312,6 +312,27 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       ],
     },
   ],
+  StandingApproval: [
+    {
+      standing_approval_id: 'sappr_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      status: 'active',
+      gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
+      passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+      agent_id: 'buyer-1',
+      permission_key: 'orders:create',
+      each_usd: 300,
+      total_usd: 2000,
+      used_usd: 550,
+      leased_usd: 0,
+      left_usd: 1450,
+      note: 'Chairs for the new office',
+      created_at: '2026-11-20T10:36:42.231Z',
+      created_by: 'usr_01m7w8f9m3t5v7x9z1b3d5f7h9',
+      expires_at: '2026-12-20T00:00:00.000Z',
+      ended_at: null,
+      ended_by: null,
+    },
+  ],
   Attestation: [
     {
       amount_micro_usd: 50010000,

@@ -85,6 +85,7 @@ import { RetentionAnswer, RetentionUpdate } from '../../shared/wire/retention.ts
 import { Login, SessionAccountAnswer, SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
 import { DecisionTimesAnswer, SidecarAnswer } from '../../shared/wire/sidecar.ts';
 import { KeyRotation, KeyRotationAnswer } from '../../shared/wire/signing-key.ts';
+import { StandingApprovalAnswer, StandingApprovalCreation } from '../../shared/wire/standing-approval.ts';
 import {
   DecisionBucketAnswer,
   DecisionCountAnswer,
@@ -173,6 +174,9 @@ export const namedSchemas = {
   McpGuardPin: McpGuardPinAnswer,
   McpToolReport,
   McpToolReportResult: McpToolReportAnswer,
+  StandingApprovalCreation,
+  StandingApproval: StandingApprovalAnswer,
+  StandingApprovalPage: PageAnswer(StandingApprovalAnswer),
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,
   Export: ExportAnswer,

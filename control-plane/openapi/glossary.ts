@@ -252,6 +252,32 @@ export const glossary: Readonly<Record<string, string>> = {
   'ApprovalDetail.message': 'The same in words, with what to do.',
   credential_ids: "The caller's passkeys.",
   'ApprovalResolution.note': "Reason, for the record and for the agent's owner. At most 500 characters.",
+  standing_approval_id: 'Id of the standing approval, `sappr_…`.',
+  'StandingApproval.status':
+    '`active` until it is `expired`, `revoked` (ended by a caller) or `policy_changed` (the gate has another policy, or is deleted).',
+  'StandingApproval.passport_id': 'The passport that it is for.',
+  'StandingApproval.agent_id': 'The agent of that passport, as its owner named it.',
+  'StandingApproval.gate_id': 'The gate at which it holds.',
+  'StandingApproval.permission_key': 'The permission that it is for.',
+  each_usd: 'The most that one request may spend, in USD.',
+  total_usd: 'The most that all its requests may spend together, in USD.',
+  used_usd: 'What its requests have spent, in USD, as far as their records have arrived.',
+  leased_usd: 'Of the rest, what sidecars hold and no record shows as spent.',
+  left_usd: '`total_usd` less `used_usd`. At 0 a person is asked again.',
+  'StandingApproval.note': 'Why it was made; null if that was not said.',
+  'StandingApproval.created_at': 'When it was made.',
+  'StandingApproval.created_by': 'The key or person that made it.',
+  'StandingApproval.expires_at': 'From then on a person is asked again.',
+  'StandingApproval.ended_at':
+    'When a caller or a change of the policy ended it; null if neither did before `expires_at`.',
+  'StandingApproval.ended_by': 'The key or person that ended it; null otherwise.',
+  'StandingApprovalCreation.passport_id':
+    'A passport of this account, or one that has asked for an approval at the gate.',
+  'StandingApprovalCreation.owner': 'Not known by this version: 400.',
+  'StandingApprovalCreation.permission_key':
+    'The permission. Some request for it of up to `each_usd` must wait for an approval at the gate.',
+  'StandingApprovalCreation.expires_at': 'In the future, at most 90 days away.',
+  'StandingApprovalCreation.note': 'Why it is made. At most 500 characters.',
 
   // MCP pins
   pin_id: 'Id of the pin, `mpin_…`.',

@@ -300,6 +300,38 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: ['mcp_pin_not_found', 'mcp_pin_state_conflict'],
   },
 
+  'POST /v1/approvals/standing': {
+    id: 'createStandingApproval',
+    tag: 'Approvals',
+    summary: 'Approve requests ahead',
+    description:
+      'Requests of this passport for this permission at this gate, of at most `each_usd`, are permitted without asking until `total_usd` is ' +
+      'spent or `expires_at` comes. Everything but the approval is still checked. It ends with the policy of the gate: a change of trust level, ' +
+      'constraints, routes or catalog ends it.',
+    errors: ['gate_not_found', 'passport_not_found'],
+  },
+  'GET /v1/approvals/standing': {
+    id: 'listStandingApprovals',
+    tag: 'Approvals',
+    summary: 'List standing approvals at your gates, newest first',
+    description: 'With `status` those that have this status now.',
+  },
+  'GET /v1/approvals/standing/:id': {
+    id: 'getStandingApproval',
+    tag: 'Approvals',
+    summary: 'Get a standing approval, with what is used of it',
+    errors: ['approval_not_found'],
+  },
+  'DELETE /v1/approvals/standing/:id': {
+    id: 'endStandingApproval',
+    tag: 'Approvals',
+    summary: 'End a standing approval at once',
+    description:
+      'Sidecars permit nothing by it any more, as soon as they learn of a revocation. What was permitted stays permitted. One that has ended ' +
+      'already is answered as it is.',
+    errors: ['approval_not_found'],
+  },
+
   'GET /v1/attestations': {
     id: 'listAttestations',
     tag: 'Audit',

@@ -7,6 +7,9 @@ import type { Example } from './document.ts';
 export const exampleIds = {
   issuerId: 'iss_01m7w73a00k3v2c8d5e9f1g7hj',
   gateId: 'gate_01m7w739pyh5af5epc0s64v3bj',
+  askingGateId: 'gate_01m7w8f7a2e4r6t8y0w3s5d7h9',
+  passportId: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+  endsAt: '2026-12-20T00:00:00Z',
   invitationToken: 'Gq0VYtZ1pW8n3cKx5RmJ7uLbT2dFhS4aQeXoNvBiCyM',
   totpCode: '492039',
   oidcCode: 'zJ3Tn0Rr5bGdSPeY2mHq8vKcXwLaUf1o',
@@ -85,6 +88,19 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   },
   revokePassport: { reason: { value: { reason: 'laptop stolen' } } },
   approveApproval: { note: { value: { note: 'Ordered by Ms Okafor' } } },
+  createStandingApproval: {
+    orders: {
+      value: {
+        gate_id: exampleIds.askingGateId,
+        passport_id: exampleIds.passportId,
+        permission_key: 'orders:create',
+        each_usd: 300,
+        total_usd: 2000,
+        expires_at: exampleIds.endsAt,
+        note: 'Chairs for the new office',
+      },
+    },
+  },
   denyApproval: { note: { value: { note: 'Not before the next quarter' } } },
   reportMcpTools: {
     first: {

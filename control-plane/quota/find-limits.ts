@@ -1,5 +1,6 @@
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
-import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { LeaseCounter, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { Transaction } from '../base/database.ts';
@@ -7,22 +8,35 @@ import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
 
+/** A configured limit, and the end of its window where that is not of the calendar. */
+export interface FoundLimit {
+  readonly limit: number;
+  readonly endsAtMs: UnixMillis | null;
+}
+
 /**
  * The currently configured limits for these asks, in the order of the asks; limits named by the sidecar are
  * ignored. Null: the limit does not exist (any more), or the account may not draw on it. An account may draw
- * on its own gates, and on any passport whose token the ask shows to have been seen. The rows are not locked:
- * a concurrent change takes effect after the call.
+ * on its own gates and their standing approvals, and on any passport whose token the ask shows to have been
+ * seen. A standing approval that is not in force has a limit of 0: a person is asked then. The rows are not
+ * locked: a concurrent change takes effect after the call.
  */
 export async function findLimits(
   tx: Transaction,
   accountId: AccountId,
   asks: readonly LeaseRequest[],
-): Promise<readonly (number | null)[]> {
-  const [gates, passports] = await together([
+  nowMs: UnixMillis,
+): Promise<readonly (FoundLimit | null)[]> {
+  const [gates, passports, standing] = await together([
     () => findGateLimits(tx, accountId, asks),
     () => findPassports(tx, asks),
+    () => findStandingApprovals(tx, accountId, asks, nowMs),
   ]);
   return asks.map((ask) => {
+    if (ask.standing_approval_id !== undefined) {
+      const found = standing.get(ask.standing_approval_id);
+      return found?.gateId === ask.gate_id ? found : { limit: 0, endsAtMs: null };
+    }
     const passport = ask.passport_id === null ? null : passports.get(ask.passport_id);
     if (passport === undefined || (passport !== null && passport.tokenHash !== ask.token_hash)) return null;
     const configured = ask.gate_id === null ? passport?.limits : gates.get(ask.gate_id);
@@ -30,8 +44,23 @@ export async function findLimits(
     const limit = configured?.find(
       (each) => each.kind === ask.kind && each.window === ask.window && each.per === per,
     );
-    return limit?.limit ?? null;
+    return limit === undefined ? null : { limit: limit.limit, endsAtMs: null };
   });
+}
+
+async function findStandingApprovals(
+  tx: Transaction,
+  accountId: AccountId,
+  asks: readonly LeaseCounter[],
+  nowMs: UnixMillis,
+): Promise<ReadonlyMap<StandingApprovalId, FoundLimit & { readonly gateId: GateId }>> {
+  const ids = distinct(asks.map(({ standing_approval_id: id }) => id ?? null));
+  if (ids.length === 0) return new Map();
+  const rows = await tx<(FoundLimit & { id: StandingApprovalId; gateId: GateId })[]>`
+    SELECT standing_approval_id AS id, gate_id AS "gateId", total_micro_usd AS limit, expires_at_ms AS "endsAtMs"
+    FROM standing_approvals WHERE standing_approval_id = ANY(${ids}::text[]) AND account_id = ${accountId}
+      AND ended_at_ms IS NULL AND expires_at_ms > ${nowMs}`;
+  return new Map(rows.map(({ id, ...found }) => [id, found]));
 }
 
 async function findGateLimits(

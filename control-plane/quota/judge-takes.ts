@@ -1,5 +1,6 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import type { SidecarId } from '../../shared/model/ids.ts';
+import { isId, type PassportId, type SidecarId } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
@@ -14,7 +15,7 @@ import { quotaLimits } from './limits.ts';
 export interface Take {
   readonly record: Pick<
     AttestationRecord,
-    'source' | 'sourceAccount' | 'gateId' | 'passportId' | 'amountMicroUsd' | 'timestampMs'
+    'source' | 'sourceAccount' | 'gateId' | 'passportId' | 'permissionKey' | 'amountMicroUsd' | 'timestampMs'
   >;
   /** Null: not stated. */
   readonly took: readonly number[] | null;
@@ -26,6 +27,8 @@ export interface Take {
   readonly holder: string | null;
   /** An approval pays the money. */
   readonly isPaid: boolean;
+  /** The passport asks for an approval, and the request presented none: a standing one must answer for it. */
+  readonly needsApproval: boolean;
 }
 
 interface LeaseRow {
@@ -39,6 +42,15 @@ interface LeaseRow {
   readonly madeAtMs: UnixMillis;
   /** Units that no PERMIT took and that were not returned. */
   readonly unused: number;
+  /** Null: the lease is of none. */
+  readonly standingApproval: StandingApprovalFact | null;
+}
+
+interface StandingApprovalFact {
+  readonly passportId: PassportId;
+  readonly permissionKey: string;
+  readonly eachMicroUsd: MicroUsd;
+  readonly isInForce: boolean;
 }
 
 interface HeldLease extends Omit<LeaseRow, 'unused'> {
@@ -80,7 +92,11 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
     () => tx<LeaseRow[]>`
       SELECT l.lease_id AS "leaseId", h.sidecar_id AS "sidecarId", l.holder, l.counter, l.window_name AS window,
         l.starts_at_ms AS "startsAtMs", l.ends_at_ms AS "endsAtMs", l.made_at_ms AS "madeAtMs",
-        l.units - ${postedUnits(tx)} AS unused
+        l.units - ${postedUnits(tx)} AS unused,
+        CASE WHEN l.window_name = 'total' THEN (
+          SELECT jsonb_build_object('passportId', s.passport_id, 'permissionKey', s.permission_key,
+            'eachMicroUsd', s.each_micro_usd, 'isInForce', s.ended_at_ms IS NULL)
+          FROM standing_approvals s WHERE s.standing_approval_id = split_part(l.counter, ':', 3)) END AS "standingApproval"
       FROM quota_leases l JOIN lease_holders h USING (holder) WHERE l.lease_id = ANY(${ids}::bigint[])`,
   ]);
   return new Map(rows.map((row) => [row.leaseId, heldLease(row)]));
@@ -93,7 +109,8 @@ const ownLeases = (tx: Transaction, ids: readonly number[], { source }: Take['re
 
 /** A lease is for a counter of a gate or a passport; plans are not leased. */
 function heldLease(row: LeaseRow): HeldLease {
-  const [kind = '', owner = null, passport = null] = row.counter.split(':');
+  const [kind = '', owner = null, part = null] = row.counter.split(':');
+  const passport = isId('sappr', part) ? null : part;
   const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
   const isOfGate = kind === 'gate_spend' || kind === 'gate_rate';
   return { ...row, isMoney, gateId: isOfGate ? owner : null, passportId: isOfGate ? passport : owner };
@@ -141,12 +158,19 @@ function whyNot(
   const gone = named.length - leases.length;
   if (gone > 0 && ended === 'refuse') return 'took names a lease that has ended';
   for (const lease of leases) {
+    const { standingApproval } = lease;
     if (lease.sidecarId !== record.source || (holder !== null && lease.holder !== holder))
       return 'took names a lease of another holder';
     if (!isDrawnOn(lease, take)) return 'took names a lease that is not of this gate and passport';
     if (!isIn(lease, record.timestampMs)) return 'took names a lease of another time';
     if (unitsOf(lease, take) > lease.unused) return 'took is more than a lease has left';
+    if (standingApproval !== null && !isUnder(standingApproval, record))
+      return 'took names a standing approval that is not for this request';
+    if (standingApproval?.isInForce === false && ended === 'refuse') return standingApprovalHasEnded;
   }
+  // A lease that is gone may have been of one.
+  if (take.needsApproval && gone === 0 && leases.every((lease) => lease.standingApproval === null))
+    return 'an approval that passport_id asks for is missing';
   const isCharged = !isPaid && (record.amountMicroUsd ?? 0) > 0;
   const lacking = ownLimits.filter(
     ({ kind, window }) =>
@@ -158,6 +182,20 @@ function whyNot(
   );
   return lacking.length > gone ? 'took lacks a lease of a limit of passport_id' : null;
 }
+
+/** The sidecar has not heard of the end yet: it decides again. */
+export const standingApprovalHasEnded = 'took names a standing approval that has ended';
+
+/** The permission is null where it is not recorded, because personal data is in it. */
+const isUnder = (
+  { passportId, permissionKey, eachMicroUsd }: StandingApprovalFact,
+  { passportId: of, permissionKey: asked, amountMicroUsd }: Take['record'],
+): boolean =>
+  passportId === of &&
+  (asked === null || asked === permissionKey) &&
+  amountMicroUsd !== null &&
+  amountMicroUsd > 0 &&
+  amountMicroUsd <= eachMicroUsd;
 
 const unitsOf = ({ isMoney }: HeldLease, { record: { amountMicroUsd } }: Take): number =>
   isMoney ? (amountMicroUsd ?? 0) : 1;

@@ -1,7 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, type WindowName, windowAt } from '../../shared/quota/window.ts';
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 
 export interface WindowUsage {
   readonly window: QuotaWindow;
@@ -18,7 +18,7 @@ export interface WindowUsage {
  * holder cannot be returned and count as used until their window ends.
  */
 export async function readUsage(
-  sql: Database,
+  sql: Database | Transaction,
   asked: readonly { readonly counter: CounterKey; readonly window: WindowName }[],
   nowMs: UnixMillis,
 ): Promise<readonly WindowUsage[]> {

@@ -1,7 +1,7 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { type QuotaWindow, windowAt, windowKey } from '../../shared/quota/window.ts';
+import { currentWindow, type QuotaWindow, windowAt, windowKey } from '../../shared/quota/window.ts';
 import {
   counterOfLease,
   type LeaseAnswer,
@@ -11,7 +11,7 @@ import {
 import type { Database, Transaction } from '../base/database.ts';
 import { beginReading, sendWithCommit, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
-import { findLimits } from './find-limits.ts';
+import { type FoundLimit, findLimits } from './find-limits.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import {
   beginHolder,
@@ -115,7 +115,7 @@ async function beginCall(
   const [sender, last, limits] = await together([
     readStatus,
     () => lockHolder(tx, { holder, sidecarId }),
-    () => findLimits(tx, accountId, asks),
+    () => findLimits(tx, accountId, asks, nowMs),
     // A void locks leases without their holder, and quota windows after them. A fold locks all leases.
     () => (mayFold(call) ? null : lockLeases(tx, { holder, sidecarId }, windowsOf(call, nowMs))),
   ]);
@@ -260,12 +260,16 @@ interface WindowRequest {
   readonly limit: number | null;
 }
 
-const toWindowRequest = (ask: LeaseRequest, limit: number | null, nowMs: UnixMillis): WindowRequest => ({
+const toWindowRequest = (ask: LeaseRequest, found: FoundLimit | null, nowMs: UnixMillis): WindowRequest => ({
   ask,
   counter: counterKey(counterOfLease(ask)),
-  window: windowAt(ask.window, nowMs),
-  limit,
+  window: currentWindow({ window: ask.window, endsAtMs: found?.endsAtMs ?? null }, nowMs),
+  limit: found?.limit ?? null,
 });
+
+/** Of a standing approval that is not in force, which may never have existed, no window is opened. */
+const isOver = ({ ask, limit }: Pick<WindowRequest, 'ask' | 'limit'>): boolean =>
+  ask.standing_approval_id !== undefined && limit === 0;
 
 /** One move per window, even if a call returns to it and asks for it; asks are numbered by index. */
 function movesOf(
@@ -278,7 +282,7 @@ function movesOf(
     moves.set(windowKey(counter, at), { counter, window: at, unitsBack: units, ask: null });
   }
   windowRequests.forEach(({ ask, counter, window, limit }, group) => {
-    if (limit === null) return;
+    if (limit === null || isOver({ ask, limit })) return;
     const name = windowKey(counter, window);
     const unitsBack = moves.get(name)?.unitsBack ?? 0;
     const { units_min: unitsMin, units_needed: unitsNeeded, units_ahead: unitsAhead } = ask;

@@ -1,7 +1,7 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
-import { type QuotaWindow, type WindowName, windowAt } from '../../shared/quota/window.ts';
+import { currentWindow, type QuotaWindow, type WindowName } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { moveUnits } from './ledger.ts';
 
@@ -9,6 +9,8 @@ import { moveUnits } from './ledger.ts';
 export interface WindowAsk {
   readonly counter: CounterKey;
   readonly window: WindowName;
+  /** When a `total` ends; absent or null for a window of the calendar. */
+  readonly endsAtMs?: UnixMillis | null;
   /** The current limit. If lowered below the units given out, it only stops further grants (contract §6). */
   readonly limit: number;
   readonly unitsMin: number;
@@ -50,9 +52,9 @@ export async function takeUnits(
   nowMs: UnixMillis,
 ): Promise<readonly GroupGrant[]> {
   const moves = asks.flatMap((ask, group) =>
-    ask.map(({ counter, window, limit, unitsMin, unitsMax }) => ({
+    ask.map(({ counter, window, endsAtMs = null, limit, unitsMin, unitsMax }) => ({
       counter,
-      window: windowAt(window, nowMs),
+      window: currentWindow({ window, endsAtMs }, nowMs),
       unitsBack: 0,
       ask: { group, limit, unitsMin, unitsNeeded: unitsMax, unitsAhead: 0 },
     })),

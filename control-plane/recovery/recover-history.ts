@@ -8,6 +8,7 @@ import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../sh
 import type { Mode } from '../../shared/model/mode.ts';
 import { updateAccount } from '../accounts/update-account.ts';
 import { deleteApiKey } from '../api-keys/delete-api-key.ts';
+import { endAllStandingApprovals } from '../approvals/standing-approval-store.ts';
 import { skipPlaces } from '../attestations/chain-store.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { appendAuditEntry } from '../audit/append-entry.ts';
@@ -115,6 +116,8 @@ async function begin(deps: AppendingDeps, caller: Caller, before: string): Promi
     if (current !== before) return current;
     const missing = await readMissing(tx);
     const lost = await readLostChains(tx);
+    // The ledger may have forgotten what they spent. Sidecars learn of it from the snapshot that they load.
+    await endAllStandingApprovals(tx, { endedAtMs: deps.clock.now(), endedBy: caller.actor.id });
     await raiseFeeds(tx, await readKnownHeads(tx));
     await skipPlaces(tx, lost);
     const generation = `gen_${Buffer.from(deps.random.bytes(generationBytes)).toString('hex')}`;

@@ -62,6 +62,8 @@ export const lockOrder = [
   'settlements',
   // Shared while an approval is opened under its policy, exclusive while it changes.
   'gates',
+  // Those of a gate under its lock; a change of its policy ends them all.
+  'standing_approvals',
   // What a holder has changes under the lock of its row; a void locks leases alone.
   'lease_holders',
   'quota_leases',

@@ -34,7 +34,7 @@ export async function takeSnapshot(
   const snapshot = await deps.sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
     const rest = await readAllButGates(tx, deps, accountId);
     text.add(`${JSON.stringify(rest).slice(0, -1)},"gates":[`);
-    await addGates(tx, accountId, text);
+    await addGates(tx, { accountId, takenAtMs: rest.taken_at_ms }, text);
     text.add(']}');
     return rest;
   });
@@ -73,20 +73,35 @@ function makeText() {
 /** Each statement gives the event loop a turn. */
 async function addGates(
   tx: Transaction,
-  accountId: AccountId,
+  { accountId, takenAtMs }: { readonly accountId: AccountId; readonly takenAtMs: UnixMillis },
   text: { add(piece: string): void },
 ): Promise<void> {
   const found = await tx<{ gate_id: GateId }[]>`
     SELECT gate_id FROM gates WHERE account_id = ${accountId} AND deleted_at_ms IS NULL ORDER BY gate_id`;
   const ids = found.map(({ gate_id }) => gate_id);
   for (let first = 0; first < ids.length; first += syncLimits.snapshotGatesPerTurn) {
-    const gates = await tx<GateBody[]>`
+    const rows = await tx<
+      (GateBody & { readonly standing_approvals: GateBody['standing_approvals'] | null })[]
+    >`
       SELECT gate_id, account_id, mode, version, policy_version, policy_hash, trust_level, constraints, routes,
-        catalog_prices AS catalog, catalog_approvals
-      FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version) WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
+        catalog_prices AS catalog, catalog_approvals,
+        ${standingApprovals(tx, takenAtMs)} AS standing_approvals
+      FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version)
+      WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
+    const gates = rows.map(({ standing_approvals: standing, ...gate }) =>
+      standing === null ? gate : { ...gate, standing_approvals: standing },
+    );
     text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
   }
 }
+
+/** Of one gate, as `renderStandingApprovalForSidecars` renders them; null: none. */
+const standingApprovals = (tx: Transaction, nowMs: UnixMillis) => tx`(
+  SELECT jsonb_agg(jsonb_build_object('standing_approval_id', standing_approval_id, 'passport_id', passport_id,
+    'permission_key', permission_key, 'each_micro_usd', each_micro_usd, 'total_micro_usd', total_micro_usd,
+    'expires_at_ms', expires_at_ms) ORDER BY standing_approval_id)
+  FROM standing_approvals s
+  WHERE s.gate_id = gates.gate_id AND s.ended_at_ms IS NULL AND s.expires_at_ms > ${nowMs})`;
 
 async function readAllButGates(
   tx: Transaction,

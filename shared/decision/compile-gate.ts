@@ -4,6 +4,7 @@ import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
+import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
 import { type CompiledApprovalRule, compileApprovals } from './compile-approvals.ts';
@@ -54,6 +55,8 @@ export interface CompiledGate extends CompiledPolicy {
   readonly policyHash: string | null;
   /** Whether a SUSPEND says whose key has asked: that person does not answer (contract §8). */
   readonly namesAsker: boolean;
+  /** In force when this was compiled; the first to end comes first. */
+  readonly standingApprovals: readonly StandingApprovalTerms[];
 }
 
 export const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
@@ -76,6 +79,7 @@ export function compileGate(
     readonly namesAsker?: boolean;
   },
   catalog: CatalogTerms | null = null,
+  standingApprovals: readonly StandingApprovalTerms[] = [],
 ): CompiledGate {
   const { allowedDomains, spendLimits, rateLimits, trustedIssuers, piiControls } = gate.constraints;
   return {
@@ -99,6 +103,7 @@ export function compileGate(
     policyVersion: gate.policyVersion,
     policyHash: gate.policyHash,
     namesAsker: gate.namesAsker ?? gate.constraints.approvals?.approvers?.notRequester ?? false,
+    standingApprovals: [...standingApprovals].sort((one, other) => one.expiresAtMs - other.expiresAtMs),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { LimitScope, RateLimits, SpendLimits } from '../model/constraints.ts';
-import type { WindowName } from '../quota/window.ts';
+import type { CalendarWindowName } from '../quota/window.ts';
 import type { LimitKind, WindowLimit } from '../quota/window-limit.ts';
 
 /** Owner of the constraints: a gate's `per` counts, while a passport's limits are always per passport. */
@@ -39,6 +39,6 @@ const noLimits: readonly WindowLimit[] = Object.freeze([]);
 
 const windowsOf = (
   { kind, per }: { readonly kind: LimitKind; readonly per: LimitScope },
-  configured: readonly (readonly [window: WindowName, limit: number | null])[],
+  configured: readonly (readonly [window: CalendarWindowName, limit: number | null])[],
 ): readonly WindowLimit[] =>
   configured.flatMap(([window, limit]) => (limit === null ? [] : [{ kind, window, limit, per }]));

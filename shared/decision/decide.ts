@@ -8,6 +8,7 @@ import { must } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { DecisionReason } from '../model/decision.ts';
 import type { MicroUsd } from '../model/money.ts';
+import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis } from '../model/time.ts';
 import {
   checkPresentedApproval,
@@ -36,6 +37,7 @@ import type {
   Unknown,
   VerifiedPassport,
 } from './facts.ts';
+import { findStandingApproval } from './find-standing-approval.ts';
 
 /**
  * The answer of a gate (or of `noGate`) to a passport and a request: the checks in the order of contract §5,
@@ -87,7 +89,7 @@ export function decide(
     if (refusal !== null) return block(refusal, reached, amount);
   }
 
-  return decideOnRequest({ policy, passport, request, quota, amount }, reached);
+  return decideOnRequest({ policy, passport, request, quota, amount, nowMs }, reached);
 }
 
 /** Input of the later checks, including findings of the earlier ones. */
@@ -97,6 +99,7 @@ interface CheckInput {
   readonly request: RequestFacts;
   readonly quota: QuotaView;
   readonly amount: MicroUsd | null;
+  readonly nowMs: UnixMillis;
 }
 
 /** The checks of the request: the presented approval, its domain, its personal data. */
@@ -123,11 +126,8 @@ function decideOnRequest(input: CheckInput, before: CheckSet): Decision {
 }
 
 /** The last checks: cost, rate, and whether an approval is required. */
-function decideOnCost(
-  { policy, passport, request, quota, amount }: CheckInput,
-  before: CheckSet,
-  pii: readonly PiiFinding[],
-): Decision {
+function decideOnCost(input: CheckInput, before: CheckSet, pii: readonly PiiFinding[]): Decision {
+  const { policy, passport, request, quota, amount } = input;
   let reached = before;
   // Another currency blocks even without a limit: its number must never be read as dollars.
   if (!isDollars(request.currency))
@@ -154,26 +154,46 @@ function decideOnCost(
     if (lacksAmountToApprove(policy, passport, amount)) return block('amount_missing', reached, amount, pii);
     if (request.approval === 'pending') return suspend(null, reached, amount, pii);
     const demandedMs = demandedApprovalMs(policy, passport, request, amount);
-    if (demandedMs !== null) {
-      // An approval is bound to a gate; without one it is impossible.
-      if (policy.accountId === null) return block('approval_required', reached, amount, pii);
-      return suspend(demandedMs, reached, amount, pii);
-    }
+    if (demandedMs !== null) return decideForPerson(input, demandedMs, reached, pii);
   }
-
-  return {
-    outcome: 'PERMIT',
-    reason: null,
-    evaluated: listChecks(reached),
-    amountMicroUsd: amount,
-    charge: permitCharge(request, amount),
-    limitMiss: null,
-    unknown: null,
-    pii,
-    isRedacted: pii.length > 0 && policy.pii?.mode === 'redact',
-    approvalExpiresInMs: null,
-  };
+  return permit(input, reached, pii, null);
 }
+
+/** An approval is required: a standing one, or a person's. */
+function decideForPerson(
+  input: CheckInput,
+  demandedMs: number,
+  reached: CheckSet,
+  pii: readonly PiiFinding[],
+): Decision {
+  const { policy, passport, request, quota, amount, nowMs } = input;
+  // An approval is bound to a gate; without one it is impossible.
+  if (policy.accountId === null) return block('approval_required', reached, amount, pii);
+  const found = findStandingApproval(quota, passport, request, amount, nowMs);
+  if (found === null) return suspend(demandedMs, reached, amount, pii);
+  const { terms, isAtHand } = found;
+  if (isAtHand) return permit(input, reached, pii, terms);
+  return { ...undecided('leases', reached, amount, pii), standingApproval: terms };
+}
+
+const permit = (
+  { policy, request, amount }: CheckInput,
+  reached: CheckSet,
+  pii: readonly PiiFinding[],
+  standingApproval: StandingApprovalTerms | null,
+): Decision => ({
+  outcome: 'PERMIT',
+  reason: null,
+  evaluated: listChecks(reached),
+  amountMicroUsd: amount,
+  charge: permitCharge(request, amount),
+  standingApproval,
+  limitMiss: null,
+  unknown: null,
+  pii,
+  isRedacted: pii.length > 0 && policy.pii?.mode === 'redact',
+  approvalExpiresInMs: null,
+});
 
 /**
  * Units that a PERMIT takes and that must be available before it (`unknown: 'leases'`); no money if an
@@ -201,6 +221,7 @@ function block(
     evaluated: listChecks(reached),
     amountMicroUsd: amount,
     charge: null,
+    standingApproval: null,
     limitMiss,
     unknown,
     pii,
@@ -229,6 +250,7 @@ const suspend = (
   evaluated: listChecks(reached),
   amountMicroUsd: amount,
   charge: expiresInMs === null ? null : { moneyMicroUsd: amount ?? noMoney, requests: 0 },
+  standingApproval: null,
   limitMiss: null,
   unknown: null,
   pii,

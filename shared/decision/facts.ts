@@ -7,6 +7,7 @@ import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { PermissionKey } from '../model/permission.ts';
 import type { PiiScan } from '../model/pii.ts';
+import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis, UnixSeconds } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
@@ -118,14 +119,22 @@ export interface WindowView {
 
 /**
  * Views of the windows this request would draw on: the policy's, then the passport's own, each in its order.
+ * And of the standing approvals that may be for its passport, which it draws on instead of waiting.
  */
 export interface QuotaView {
   readonly spend: readonly WindowView[];
   readonly rate: readonly WindowView[];
+  readonly standingApprovals: readonly StandingApprovalView[];
+}
+
+/** What is left of a standing approval. */
+export interface StandingApprovalView {
+  readonly terms: StandingApprovalTerms;
+  readonly window: WindowView;
 }
 
 /** The view of a request without windows. */
-export const noWindows: QuotaView = Object.freeze({ spend: [], rate: [] });
+export const noWindows: QuotaView = Object.freeze({ spend: [], rate: [], standingApprovals: [] });
 
 /**
  * What the caller takes from every window of the view: with a PERMIT at once, with a SUSPEND the money only,
@@ -165,6 +174,11 @@ export interface Decision {
   readonly amountMicroUsd: MicroUsd | null;
   /** Null for a BLOCK, and for a SUSPEND whose approval is pending already. */
   readonly charge: Charge | null;
+  /**
+   * The standing approval by which a PERMIT needs no person: its money is taken from there, too. With
+   * `unknown: 'leases'`: the one of which units may be had. Else null.
+   */
+  readonly standingApproval: StandingApprovalTerms | null;
   readonly limitMiss: LimitMiss | null;
   readonly unknown: Unknown | null;
   /** Findings for answer and record. */

@@ -35,6 +35,7 @@ export function overruled(decision: Decision, reason: OverrulingReason): Decisio
     reason,
     evaluated: last === null ? decision.evaluated : reachedUpTo(decision.evaluated, last),
     charge: null,
+    standingApproval: null,
     limitMiss: null,
     unknown: null,
     // Passport checks come before any request check (contract §5).

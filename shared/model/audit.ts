@@ -32,6 +32,8 @@ export const auditedOperations = [
   'undoApproval',
   'acceptMcpPin',
   'rejectMcpPin',
+  'createStandingApproval',
+  'endStandingApproval',
   'createApiKey',
   'rollApiKey',
   'deleteApiKey',

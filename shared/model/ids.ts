@@ -17,6 +17,7 @@ export type PassportId = Branded<string, 'PassportId'>;
 export type RequestId = Branded<string, 'RequestId'>;
 export type SessionId = Branded<string, 'SessionId'>;
 export type SidecarId = Branded<string, 'SidecarId'>;
+export type StandingApprovalId = Branded<string, 'StandingApprovalId'>;
 export type TemplateId = Branded<string, 'TemplateId'>;
 export type UserId = Branded<string, 'UserId'>;
 export type WebhookId = Branded<string, 'WebhookId'>;
@@ -37,6 +38,7 @@ interface IdTypes {
   readonly pass: PassportId;
   readonly pkey: PasskeyId;
   readonly req: RequestId;
+  readonly sappr: StandingApprovalId;
   readonly sess: SessionId;
   readonly side: SidecarId;
   readonly tmpl: TemplateId;

@@ -153,9 +153,9 @@ export const limits = {
   settlementCallBytesMax: 8 * 1024 * 1024,
   /**
    * Windows that one request draws on: minute, hour and day of requests, day and month of money, of the gate
-   * and of the passport.
+   * and of the passport, and the total of a standing approval.
    */
-  settlementHeldMax: 10,
+  settlementHeldMax: 11,
   /** Pause before a void that the spool refused is retried. */
   voidRetryMs: secondMs,
   /** Clocks of synchronised machines differ by milliseconds; more is reported (contract §6). */
@@ -258,7 +258,7 @@ export const limits = {
   leaseAheadPart: 16,
   /**
    * Leases that one PERMIT takes from: of a gate and of a passport, by minute, hour, day and month, requests
-   * and money.
+   * and money, and of a standing approval.
    */
   leasesPerRecordMax: 16,
   /**

@@ -1,5 +1,5 @@
 import type { Branded } from '../model/brand.ts';
-import type { AccountId, GateId, PassportId } from '../model/ids.ts';
+import type { AccountId, GateId, PassportId, StandingApprovalId } from '../model/ids.ts';
 
 /**
  * What is counted, and for which owner. Plan and rate count requests, spend counts micro-USD; a counter's
@@ -15,13 +15,20 @@ export type Counter =
       readonly passportId: PassportId | null;
     }
   /** A passport's own limit, across all gates. */
-  | { readonly kind: 'passport_rate' | 'passport_spend'; readonly passportId: PassportId };
+  | { readonly kind: 'passport_rate' | 'passport_spend'; readonly passportId: PassportId }
+  /** The total of a standing approval at its gate. */
+  | {
+      readonly kind: 'standing_approval';
+      readonly gateId: GateId;
+      readonly standingApprovalId: StandingApprovalId;
+    };
 
 /** The name of a counter in the ledger. */
 export type CounterKey = Branded<string, 'CounterKey'>;
 
 /**
- * `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids contain no colon, so two counters never share a key.
+ * `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids contain no colon, so two counters never share a key. A
+ * standing approval is spelled as money of its gate: so control planes of 0.2.0 post what its PERMITs took.
  */
 export function counterKey(counter: Counter): CounterKey {
   switch (counter.kind) {
@@ -35,5 +42,7 @@ export function counterKey(counter: Counter): CounterKey {
     case 'passport_rate':
     case 'passport_spend':
       return `${counter.kind}:${counter.passportId}` as CounterKey;
+    case 'standing_approval':
+      return `gate_spend:${counter.gateId}:${counter.standingApprovalId}` as CounterKey;
   }
 }

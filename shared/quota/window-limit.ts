@@ -2,15 +2,15 @@ import { must } from '../errors/assert.ts';
 import type { LimitScope } from '../model/constraints.ts';
 import type { GateId, PassportId } from '../model/ids.ts';
 import type { Counter } from './counter.ts';
-import type { WindowName } from './window.ts';
+import type { CalendarWindowName } from './window.ts';
 
 /** Owner and unit of a limit: requests for a rate, micro-USD for spend. */
-export type LimitKind = Exclude<Counter['kind'], 'plan'>;
+export type LimitKind = Exclude<Counter['kind'], 'plan' | 'standing_approval'>;
 
 /** One configured limit on one calendar window; a permitted request draws on it. */
 export interface WindowLimit {
   readonly kind: LimitKind;
-  readonly window: WindowName;
+  readonly window: CalendarWindowName;
   /** Requests or micro-USD; 0 lets nothing pass. */
   readonly limit: number;
   /**

@@ -1,16 +1,20 @@
 /**
- * Room `shared/quota`: what the ledger counts, for whom and when: windows of UTC time here, `counter.ts`,
+ * Room `shared/quota`: what the ledger counts, for whom and when: windows of time here, `counter.ts`,
  * `window-limit.ts`; `lease.ts` and `demand.ts` are about the units of one window that a sidecar holds.
  */
 
-import { dayMs, hourMs, minuteMs, type UnixMillis } from '../model/time.ts';
+import { dayMs, hourMs, latestUnixMs, minuteMs, type UnixMillis } from '../model/time.ts';
 
-export const windowNames = ['minute', 'hour', 'day', 'month'] as const;
+export const calendarWindowNames = ['minute', 'hour', 'day', 'month'] as const;
+export type CalendarWindowName = (typeof calendarWindowNames)[number];
+
+/** `total`: one window for all time. What limits it says when it ends. */
+export const windowNames = [...calendarWindowNames, 'total'] as const;
 export type WindowName = (typeof windowNames)[number];
 
 /**
- * One calendar window in UTC (contract §6). Every moment lies in exactly one window of each name:
- * a window holds its start and ends just before its end, which is the start of the next.
+ * One window, of the calendar in UTC (contract §6) or of all time. Every moment lies in exactly one window of
+ * each name: a window holds its start and ends just before its end, which is the start of the next.
  */
 export interface QuotaWindow {
   readonly name: WindowName;
@@ -35,8 +39,18 @@ export function windowAt(name: WindowName, nowMs: UnixMillis): QuotaWindow {
       return evenWindow(name, nowMs, dayMs);
     case 'month':
       return monthWindow(nowMs);
+    case 'total':
+      return totalWindow;
   }
 }
+
+const totalWindow: QuotaWindow = { name: 'total', startsAtMs: 0 as UnixMillis, endsAtMs: latestUnixMs };
+
+/** The current window of a limit; `endsAtMs`: when a `total` ends, null for a window of the calendar. */
+export const currentWindow = (
+  { window, endsAtMs }: { readonly window: WindowName; readonly endsAtMs: UnixMillis | null },
+  nowMs: UnixMillis,
+): QuotaWindow => (endsAtMs === null ? windowAt(window, nowMs) : { ...windowAt(window, nowMs), endsAtMs });
 
 /**
  * Unix time knows no leap seconds, so minutes, hours and days are multiples of their length, counted from

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { type MicroUsd, renderUsd } from '../model/money.ts';
 import { renderTime } from '../model/time.ts';
-import { type QuotaWindow, windowNames } from '../quota/window.ts';
+import { calendarWindowNames, type QuotaWindow } from '../quota/window.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
 import { nullable, Timestamp } from './fields.ts';
 
@@ -14,7 +14,7 @@ export const LimitUsageAnswer = Type.Object({
   of: Holder,
   per: Holder,
   unit: Type.Enum(['requests', 'usd']),
-  window: Type.Enum(windowNames),
+  window: Type.Enum(calendarWindowNames),
   limit: Type.Number(),
   used: nullable(Type.Number()),
   leased: nullable(Type.Number()),
@@ -46,7 +46,7 @@ export function renderLimitUsage({ limit, window, units }: LimitUsage): Static<t
     of: limit.kind === 'gate_rate' || limit.kind === 'gate_spend' ? 'gate' : 'passport',
     per: limit.per,
     unit: isMoney ? 'usd' : 'requests',
-    window: window.name,
+    window: limit.window,
     limit: render(limit.limit),
     used: units === null ? null : render(units.givenOut - units.leased),
     leased: units === null ? null : render(units.leased),

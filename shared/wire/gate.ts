@@ -4,6 +4,7 @@ import type { Catalog, CatalogOffer, CatalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { Gate, GateStats } from '../model/gate.ts';
 import type { Labels } from '../model/labels.ts';
+import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { Template } from '../model/template.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
@@ -27,6 +28,7 @@ import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts'
 import { parseLabels, renderLabels } from './labels.ts';
 import { mergePatch } from './merge-patch.ts';
 import { readOnly } from './read-only.ts';
+import { renderStandingApprovalForSidecars } from './standing-approval.ts';
 import type { GateBody } from './sync-schema.ts';
 
 /** `POST /gates`: both published bodies. `trust_level` and `trust_profile` are synonyms. */
@@ -270,7 +272,10 @@ export const renderGateDeletion = (gateId: string, deletedAtMs: UnixMillis): Sta
 });
 
 /** A gate as its sidecars know it. */
-export const renderGateForSidecars = (gate: Gate): GateBody => ({
+export const renderGateForSidecars = (
+  gate: Gate,
+  standingApprovals: readonly StandingApprovalTerms[],
+): GateBody => ({
   gate_id: gate.gateId,
   account_id: gate.accountId,
   mode: gate.mode,
@@ -282,6 +287,9 @@ export const renderGateForSidecars = (gate: Gate): GateBody => ({
   ...(gate.constraints.approvals?.approvers?.notRequester ? { names_asker: true } : {}),
   ...renderRoutes(gate),
   ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),
+  ...(standingApprovals.length > 0 && {
+    standing_approvals: standingApprovals.map(renderStandingApprovalForSidecars),
+  }),
 });
 
 function renderTermsForSidecars(terms: CatalogTerms): Pick<GateBody, 'catalog' | 'catalog_approvals'> {

@@ -4,24 +4,24 @@ import { must } from '../errors/assert.ts';
 import { limits } from '../model/limits.ts';
 import { type Counter, counterKey } from '../quota/counter.ts';
 import { windowAt, windowNames } from '../quota/window.ts';
-import type { LimitKind } from '../quota/window-limit.ts';
 import { closed, nullable } from './fields.ts';
 import { shapeReader, type Wire } from './shape.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
 
-const limitKinds = [
+const leasedKinds = [
   'gate_rate',
   'gate_spend',
   'passport_rate',
   'passport_spend',
-] as const satisfies readonly LimitKind[];
+  'standing_approval',
+] as const satisfies readonly Counter['kind'][];
 
 const Units = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** 32 hex characters, random, so that no two holders have the same. */
 export const Holder = Type.String({ pattern: '^[0-9a-f]{32}$' });
 
 const counterFields = {
-  kind: Type.Enum(limitKinds),
+  kind: Type.Enum(leasedKinds),
   gate_id: nullable(IdOf('gate')),
   passport_id: nullable(IdOf('pass')),
   /**
@@ -29,6 +29,8 @@ const counterFields = {
    * passport.
    */
   token_hash: nullable(Type.String({ pattern: '^[0-9a-f]{64}$' })),
+  /** Of `standing_approval`, and then the window is `total`; absent otherwise. */
+  standing_approval_id: Type.Optional(IdOf('sappr')),
 };
 
 /**
@@ -123,7 +125,21 @@ export function findReturnFault(given: Omit<LeaseReturn, 'units'>): string | nul
     : 'has a starts_at_ms at which no window of this length begins';
 }
 
-function findCounterFault({ kind, gate_id, passport_id, token_hash }: LeaseCounter): string | null {
+function findCounterFault({
+  kind,
+  gate_id,
+  passport_id,
+  token_hash,
+  standing_approval_id: standingId,
+  window,
+}: LeaseCounter & Pick<LeaseRequest, 'window'>): string | null {
+  const isStanding = kind === 'standing_approval';
+  if ((standingId !== undefined) !== isStanding || (window === 'total') !== isStanding)
+    return 'must have a standing_approval_id and the window total for a standing approval, and only then';
+  if (isStanding)
+    return gate_id !== null && passport_id === null && token_hash === null
+      ? null
+      : 'must have the gate_id of its standing approval, and no passport_id';
   const isOfGate = kind === 'gate_rate' || kind === 'gate_spend';
   if ((gate_id !== null) !== isOfGate)
     return 'must have a gate_id if the limit is a limit of a gate, and only then';
@@ -141,7 +157,8 @@ function refuseDoubles(param: string, names: readonly string[]): void {
 }
 
 /** Only for counters that passed `parseLeaseCall`: each kind has the ids it needs. */
-export function counterOfLease({ kind, gate_id: gateId, passport_id: passportId }: LeaseCounter): Counter {
+export function counterOfLease(of: LeaseCounter): Counter {
+  const { kind, gate_id: gateId, passport_id: passportId, standing_approval_id: standingId } = of;
   switch (kind) {
     case 'gate_rate':
     case 'gate_spend':
@@ -149,6 +166,12 @@ export function counterOfLease({ kind, gate_id: gateId, passport_id: passportId 
     case 'passport_rate':
     case 'passport_spend':
       return { kind, passportId: must(passportId, 'a counter of a passport names it') };
+    case 'standing_approval':
+      return {
+        kind,
+        gateId: must(gateId, 'a counter of a standing approval names its gate'),
+        standingApprovalId: must(standingId, 'a counter of a standing approval names it'),
+      };
   }
 }
 

@@ -6,6 +6,8 @@ import type { Id, IdPrefix } from '../model/ids.ts';
 import { issuerStatuses } from '../model/issuer.ts';
 import { limits } from '../model/limits.ts';
 import { modes } from '../model/mode.ts';
+import type { MicroUsd } from '../model/money.ts';
+import type { PermissionKey } from '../model/permission.ts';
 import type { Scope } from '../model/scopes.ts';
 import { keyPurposes } from '../model/signing-key.ts';
 import { dayMs, latestUnixMs, type UnixMillis } from '../model/time.ts';
@@ -33,6 +35,16 @@ const Feed = Type.Unsafe<FeedId>(Type.String({ pattern: `^(?:global|${idPattern(
 const ShortText = Type.String({ maxLength: 128 });
 const MicroUsdCount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
+const StandingApprovalBody = Type.Object({
+  standing_approval_id: IdOf('sappr'),
+  passport_id: IdOf('pass'),
+  permission_key: Type.Unsafe<PermissionKey>(ShortText),
+  each_micro_usd: Type.Unsafe<MicroUsd>(MicroUsdCount),
+  total_micro_usd: Type.Unsafe<MicroUsd>(MicroUsdCount),
+  expires_at_ms: Millis,
+});
+export type StandingApprovalBody = Wire<typeof StandingApprovalBody>;
+
 /** A gate as its sidecars need it; `constraints` in the public wire shape, normalised. */
 const GateBody = Type.Object({
   gate_id: IdOf('gate'),
@@ -58,6 +70,11 @@ const GateBody = Type.Object({
   catalog: Type.Optional(nullable(Type.Record(Type.String(), nullable(MicroUsdCount)))),
   /** The permissions that need an approval. Absent: none. From version 2. */
   catalog_approvals: Type.Optional(Type.Array(Type.String())),
+  /**
+   * The standing approvals in force under this policy (contract §8). Absent: none. Version 0.2.0 ignores
+   * them, and asks a person.
+   */
+  standing_approvals: Type.Optional(Type.Array(StandingApprovalBody)),
 });
 export type GateBody = Wire<typeof GateBody>;
 

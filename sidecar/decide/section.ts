@@ -30,6 +30,7 @@ import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { Clock, Moment } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Spool } from '../attest/spool.ts';
+import { drawnView } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import { type Authenticate, type Caller, type KnownCallers, refuseSuspended } from './callers.ts';
@@ -151,7 +152,7 @@ export class Section {
       gate,
       facts,
       request,
-      view,
+      view: view === null ? null : drawnView(view, decision.standingApproval),
       mayBePending: isPending(policy, facts, request, decision),
     };
   }

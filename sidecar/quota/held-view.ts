@@ -1,4 +1,6 @@
-import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.ts';
+import type { Charge, QuotaView, StandingApprovalView, WindowView } from '../../shared/decision/facts.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { HeldWindow } from './held-window.ts';
 
@@ -12,17 +14,35 @@ export type Shortage = ReadonlyMap<HeldWindow, UnixMillis>;
 export interface HeldView extends QuotaView {
   readonly spendWindows: readonly HeldWindow[];
   readonly rateWindows: readonly HeldWindow[];
+  readonly standingApprovals: readonly HeldStandingApproval[];
+}
+
+interface HeldStandingApproval extends StandingApprovalView {
+  readonly held: HeldWindow;
 }
 
 export const heldView = (
   spendWindows: readonly HeldWindow[],
   rateWindows: readonly HeldWindow[],
+  standingApprovals: readonly Omit<HeldStandingApproval, 'window'>[] = [],
 ): HeldView => ({
   spend: spendWindows.map(({ lease }) => lease),
   rate: rateWindows.map(({ lease }) => lease),
   spendWindows,
   rateWindows,
+  standingApprovals: standingApprovals.map((each) => ({ ...each, window: each.held.lease })),
 });
+
+/**
+ * The windows that a decision draws on: those of its view, and the standing approval among its money. Null:
+ * none.
+ */
+export function drawnView(view: HeldView, drawn: StandingApprovalTerms | null): HeldView {
+  if (drawn === null) return view;
+  const found = view.standingApprovals.find(({ terms }) => terms === drawn);
+  const { held, window } = must(found, 'a decision draws on a standing approval of its view');
+  return { ...view, spend: [...view.spend, window], spendWindows: [...view.spendWindows, held] };
+}
 
 /**
  * Ids of the leases that this charge is taken from, for its record. Call it in the section that takes the
@@ -59,7 +79,11 @@ export function finalView(view: HeldView, shortage: Shortage): HeldView {
     const final = finalWindow(window, shortage);
     return isRateShort && !final.isFinal ? { ...final, available: final.limit } : final;
   });
-  return { spend, rate, spendWindows: view.spendWindows, rateWindows: view.rateWindows };
+  const standingApprovals = view.standingApprovals.map((each) => ({
+    ...each,
+    window: finalWindow(each.held, shortage),
+  }));
+  return { ...view, spend, rate, standingApprovals };
 }
 
 function finalWindow(window: HeldWindow, shortage: Shortage): WindowView {

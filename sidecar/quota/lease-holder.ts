@@ -89,13 +89,14 @@ export class LeaseHolder {
    * without a gate.
    */
   view(gate: LimitedGate | null, passport: LimitedPassport, shortage: Shortage | null = null): HeldView {
-    if (gate === null || (gate.spendWindows.length === 0 && gate.rateWindows.length === 0)) {
+    if (gate === null || !drawsOnAny(gate)) {
       if (passport.spendWindows.length === 0 && passport.rateWindows.length === 0) return emptyView;
     }
     const nowMs = this.#clock.monotonic();
     const view = this.#windows.viewOf(gate, passport, nowMs);
     for (const window of view.spendWindows) window.lease.endIfOver(nowMs);
     for (const window of view.rateWindows) window.lease.endIfOver(nowMs);
+    for (const { held } of view.standingApprovals) held.lease.endIfOver(nowMs);
     return shortage === null ? view : finalView(view, shortage);
   }
 
@@ -173,5 +174,8 @@ export class LeaseHolder {
     return this.#calls.stop();
   }
 }
+
+const drawsOnAny = ({ spendWindows, rateWindows, standingApprovals }: LimitedGate): boolean =>
+  spendWindows.length > 0 || rateWindows.length > 0 || standingApprovals.length > 0;
 
 const emptyView = heldView([], []);

@@ -1,8 +1,11 @@
+import { isFor } from '../../shared/decision/find-standing-approval.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import { type HeldView, heldView } from './held-view.ts';
-import { HeldWindow } from './held-window.ts';
+import { HeldWindow, type WindowOfCounter } from './held-window.ts';
 import { quotaLimits } from './limits.ts';
 
 /** The limits of a compiled gate. */
@@ -10,6 +13,7 @@ export interface LimitedGate {
   readonly gateId: GateId;
   readonly rateWindows: readonly WindowLimit[];
   readonly spendWindows: readonly WindowLimit[];
+  readonly standingApprovals: readonly StandingApprovalTerms[];
 }
 
 /** A verified passport, with its own limits. */
@@ -22,7 +26,7 @@ export interface LimitedPassport {
 
 /** The views of one version of a gate. */
 interface GateViews {
-  /** For passports without own limits, at a gate without limits per passport. */
+  /** For passports without own limits, at a gate without limits per passport and standing approvals. */
   shared: HeldView | null;
   readonly isPerPassport: boolean;
   readonly ofPassports: Map<PassportId, HeldView>;
@@ -61,10 +65,12 @@ export class WindowTable {
     return this.#makeView(gate, passport, isShared, nowMs);
   }
 
-  #viewsOf(gate: object & Pick<LimitedGate, 'rateWindows' | 'spendWindows'>): GateViews {
+  #viewsOf(gate: object & Omit<LimitedGate, 'gateId'>): GateViews {
     const known = this.#views.get(gate);
     if (known !== undefined) return known;
-    const isPerPassport = [...gate.rateWindows, ...gate.spendWindows].some(({ per }) => per === 'passport');
+    const isPerPassport =
+      gate.standingApprovals.length > 0 ||
+      [...gate.rateWindows, ...gate.spendWindows].some(({ per }) => per === 'passport');
     const views = { shared: null, isPerPassport, ofPassports: new Map() };
     this.#views.set(gate, views);
     return views;
@@ -73,7 +79,10 @@ export class WindowTable {
   #makeView(gate: LimitedGate | null, passport: LimitedPassport, isShared: boolean, nowMs: number): HeldView {
     const windowsOf = (list: 'spendWindows' | 'rateWindows') =>
       [...(gate?.[list] ?? []), ...passport[list]].map((limit) => this.#find(limit, gate, passport, nowMs));
-    const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'));
+    const standingApprovals = (gate?.standingApprovals ?? [])
+      .filter((terms) => isFor(terms, passport.passportId))
+      .map((terms) => ({ terms, held: this.#findTotal(terms, gate, nowMs) }));
+    const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'), standingApprovals);
     if (this.#viewCount >= quotaLimits.leaseViewsMax) {
       this.#views = new WeakMap();
       this.#viewCount = 0;
@@ -85,20 +94,9 @@ export class WindowTable {
     return view;
   }
 
-  /**
-   * Without room, returns a window that is already forgotten: nothing can be taken from it, and the next
-   * request looks again.
-   */
   #find(limit: WindowLimit, gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldWindow {
     const counter = counterOf(limit, gate?.gateId ?? null, passport.passportId);
-    const key = nameOf(counterKey(counter), limit);
-    const known = this.#windows.get(key);
-    if (known !== undefined) {
-      // A new version of the gate may change the limit; held units stay.
-      known.lease.limit = limit.limit;
-      return known;
-    }
-    const passportId = counter.kind === 'plan' ? null : counter.passportId;
+    const passportId = 'passportId' in counter ? counter.passportId : null;
     const name = {
       kind: limit.kind,
       gate_id: limit.kind === 'gate_rate' || limit.kind === 'gate_spend' ? (gate?.gateId ?? null) : null,
@@ -106,7 +104,37 @@ export class WindowTable {
       token_hash: passportId === null ? null : passport.tokenHash,
       window: limit.window,
     };
-    const window = new HeldWindow(name, limit.limit, nowMs);
+    return this.#findNamed(name, counterKey(counter), limit.limit, nowMs);
+  }
+
+  #findTotal(terms: StandingApprovalTerms, gate: LimitedGate | null, nowMs: number): HeldWindow {
+    const { standingApprovalId, totalMicroUsd } = terms;
+    const gateId = must(gate, 'a standing approval is of a gate').gateId;
+    const kind = 'standing_approval' as const;
+    const name = {
+      kind,
+      gate_id: gateId,
+      passport_id: null,
+      token_hash: null,
+      standing_approval_id: standingApprovalId,
+      window: 'total' as const,
+    };
+    return this.#findNamed(name, counterKey({ kind, gateId, standingApprovalId }), totalMicroUsd, nowMs);
+  }
+
+  /**
+   * Without room, returns a window that is already forgotten: nothing can be taken from it, and the next
+   * request looks again.
+   */
+  #findNamed(name: WindowOfCounter, counter: CounterKey, limit: number, nowMs: number): HeldWindow {
+    const key = nameOf(counter, name);
+    const known = this.#windows.get(key);
+    if (known !== undefined) {
+      // A new version of the gate may change the limit; held units stay.
+      known.lease.limit = limit;
+      return known;
+    }
+    const window = new HeldWindow(name, limit, nowMs);
     if (this.#windows.size < this.#windowsMax || this.#makeRoom()) this.#windows.set(key, window);
     else window.isForgotten = true;
     return window;
@@ -145,15 +173,15 @@ export class WindowTable {
 }
 
 /** Stands for the absent gate of `/enforce`; has no windows. */
-const noGate = Object.freeze({ rateWindows: [], spendWindows: [] });
+const noGate = Object.freeze({ rateWindows: [], spendWindows: [], standingApprovals: [] });
 
-const nameOf = (counter: CounterKey, { window }: WindowLimit): string => `${counter} ${window}`;
+const nameOf = (counter: CounterKey, { window }: WindowOfCounter): string => `${counter} ${window}`;
 
 const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>
   rateWindows.length === 0 && spendWindows.length === 0;
 
 /** Marks the windows as in use. False if the table has forgotten one of them. */
-function isWhole({ spendWindows, rateWindows }: HeldView): boolean {
+function isWhole({ spendWindows, rateWindows, standingApprovals }: HeldView): boolean {
   for (const window of spendWindows) {
     if (window.isForgotten) return false;
     window.isInUse = true;
@@ -161,6 +189,10 @@ function isWhole({ spendWindows, rateWindows }: HeldView): boolean {
   for (const window of rateWindows) {
     if (window.isForgotten) return false;
     window.isInUse = true;
+  }
+  for (const { held } of standingApprovals) {
+    if (held.isForgotten) return false;
+    held.isInUse = true;
   }
   return true;
 }

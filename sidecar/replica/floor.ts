@@ -11,13 +11,14 @@ export interface KnownFloor {
 
 /**
  * What was in force here, under what the control plane says now: of the two, the stricter decides. What
- * permits must be in both: gates and keys. What forbids is enough in one: revocations, suspensions, keys that
- * are compromised. A gate of which a later policy was in force blocks with `state_stale`: the ledger counts
- * by the earlier one, and a limit that was lowered since would be passed.
+ * permits must be in both: gates, their standing approvals, and keys. What forbids is enough in one:
+ * revocations, suspensions, keys that are compromised. A gate of which a later policy was in force blocks
+ * with `state_stale`: the ledger counts by the earlier one, and a limit that was lowered since would be
+ * passed.
  */
 export class Floor {
   readonly #floors: readonly KnownFloor[];
-  readonly #blocked = new WeakMap<CompiledGate, CompiledGate>();
+  readonly #stricter = new WeakMap<CompiledGate, CompiledGate>();
 
   constructor(floors: readonly KnownFloor[]) {
     this.#floors = floors;
@@ -33,15 +34,24 @@ export class Floor {
 
   gate(told: CompiledGate): CompiledGate | null {
     let isStale = false;
+    let { standingApprovals } = told;
     for (const { state } of this.#floors) {
       const known = state.gates.get(told.gateId);
       if (known === undefined) return null;
       isStale ||= known.policyVersion > told.policyVersion;
+      if (standingApprovals.length > 0) {
+        const ids = new Set(known.standingApprovals.map(({ standingApprovalId }) => standingApprovalId));
+        standingApprovals = standingApprovals.filter((each) => ids.has(each.standingApprovalId));
+      }
     }
-    if (!isStale) return told;
-    const blocked = this.#blocked.get(told) ?? { ...told, stateAgeMsMax: neverFresh };
-    this.#blocked.set(told, blocked);
-    return blocked;
+    if (!isStale && standingApprovals.length === told.standingApprovals.length) return told;
+    const stricter = this.#stricter.get(told) ?? {
+      ...told,
+      standingApprovals,
+      stateAgeMsMax: isStale ? neverFresh : told.stateAgeMsMax,
+    };
+    this.#stricter.set(told, stricter);
+    return stricter;
   }
 
   hasCaller(keyHash: string): boolean {

@@ -13,6 +13,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
 import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
+import { parseStandingApprovalOfFeed } from '../../shared/wire/standing-approval.ts';
 import type {
   ApiKeyBody,
   BadRow,
@@ -174,6 +175,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
     gate.catalog
       ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })
       : null,
+    (gate.standing_approvals ?? []).map(parseStandingApprovalOfFeed),
   );
   const routes = compileRoutes(parseGateRoutes(gate.routes ?? []));
   state.gates.set(gate.gate_id, compiled);

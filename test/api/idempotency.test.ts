@@ -3,6 +3,7 @@ import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
 import { undocumented } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
+import { askingRules, standingBody } from '../support/standing-approvals.ts';
 
 let api: Api;
 let otherKey: string;
@@ -10,6 +11,10 @@ beforeAll(async () => {
   api = await startApi();
   otherKey = (await api.createKey({ scopes: ['admin:*'] })).key;
   shop = (await api.createGate({ catalog: { permissions: [] } })).gate_id;
+  ahead = standingBody(api, {
+    gate_id: (await api.createGate({ constraints: askingRules })).gate_id,
+    passport_id: (await api.issuePassport()).passport_id,
+  });
 });
 afterAll(() => api.close());
 
@@ -40,6 +45,7 @@ interface Creation {
 const all = (answer: Reply['body']) => answer;
 const offer = { key: 'orders:create', pricing: { model: 'per_call', price_cents: 5, currency: 'USD' } };
 let shop: string;
+let ahead: object;
 
 const creations: readonly Creation[] = [
   {
@@ -64,6 +70,12 @@ const creations: readonly Creation[] = [
     path: '/gates/:id/catalog',
     body: () => ({ permissions: [offer] }),
     count: async () => (await api.call({ url: `/v1/gates/${shop}/catalog` })).body.version,
+    withoutSecrets: all,
+  },
+  {
+    path: '/approvals/standing',
+    body: () => ahead,
+    count: () => countOf('/approvals/standing'),
     withoutSecrets: all,
   },
   {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { approveAhead, askingRules, standingApprovalOf } from '../support/standing-approvals.ts';
 import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/test-sidecar.ts';
 
 let api: Api;
@@ -51,6 +52,10 @@ it('takes back what a signed state proves, and begins a generation in which noth
   await api.call({ method: 'DELETE', url: `/v1/api-keys/${keyId}` });
   const { receipt, ...signed } = (await api.call({ url: '/v1/sync/snapshot', key: sidecar.key })).body;
 
+  const asking = await api.createGate({ constraints: askingRules });
+  const about = { gate_id: asking.gate_id, passport_id: active.passport_id };
+  const { standing_approval_id: ahead } = await approveAhead(api, about);
+
   // As a restore to before all of that.
   await sql`UPDATE passports SET status = 'active', revoked_at_ms = NULL, revocation_reason = NULL`;
   await sql`UPDATE gates SET deleted_at_ms = NULL`;
@@ -84,6 +89,8 @@ it('takes back what a signed state proves, and begins a generation in which noth
   expect(await statusOf(revoked.passport_id)).toBe('revoked');
   expect(await statusOf(suspended.passport_id)).toBe('suspended');
   expect(await statusOf(active.passport_id)).toBe('active');
+  // What it had spent may be lost.
+  expect((await standingApprovalOf(api, ahead)).status).toBe('revoked');
   expect((await api.call({ url: `/v1/accounts/${tenant.accountId}` })).body.status).toBe('suspended');
   const standings = await sql`SELECT status FROM issuers WHERE issuer_id = ANY(${issuers}::text[])`;
   expect(standings).toEqual([{ status: 'suspended' }, { status: 'suspended' }]);

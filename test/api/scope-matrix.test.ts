@@ -38,8 +38,19 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /enforce',
     'POST /mcp-pins',
   ],
-  'approvals:read': ['GET /approvals', 'GET /approvals/x'],
-  'approvals:resolve': ['POST /approvals/x/approve', 'POST /approvals/x/deny', 'POST /approvals/x/undo'],
+  'approvals:read': [
+    'GET /approvals',
+    'GET /approvals/x',
+    'GET /approvals/standing',
+    'GET /approvals/standing/x',
+  ],
+  'approvals:resolve': [
+    'POST /approvals/x/approve',
+    'POST /approvals/x/deny',
+    'POST /approvals/x/undo',
+    'POST /approvals/standing',
+    'DELETE /approvals/standing/x',
+  ],
   'attestations:read': [
     'GET /attestations',
     'GET /attestations/x',

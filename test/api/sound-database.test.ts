@@ -64,6 +64,12 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, policy_version, created_at_ms, updated_at_ms)
       SELECT 'gate_x', account_id, mode, name, trust_level, constraints, 1, 1, 0, 0 FROM gates LIMIT 1`,
   ],
+  'the last change of a gate has its standing approvals in force': [
+    `UPDATE standing_approvals SET ended_at_ms = created_at_ms WHERE ended_at_ms IS NULL`,
+    `INSERT INTO standing_approvals (standing_approval_id, account_id, mode, gate_id, gate_version, passport_id, agent_id,
+        permission_key, each_micro_usd, total_micro_usd, created_at_ms, created_by, expires_at_ms)
+      SELECT 'sappr_x', account_id, mode, gate_id, 1, 'pass_x', 'x', 'orders:create', 1, 1, 0, 'key_x', 9e15 FROM gates LIMIT 1`,
+  ],
   'the last change of an API key is what the key is': [
     `UPDATE api_keys SET revoked_at_ms = 1`,
     `UPDATE api_keys SET expires_at_ms = 1`,

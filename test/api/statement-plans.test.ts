@@ -177,6 +177,7 @@ const takes = (ownLimits: Take['ownLimits']): Take[] => {
       passportOwner: null,
       holder: null,
       isPaid: false,
+      needsApproval: false,
     },
   ];
 };

@@ -151,9 +151,15 @@ async function provoke(operation: Documented, code: ErrorCode): Promise<Reply> {
   throw new Error(`nothing here makes ${operation.key} answer ${code}: add it to this table`);
 }
 
+/** The good call with an id in its body that nothing has. */
+async function withIdOf(id: string, member: string, prefix: string): Promise<Reply> {
+  const call = await goodCall(id);
+  return api.call({ ...call, body: { ...(call.body as object), [member]: `${prefix}_${'0'.repeat(26)}` } });
+}
+
 /** The path with an id that nothing has. */
 function nobodys(path: string): string {
-  const prefix = Object.entries(prefixes).find(([collection]) => path.includes(`/${collection}/`))?.[1];
+  const prefix = Object.entries(prefixes).find(([name]) => path.includes(`/${name}/`))?.[1];
   const nothing = '0'.repeat(26);
   return path.replace('{id}', `${prefix}_${nothing}`).replace('{delivery_id}', `dlv_${nothing}`);
 }
@@ -161,6 +167,7 @@ function nobodys(path: string): string {
 const prefixes = {
   passports: 'pass',
   gates: 'gate',
+  'approvals/standing': 'sappr',
   approvals: 'appr',
   attestations: 'att',
   issuers: 'iss',
@@ -311,6 +318,9 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     () => uselessKey,
     () => reader,
   ),
+  'createStandingApproval gate_not_found': async () => withIdOf('createStandingApproval', 'gate_id', 'gate'),
+  'createStandingApproval passport_not_found': async () =>
+    withIdOf('createStandingApproval', 'passport_id', 'pass'),
   'listSessions insufficient_scope': async () =>
     api.call({ url: `/v1/sessions?user_id=${suspendedPerson.userId}`, key: null, headers: reader.headers }),
   'endSession insufficient_scope': async ({ id }) => {

@@ -251,7 +251,15 @@ describe('the end of an epoch', () => {
     const settling = deps.sql.begin(async (tx) => {
       const record = { source: sidecar.sidecarId, amountMicroUsd: 3 * usd } as Take['record'];
       const held = await holdLeases(tx, [
-        { record, took, ownLimits: [], passportOwner: null, holder: null, isPaid: false },
+        {
+          record,
+          took,
+          ownLimits: [],
+          passportOwner: null,
+          holder: null,
+          isPaid: false,
+          needsApproval: false,
+        },
       ]);
       expect([...held.keys()].sort()).toEqual([...took].sort());
       await isDecided;

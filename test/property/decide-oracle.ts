@@ -1,6 +1,7 @@
 import type { LimitMiss } from '../../shared/decision/facts.ts';
 import type { CheckName, DecisionReason, Outcome } from '../../shared/model/decision.ts';
-import { findingsOf, nowMs, type Rule, type Situation, type Window } from './decide-situation.ts';
+import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
+import { findingsOf, nowMs, type Rule, type Situation, termsOf, type Window } from './decide-situation.ts';
 
 /** What a decision must be, as plain values. */
 export interface Expected {
@@ -9,6 +10,7 @@ export interface Expected {
   readonly evaluated: readonly CheckName[];
   readonly amountMicroUsd: number | null;
   readonly charge: { readonly moneyMicroUsd: number; readonly requests: number } | null;
+  readonly standingApproval: StandingApprovalTerms | null;
   readonly limitMiss: LimitMiss | null;
   readonly unknown: 'leases' | 'approval' | null;
   readonly pii: readonly { readonly pointer: string; readonly type: string }[];
@@ -52,7 +54,16 @@ export function oracle(situation: Situation): Expected {
     limitMiss: null,
     unknown: null,
     isRedacted: false,
+    standingApproval: null,
   };
+  const permitted = {
+    ...common,
+    outcome: 'PERMIT',
+    reason: null,
+    charge: { moneyMicroUsd: request.approval === 'approved' ? 0 : (amount ?? 0), requests: 1 },
+    isRedacted: gate?.pii === 'redact' && pii.length > 0,
+    approvalExpiresInMs: null,
+  } as const;
 
   if (objection !== null) {
     return {
@@ -69,17 +80,42 @@ export function oracle(situation: Situation): Expected {
   if (request.approval === 'pending') return { ...suspended, charge: null, approvalExpiresInMs: null };
   const waits = request.approval === 'approved' ? [] : waitsDemanded(situation);
   if (waits.length > 0) {
+    // Contract §8: one that fits answers for the person, first one with enough at hand.
+    const fitting = aheadOf(situation);
+    const atHand = fitting.find(({ left }) => left.available >= (amount ?? 0));
+    if (atHand !== undefined) return { ...permitted, standingApproval: atHand.terms };
+    const maybe = fitting.find(({ left }) => !left.isFinal);
+    if (maybe !== undefined) {
+      return {
+        ...common,
+        outcome: 'BLOCK',
+        reason: 'quota_unavailable',
+        charge: null,
+        unknown: 'leases',
+        standingApproval: maybe.terms,
+        approvalExpiresInMs: null,
+      };
+    }
     const charge = { moneyMicroUsd: amount ?? 0, requests: 0 };
     return { ...suspended, charge, approvalExpiresInMs: Math.min(...waits) };
   }
-  return {
-    ...common,
-    outcome: 'PERMIT',
-    reason: null,
-    charge: { moneyMicroUsd: request.approval === 'approved' ? 0 : (amount ?? 0), requests: 1 },
-    isRedacted: gate?.pii === 'redact' && pii.length > 0,
-    approvalExpiresInMs: null,
-  };
+  return permitted;
+}
+
+/** The standing approvals that such a request fits, whatever is left of them. */
+function aheadOf(situation: Situation) {
+  const { ahead, request } = situation;
+  const amount = amountOf(situation) ?? 0;
+  return termsOf(situation)
+    .map((terms, place) => ({ terms, left: ahead[place] as Situation['ahead'][number] }))
+    .filter(
+      ({ left }) =>
+        left.isForThisPassport &&
+        left.permission === request.permission &&
+        amount > 0 &&
+        amount <= left.each &&
+        left.endsInMs > 0,
+    );
 }
 
 /** Contract §3 and §4: the passport, its tier and its issuer, and how old the knowledge of them is. */

@@ -22,6 +22,7 @@ import type { ApprovalRule, PiiMode, RateLimits, SpendLimits } from '../../share
 import { makeId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import { noConstraints } from '../../shared/wire/constraints.ts';
@@ -86,6 +87,8 @@ export interface Situation {
     readonly endsInS: number | null;
   };
   readonly standing: PassportStanding;
+  /** Standing approvals at the gate, in the order in which they are looked at. */
+  readonly ahead: readonly Ahead[];
   readonly request: {
     readonly permission: string | null;
     readonly domain: string | null;
@@ -95,6 +98,16 @@ export interface Situation {
     readonly findings: number;
     readonly isScannedToItsEnd: boolean;
   };
+}
+
+/** What is approved ahead, and what is known to be left of it. */
+interface Ahead {
+  readonly isForThisPassport: boolean;
+  readonly permission: string;
+  readonly each: number;
+  readonly endsInMs: number;
+  readonly available: number;
+  readonly isFinal: boolean;
 }
 
 interface Offer {
@@ -188,6 +201,17 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
     isKeyCompromised: mostly(false, true),
     stateAgeMs: mostly(0, 5_000, 5_001, 60_000, 60_001),
   }),
+  ahead: fc.array(
+    fc.record({
+      isForThisPassport: mostly(true, false),
+      permission: fc.constantFrom(...permissions),
+      each: fc.constantFrom(1, 2, 3, 4, 4),
+      endsInMs: mostly(1, 0, -1),
+      available: fc.constantFrom(0, 1, 2, 4),
+      isFinal: fc.boolean(),
+    }),
+    { maxLength: 3 },
+  ),
   request: fc.record({
     permission: fc.option(fc.constantFrom(...permissions), { freq: 15 }),
     domain: fc.option(fc.constantFrom(...hosts), { freq: 15 }),
@@ -322,7 +346,19 @@ export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
       : { findings: findingsOf(request.findings), isComplete: request.isScannedToItsEnd },
 });
 
-export function quotaOf({ gate, passport }: Situation): QuotaView {
+/** The terms of the standing approvals, by their place. */
+export const termsOf = ({ ahead }: Situation): readonly StandingApprovalTerms[] =>
+  ahead.map(({ isForThisPassport, permission, each, endsInMs }, place) => ({
+    standingApprovalId: id('sappr', place),
+    passportId: id('pass', isForThisPassport ? 1 : 2),
+    permissionKey: permission as PermissionKey,
+    eachMicroUsd: each as MicroUsd,
+    totalMicroUsd: 4 as MicroUsd,
+    expiresAtMs: (nowMs + endsInMs) as UnixMillis,
+  }));
+
+export function quotaOf(situation: Situation): QuotaView {
+  const { gate, passport, ahead } = situation;
   const viewsOf = (windows: readonly (Window | null | undefined)[]): readonly WindowView[] =>
     windows
       .filter((each) => each !== null && each !== undefined)
@@ -330,5 +366,15 @@ export function quotaOf({ gate, passport }: Situation): QuotaView {
   return {
     spend: viewsOf([gate?.day, gate?.month, passport.day, passport.month]),
     rate: viewsOf([gate?.minuteRate, gate?.hourRate, passport.minuteRate, passport.hourRate]),
+    standingApprovals: termsOf(situation).map((terms, place) => ({
+      terms,
+      window: {
+        limit: 4,
+        used: 0,
+        available: ahead[place]?.available ?? 0,
+        isFinal: ahead[place]?.isFinal ?? true,
+        endsAtMs: terms.expiresAtMs,
+      },
+    })),
   };
 }

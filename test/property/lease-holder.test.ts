@@ -154,6 +154,7 @@ class World {
     gateId: 'gate_1' as GateId,
     rateWindows: [],
     spendWindows: [{ kind: 'gate_spend', window: 'minute', limit, per: 'gate' }],
+    standingApprovals: [],
   } as const;
   readonly #passport = {
     passportId: 'pass_1' as PassportId,

@@ -338,6 +338,7 @@ export class RunWorld {
         }),
       ],
       rate: [],
+      standingApprovals: [],
     };
     const standing = aStanding({ status: sidecar.isRevocationKnown ? 'revoked' : 'active' });
     const decision = decide(this.#gate, { kind: 'verified', passport, standing }, request, quota, nowMs);

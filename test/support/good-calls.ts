@@ -1,9 +1,11 @@
 import { exampleIds, exampleLogin } from '../../control-plane/openapi/request-examples.ts';
 import { totpCode } from '../../control-plane/people/totp.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { dayMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './api.ts';
 import { openAnApproval } from './approvals.ts';
 import { authenticator } from './authenticator.ts';
+import { askingRules, standingBody } from './standing-approvals.ts';
 import { logInAtProvider, type ProviderPerson } from './test-provider.ts';
 
 /**
@@ -46,6 +48,15 @@ export function goodCalls(api: Api): GoodCalls {
     const { body } = await api.call(pinReport(gate, 'Searches the web.'));
     const { pin_id, new_hash } = body.pins[0];
     return { url: `/v1/mcp-pins/${pin_id}`, body: { hash: new_hash } };
+  };
+  const standing = async (): Promise<object> =>
+    standingBody(api, {
+      gate_id: (await api.createGate({ constraints: askingRules })).gate_id,
+      passport_id: (await api.issuePassport()).passport_id,
+    });
+  const standingUrl = async (): Promise<string> => {
+    const { body } = await api.call({ url: '/v1/approvals/standing', body: await standing() });
+    return `/v1/approvals/standing/${body.standing_approval_id}`;
   };
   const template = () => ({ url: '/v1/templates', body: { name: fresh('template') } });
   const catalog = { permissions: [{ key: 'orders:create' }] };
@@ -312,6 +323,10 @@ export function goodCalls(api: Api): GoodCalls {
     updateChannel: async () => channelCall('PATCH', '', { name: fresh('channel') }),
     deleteChannel: async () => channelCall('DELETE', ''),
     testChannel: async () => channelCall('POST', '/test', {}),
+    createStandingApproval: async () => ({ url: '/v1/approvals/standing', body: await standing() }),
+    listStandingApprovals: get('/v1/approvals/standing'),
+    getStandingApproval: async () => ({ url: await standingUrl() }),
+    endStandingApproval: async () => ({ method: 'DELETE', url: await standingUrl() }),
     createWebhook: async () => ({ url: '/v1/webhooks', body: { ...hook, description: fresh('webhook') } }),
     listWebhooks: get('/v1/webhooks'),
     getWebhook: async () => webhookCall('GET', ''),
@@ -438,6 +453,12 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
     if (text.includes(placeholder)) text = text.replaceAll(placeholder, must(await live(), 'there is one'));
   };
   await put(exampleIds.issuerId, async () => (await api.createIssuer()).issuer_id);
+  await put(
+    exampleIds.askingGateId,
+    async () => (await api.createGate({ constraints: askingRules })).gate_id,
+  );
+  await put(exampleIds.passportId, async () => (await api.issuePassport()).passport_id);
+  await put(exampleIds.endsAt, async () => renderTime((api.deps.clock.now() + dayMs) as UnixMillis));
   await put(exampleIds.gateId, async () => (await api.createGate()).gate_id);
   await put(exampleIds.invitationToken, async () => {
     const body = { email: `example-${Date.now()}@example.com`, role: 'read_only' };

@@ -41,6 +41,17 @@ export const rules = {
         OR t.body->'constraints' <> g.constraints
         OR nullif(t.body->'catalog', 'null') IS DISTINCT FROM g.catalog_prices
         OR coalesce(t.body->'catalog_approvals', '[]') <> to_jsonb(g.catalog_approvals)))`,
+  'the last change of a gate has its standing approvals in force': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'gate_id') body->>'gate_id' AS gate_id, kind, body FROM changes
+      WHERE kind IN ('gate.put', 'gate.delete') ORDER BY body->>'gate_id', revision DESC
+    ), named AS (
+      SELECT gate_id AS at_gate, standing->>'standing_approval_id' AS name
+      FROM told, jsonb_array_elements(coalesce(body->'standing_approvals', '[]')) AS standing
+    )
+    SELECT name, standing_approval_id FROM named FULL JOIN standing_approvals s ON (at_gate, name) = (gate_id, standing_approval_id)
+    WHERE CASE WHEN name IS NOT NULL THEN gate_id IS NULL OR coalesce(ended_at_ms < expires_at_ms, false)
+      ELSE ended_at_ms IS NULL AND expires_at_ms > (SELECT max(created_at_ms) FROM changes) END`,
   'the last change of an API key is what the key is': `
     WITH told AS (
       SELECT DISTINCT ON (body->>'key_id') body->>'key_id' AS key_id, feed_id, kind, body FROM changes
@@ -114,6 +125,7 @@ export const rules = {
       UNION ALL SELECT FROM issuers WHERE issuer_id = b.body->>'issuer_id' AND b.body->>'passport_id' IS NULL
       UNION ALL SELECT FROM api_keys WHERE key_id = b.body->>'key_id'
       UNION ALL SELECT FROM accounts WHERE account_id = b.body->>'account_id'
+      UNION ALL SELECT FROM standing_approvals WHERE standing_approval_id = b.body->>'standing_approval_id'
       -- A deleted webhook or channel leaves no row, and a deleted user neither.
       UNION ALL SELECT WHERE b.body->>'webhook_id' IS NOT NULL OR b.body->>'channel_id' IS NOT NULL OR b.body->'user'->>'user_id' IS NOT NULL)`,
   'what waits to be sent has an event, and what was attempted has its attempts': `

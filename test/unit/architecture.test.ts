@@ -48,7 +48,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['mcp-pins', 'oidc', 'passkeys', 'statistics'],
     ['approvals'],
   ],
-  policy: [['gates'], ['catalogs', 'decisions']],
+  policy: [['gates'], ['catalogs', 'decisions', 'standing-approvals']],
   surface: [
     ['console', 'operations', 'recovery'],
     ['openapi'],

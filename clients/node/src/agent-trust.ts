@@ -78,6 +78,7 @@ export class AgentTrust implements Resources {
   readonly decisions: Resources['decisions'];
   readonly approvals: Resources['approvals'];
   readonly mcpPins: Resources['mcpPins'];
+  readonly standingApprovals: Resources['standingApprovals'];
   readonly attestations: Resources['attestations'];
   readonly audit: Resources['audit'];
   readonly issuers: Resources['issuers'];
@@ -107,6 +108,7 @@ export class AgentTrust implements Resources {
     this.decisions = this.#resource('decisions');
     this.approvals = this.#resource('approvals');
     this.mcpPins = this.#resource('mcpPins');
+    this.standingApprovals = this.#resource('standingApprovals');
     this.attestations = this.#resource('attestations');
     this.audit = this.#resource('audit');
     this.issuers = this.#resource('issuers');

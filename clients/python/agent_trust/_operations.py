@@ -2769,6 +2769,90 @@ class Operations:
         )
         return answer
 
+    def create_standing_approval(
+        self,
+        body: StandingApprovalCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> StandingApproval:
+        """Approve requests ahead. Needs a key with the scope `approvals:resolve`."""
+        answer: StandingApproval = self._call(
+            "POST",
+            "/v1/approvals/standing",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_standing_approvals(
+        self,
+        *,
+        status: Literal["active", "expired", "revoked", "policy_changed"] | None = None,
+        gate_id: str | None = None,
+        passport_id: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> StandingApprovalPage:
+        """List standing approvals at your gates, newest first. Needs a key with the scope
+        `approvals:read`.
+        """
+        answer: StandingApprovalPage = self._call(
+            "GET",
+            "/v1/approvals/standing",
+            "",
+            path_ids={},
+            query={"status": status, "gate_id": gate_id, "passport_id": passport_id, "limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_standing_approval(
+        self,
+        approval_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> StandingApproval:
+        """Get a standing approval, with what is used of it. Needs a key with the scope `approvals:read`."""
+        answer: StandingApproval = self._call(
+            "GET",
+            "/v1/approvals/standing/{id}",
+            "",
+            path_ids={"id": approval_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def end_standing_approval(
+        self,
+        approval_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> StandingApproval:
+        """End a standing approval at once. Needs a key with the scope `approvals:resolve`."""
+        answer: StandingApproval = self._call(
+            "DELETE",
+            "/v1/approvals/standing/{id}",
+            "",
+            path_ids={"id": approval_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def get_approval(
         self,
         approval_id: str,

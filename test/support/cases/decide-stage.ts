@@ -72,7 +72,11 @@ export class DecideStage implements Stage {
     const facts = this.#setting.factsOf(by);
     const asked = this.#factsOf(policy, facts, request);
     const { spend, rate } = this.#windowsOf(policy, facts);
-    const view = { spend: spend.map((key) => this.#view(key)), rate: rate.map((key) => this.#view(key)) };
+    const view = {
+      spend: spend.map((key) => this.#view(key)),
+      rate: rate.map((key) => this.#view(key)),
+      standingApprovals: [],
+    };
     const first = decide(policy, facts, asked, view satisfies QuotaView, this.#setting.nowMs);
     // What the same request holds already must not keep it out (contract §8).
     const isWaiting =

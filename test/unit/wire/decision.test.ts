@@ -26,6 +26,7 @@ const permitted: Decision = {
   evaluated: ['passport', 'permission'],
   amountMicroUsd: null,
   charge: { moneyMicroUsd: 0 as MicroUsd, requests: 1 },
+  standingApproval: null,
   limitMiss: null,
   unknown: null,
   pii: [],

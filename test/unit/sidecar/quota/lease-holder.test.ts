@@ -5,7 +5,7 @@ import type { GateId, PassportId } from '../../../../shared/model/ids.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import type { MicroUsd } from '../../../../shared/model/money.ts';
 import { type MonotonicMillis, minuteMs, secondMs } from '../../../../shared/model/time.ts';
-import type { WindowName } from '../../../../shared/quota/window.ts';
+import type { CalendarWindowName } from '../../../../shared/quota/window.ts';
 import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-limit.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
@@ -48,7 +48,7 @@ const newHolder = (windowsMax?: number): LeaseHolder =>
 
 const limitOf = (
   kind: LimitKind,
-  window: WindowName,
+  window: CalendarWindowName,
   limit: number,
   per: 'gate' | 'passport' = 'gate',
 ): WindowLimit => {
@@ -60,6 +60,7 @@ const gateWith = (...windows: readonly WindowLimit[]): LimitedGate => ({
   gateId: 'gate_1' as GateId,
   rateWindows: windows.filter(({ kind }) => kind.endsWith('rate')),
   spendWindows: windows.filter(({ kind }) => kind.endsWith('spend')),
+  standingApprovals: [],
 });
 const passportWith = (name: string, ...windows: readonly WindowLimit[]): LimitedPassport => ({
   passportId: `pass_${name}` as PassportId,
