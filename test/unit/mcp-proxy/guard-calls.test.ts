@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { callGuard } from '../../../mcp-proxy/guard-calls.ts';
+import { silentLogger } from '../../../shared/runtime/logger.ts';
+
+it('a call is checked in the trace that its message names, else in that of its HTTP request', async () => {
+  const traces: (string | undefined)[] = [];
+  const guard = callGuard({
+    sidecar: {
+      check: async (_gate, _input, options = {}) => {
+        traces.push(options.traceparent);
+        return { decision: 'PERMIT', reason: null, attestation_id: 'att_1', constraints_evaluated: [] };
+      },
+    },
+    ...{ controlPlaneUrl: 'http://127.0.0.1:8080', gate: 'gate_1', amounts: new Map(), hidden: [] },
+    ...{ takesIdempotencyKeys: false, servesWithoutDecision: false, logger: silentLogger },
+  });
+  const headers: Readonly<Record<string, string>> = { 'x-agent-passport': 'token', traceparent: 'of HTTP' };
+  const call = (meta: object, shown: Readonly<Record<string, string>> = headers) =>
+    guard({ params: { name: 'pay', arguments: {}, _meta: meta } } as never, (name) => shown[name]);
+  expect(await call({ traceparent: 'of the message' })).toBeNull();
+  expect(await call({})).toBeNull();
+  expect(await call({ traceparent: 7 }, { 'x-agent-passport': 'token' })).toBeNull();
+  expect(traces).toEqual(['of the message', 'of HTTP', undefined]);
+});
