@@ -86,7 +86,7 @@ export function build(deps: Deps): FastifyInstance {
   });
   installErrorReplies(app, replies);
   installRequestId(app);
-  installRequestTrace(app);
+  installRequestTrace(app, deps);
   installRequestMetrics(app, deps);
   installDatabaseFigures(deps);
   installOpenApi(app, deps);

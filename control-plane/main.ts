@@ -23,6 +23,7 @@ import { StartError } from '../shared/runtime/start-error.ts';
 import { hasCode } from '../shared/runtime/system-error.ts';
 import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
 import { tellWhenSlow } from '../shared/runtime/tell-when-slow.ts';
+import { startTelemetry, type Telemetry } from '../shared/telemetry/start-telemetry.ts';
 import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
 import { decisionSlots } from './admission/decision-slots.ts';
 import { build } from './app.ts';
@@ -68,6 +69,7 @@ import { followReplica, Replica } from './storage/replica.ts';
 import { followChanges, readAtReplicaOf, replicaOf } from './storage/replica-reads.ts';
 import { passesThroughPooler } from './storage/session-settings.ts';
 import { startRefusal } from './storage/start-refusals.ts';
+import { traceTransactions } from './storage/transaction-spans.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
@@ -144,8 +146,16 @@ async function startAll(
   const lock = await lockDataDir(dataDir, 'control-plane');
   started.add('lock of DATA_DIR', () => lock.release());
   for (const note of lock.notes) logger.warn({}, note);
+  const random = systemRandom();
+  const telemetry = await startTelemetry(settings, {
+    ...{ serviceName: 'agent-trust-control-plane', random, logger },
+  });
+  // Stopped behind all that still makes spans.
+  if (telemetry !== null) started.add('telemetry', () => telemetry.close());
 
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
+  const tracer = telemetry?.tracer ?? null;
+  if (tracer !== null) traceTransactions(sql, tracer);
   // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.
   const clock = new CarriedClock(systemClock);
   await readDatabaseClock(sql, clock);
@@ -155,7 +165,6 @@ async function startAll(
   publishHintsOf(sql, hintPublisher(bus));
   const replica = replicaOf(sql);
   if (replica !== null) await followChanges(bus, replica);
-  const random = systemRandom();
   const replicaId = Buffer.from(random.bytes(8)).toString('hex');
   const own = { sql, clock, bus, logger, random, ed25519: chooseEd25519(), replicaId };
   const { taken, ...keys } = await openKeys(settings, { ...own, dataDir }, started);
@@ -163,7 +172,7 @@ async function startAll(
   const host = settings.HOST;
   const port = await concretePort({ host, port: settings.PORT });
   const origin = originOf({ host, port });
-  const deps = await makeDeps(settings, { ...own, ...keys }, { origin, started });
+  const deps = await makeDeps(settings, { ...own, ...keys, tracer }, { origin, started });
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
   await canonicalizeEmails(deps);
   const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
@@ -175,6 +184,7 @@ async function startAll(
   const masterKeys = followMasterKeys(deps, { ...taken, places: sealedPlaces });
   started.add('master keys', () => masterKeys.stop());
   await listen(deps, { host, port }, started);
+  exportMetrics(telemetry, deps.metrics, started);
   const facts = { origin, replica: deps.replicaId, ed25519: own.ed25519.name, admin_key_file: adminKeyFile };
   logger.info(facts, 'control plane is listening');
   return {
@@ -192,16 +202,29 @@ async function startAll(
 }
 
 /** What the deps are made of. */
-type Base = Pick<Deps, 'sql' | 'bus' | 'logger' | 'random' | 'ed25519' | 'replicaId' | keyof Keys> & {
+type Base = Pick<
+  Deps,
+  'sql' | 'bus' | 'logger' | 'random' | 'ed25519' | 'replicaId' | 'tracer' | keyof Keys
+> & {
   readonly clock: CarriedClock;
 };
 
 type Keys = Pick<Deps, 'signingKeys' | 'sealer'>;
 
+/** Stopped first: what the figures are read from works until then. */
+function exportMetrics(telemetry: Telemetry | null, metrics: Registry, started: Teardown): void {
+  if (telemetry === null) return;
+  telemetry.addLosses(metrics, 'agent_trust_telemetry_lost_total');
+  started.add(
+    'export of metrics',
+    telemetry.report(async () => metrics),
+  );
+}
+
 /** The master keys, and the signing keys that they unseal. */
 async function openKeys(
   settings: SettingValues,
-  { dataDir, ...own }: Omit<Base, keyof Keys> & { readonly dataDir: string },
+  { dataDir, ...own }: Omit<Base, 'tracer' | keyof Keys> & { readonly dataDir: string },
   started: Teardown,
 ): Promise<Keys & { readonly taken: Pick<Followed, 'keys' | 'replica'> }> {
   const masterKeys = await masterKeysOf(settings, fileKeySource(dataDir, own));

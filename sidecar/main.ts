@@ -1,3 +1,4 @@
+import { Registry } from 'prom-client';
 import type { Bus } from '../shared/bus/bus.ts';
 import { redisBus } from '../shared/bus/redis.ts';
 import { ApiError } from '../shared/errors/api-error.ts';
@@ -10,9 +11,10 @@ import { type Teardown, teardown } from '../shared/runtime/teardown.ts';
 import { errorReply } from './decide/replies.ts';
 import { chooseServer } from './http/choose-server.ts';
 import type { ServerPort } from './http/server.ts';
-import { startFromSettings } from './startup/from-settings.ts';
+import { sidecarTelemetry, startFromSettings } from './startup/from-settings.ts';
 import { shipLeftovers } from './startup/leftover-spools.ts';
 import { listen } from './startup/listen.ts';
+import { telemetryLossesName } from './startup/one-sidecar.ts';
 import { growYoungGenerationAtOnce } from './startup/young-generation.ts';
 import { startThreads } from './threads/start-threads.ts';
 
@@ -136,8 +138,17 @@ async function startThreaded(
   started: Teardown,
 ): Promise<Omit<RunningSidecar, 'close'>> {
   const port = await soleUseOf(server, settings, logger);
-  const threads = await startThreads({ settings, port, logger });
+  const own = new Registry();
+  const telemetry = await sidecarTelemetry({ ...settings, OTEL_TRACES_EXPORTER: 'none' }, logger);
+  telemetry?.addLosses(own, telemetryLossesName);
+  if (telemetry !== null) started.add('telemetry', () => telemetry.close());
+  const threads = await startThreads({ settings, port, own, logger });
   started.add('listening threads', () => threads.close());
+  if (telemetry !== null)
+    started.add(
+      'export of metrics',
+      telemetry.report(() => threads.metrics()),
+    );
   return { port, ready: threads.ready, startDraining: () => threads.startDraining() };
 }
 

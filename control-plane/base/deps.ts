@@ -7,6 +7,7 @@ import type { Sealer } from '../../shared/crypto/seal.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import type { Tracer } from '../../shared/telemetry/tracer.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import type { Database } from './database.ts';
 
@@ -29,6 +30,8 @@ export interface BaseDeps {
   readonly bus: Bus;
   readonly logger: Logger;
   readonly metrics: Registry;
+  /** Null: no spans are exported. */
+  readonly tracer: Tracer | null;
   /** Shares of the database connections. */
   readonly shares: ConnectionShares;
   readonly ed25519: Ed25519;

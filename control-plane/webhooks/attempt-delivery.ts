@@ -4,6 +4,7 @@ import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { trimBlanks } from '../../shared/wire/request-headers.ts';
+import { parseTraceparent } from '../../shared/wire/trace-context.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
@@ -26,7 +27,7 @@ export interface Attempt extends Ended {
  * cannot be opened.
  */
 export async function attemptDelivery(
-  deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound'>,
+  deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound' | 'tracer'>,
   delivery: LockedDelivery,
   signal: AbortSignal,
 ): Promise<Attempt> {
@@ -38,15 +39,33 @@ export async function attemptDelivery(
     body: delivery.body,
   };
   const signatures = secretsOf(deps, delivery, startedAtMs).map((secret) => signWebhook(secret, message));
-  const { traceparent } = delivery;
+  const parent = parseTraceparent(delivery.traceparent ?? undefined);
+  const span = deps.tracer?.start('webhook', { kind: 'client', parent }) ?? null;
+  const traceparent = span?.trace.traceparent ?? delivery.traceparent;
   const headers = {
     ...webhookHeaders({ ...message, signatures }),
     ...(traceparent !== null && { traceparent }),
   };
   const outcome = await send(deps, delivery, headers, signal);
   const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));
-  return assessOutcome(deps, delivery, outcome, { startedAtMs, latencyMs });
+  const attempt = assessOutcome(deps, delivery, outcome, { startedAtMs, latencyMs });
+  span?.end(spanEndOf(delivery, attempt));
+  return attempt;
 }
+
+/** Without the address of the endpoint, which may have a key in it. */
+const spanEndOf = (
+  { webhookId, eventId, attempts }: LockedDelivery,
+  { result: { statusCode }, hasSucceeded }: Attempt,
+) => ({
+  attributes: {
+    'agent_trust.webhook_id': webhookId,
+    'agent_trust.event_id': eventId,
+    'agent_trust.attempt': attempts + 1,
+    ...(statusCode !== null && { 'http.response.status_code': statusCode }),
+  },
+  isError: !hasSucceeded,
+});
 
 /** The current secret, then those before it that still count. */
 function secretsOf(

@@ -16,7 +16,7 @@ import { trimDeliveries } from './trim-deliveries.ts';
 
 type DeliverDeps = Pick<
   WebhookDeps,
-  'sql' | 'clock' | 'random' | 'sealer' | 'outbound' | 'logger' | 'metrics' | 'replicaId'
+  'sql' | 'clock' | 'random' | 'sealer' | 'outbound' | 'tracer' | 'logger' | 'metrics' | 'replicaId'
 >;
 
 /** Delivers webhooks; see `startOutbox`. */

@@ -1,7 +1,9 @@
 import { limits } from '../model/limits.ts';
 import { databaseUrl } from './database-url.ts';
 import { type LogLevel, logLevels } from './logger.ts';
+import { otelSettings } from './otel-settings.ts';
 import { redisUrl } from './redis-url.ts';
+import { bothPrograms, type Program, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
   type Environment,
   givenSetting,
@@ -19,7 +21,6 @@ import {
   masterKeys,
   oneOf,
   origin,
-  type Read,
   shownName,
   text,
   Wrong,
@@ -29,28 +30,10 @@ import {
 import { mailAddress, smtpUrl } from './smtp-url.ts';
 import { StartError } from './start-error.ts';
 
-/**
- * The readers of a setting. `start` runs both programs in one process; `command`: commands on a running
- * service, such as `healthcheck` and `webhooks`; `mcp-proxy` is a command that keeps running.
- */
-export type Program = 'control-plane' | 'sidecar' | 'command' | 'mcp-proxy';
-const both = ['control-plane', 'sidecar'] as const;
+export type { Program } from './setting.ts';
+
+const both = bothPrograms;
 const all = [...both, 'command'] as const;
-
-interface Setting<T, Default extends string | null> {
-  readonly of: readonly Program[];
-  /** The value if the variable is unset or empty; null: none. */
-  readonly default: Default;
-  /** Describes a default that is computed elsewhere. */
-  readonly defaultDoc?: string;
-  readonly unit?: string;
-  /** Its value is never shown. */
-  readonly isSecret?: true;
-  readonly doc: string;
-  readonly read: Read<T>;
-}
-
-const setting = <T, Default extends string | null>(row: Setting<T, Default>): Setting<T, Default> => row;
 
 /**
  * Every setting of both programs (contract §1): the only place with their names, defaults, meanings and
@@ -319,13 +302,12 @@ export const settings = {
     doc: `How much is logged on standard error, as JSON lines or, on a terminal, as lines for people: ${logLevels.join(', ')}.`,
     read: oneOf<LogLevel>(...logLevels),
   }),
+  ...otelSettings,
 };
 
 export type SettingName = keyof typeof settings;
 
-type ValueOf<Row> =
-  Row extends Setting<infer T, infer Default> ? (null extends Default ? T | null : T) : never;
-export type SettingValues = { readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]> };
+export type SettingValues = ValuesOf<typeof settings>;
 
 /** The required settings of a sidecar; a control plane in the same process may provide them. */
 export interface SidecarSettings extends SettingValues {

@@ -5,8 +5,10 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { traceFields } from '../../shared/wire/trace-context.ts';
+import type { Tracer } from '../../shared/telemetry/tracer.ts';
+import { parseTraceparent, traceFields } from '../../shared/wire/trace-context.ts';
 import { type Answerer, Check, type CheckHead } from './check.ts';
+import { abandoned, endedLate, spanEndOf } from './check-span.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
 import { decideLimits } from './limits.ts';
 import { type OpenChecks, trackOpenChecks } from './open-checks.ts';
@@ -32,15 +34,25 @@ export class Answers implements Answerer {
   readonly durations = new DurationHistogram(decideLimits.decisionBucketsMs);
   readonly #open: OpenChecks<Check>;
   readonly #decisions = new DecisionCounts();
+  readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #tracer: Tracer | null;
 
-  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+  /** `tracer`: where checks are traced. */
+  constructor({
+    clock,
+    logger,
+    tracer = null,
+  }: { readonly clock: Clock; readonly logger: Logger; readonly tracer?: Tracer | null }) {
+    this.#clock = clock;
     this.#logger = logger;
+    this.#tracer = tracer;
     this.#open = trackOpenChecks({
       clock,
       onLate: (check) => {
         if (!check.responder.isAborted) this.shed++;
         check.learned?.end(false);
+        check.span?.end(check.responder.isAborted ? abandoned : endedLate);
       },
       durations: this.durations,
     });
@@ -61,6 +73,7 @@ export class Answers implements Answerer {
   /** `arrivedAtMs`: its deadline, `limits.decisionDeadlineMs`, counts from there. */
   open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis): Check {
     const check = new Check(this, head, responder, arrivedAtMs);
+    if (this.#tracer !== null) this.#trace(check, this.#tracer);
     this.#open.open(check);
     return check;
   }
@@ -71,6 +84,7 @@ export class Answers implements Answerer {
   isWanted(check: Check): boolean {
     if (this.#open.isWanted(check)) return true;
     check.learned?.end(false);
+    check.span?.end(abandoned);
     return false;
   }
 
@@ -78,6 +92,7 @@ export class Answers implements Answerer {
   answer(check: Check, reply: CheckReply, isRead = false): void {
     const isTold = this.#open.answer(check, reply);
     check.learned?.end(isRead && isTold);
+    check.span?.end(spanEndOf(check, reply));
   }
 
   /** A decision that needs no record here: it is committed, or attested later. */
@@ -118,6 +133,12 @@ export class Answers implements Answerer {
   /** One more was answered `overloaded`, with an answer that `failure` has made for another one. */
   countShed(): void {
     this.shed++;
+  }
+
+  #trace(check: Check, tracer: Tracer): void {
+    const agoMs = this.#clock.monotonic() - check.openedAtMs;
+    const parent = parseTraceparent(check.traceparent);
+    check.span = tracer.start('check', { kind: 'server', parent, agoMs });
   }
 
   stop(): void {

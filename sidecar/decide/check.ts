@@ -1,6 +1,7 @@
 import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Span } from '../../shared/telemetry/tracer.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
 import type { RecordOwner } from '../attest/spool.ts';
 import type { Shortage } from '../quota/held-view.ts';
@@ -73,6 +74,8 @@ export class Check implements AnswerableRequest, RecordOwner {
   /** The answer, once its record is written. */
   decided: DecisionReply | null = null;
   place = -1;
+  /** Set once, where this check is traced. Answers end it. */
+  span: Span | null = null;
   readonly #answerer: Answerer;
   readonly #head: CheckHead;
 
@@ -90,8 +93,9 @@ export class Check implements AnswerableRequest, RecordOwner {
     return this.#head.requestId;
   }
 
+  /** As what it is passed on and logged: its own span, or what its caller has sent, unread. */
   get traceparent(): string {
-    return this.#head.traceparent;
+    return this.span?.trace.traceparent ?? this.#head.traceparent;
   }
 
   /** Not answered yet. */

@@ -4,6 +4,8 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
+import { telemetryLimits } from '../../shared/telemetry/limits.ts';
+import type { Span, Tracer } from '../../shared/telemetry/tracer.ts';
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import { parseTraceparent, type TraceContext, traceFields } from '../../shared/wire/trace-context.ts';
 import { ControlPlaneError } from '../replica/control-plane-error.ts';
@@ -38,6 +40,8 @@ export interface SettlementsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** Where calls are traced. Default: they are not. */
+  readonly tracer?: Tracer | null;
 }
 
 /** How often deadlines are looked at while anything is open. */
@@ -231,7 +235,10 @@ export class Settlements {
     this.#callsInFlight++;
     const passports = new Set(batch.map(({ settlement }) => settlement.passport_id));
     for (const each of passports) this.#busyPassports.set(each, (this.#busyPassports.get(each) ?? 0) + 1);
-    const trace = commonTrace(batch);
+    const common = commonTrace(batch);
+    const span = spanOf(this.#deps.tracer ?? null, batch, common);
+    const trace = span?.trace ?? common;
+    let isError = true;
     try {
       const sent = batch.map(({ settlement, untilMs }) => ({
         ...settlement,
@@ -240,6 +247,7 @@ export class Settlements {
       const answers = await this.#deps.send(sent, holder, trace);
       if (answers.length !== batch.length)
         throw new Error('the control plane answered for other settlements than were sent');
+      isError = false;
       this.#pause.reset();
       this.#openAtLastAnswer = this.#open.size;
       const nowMs = clock.monotonic();
@@ -255,6 +263,7 @@ export class Settlements {
       if (clock.monotonic() - sentAtMs >= hopefulLeftMs) this.#rate.unanswered(batch.length);
       this.#failed(batch, error);
     } finally {
+      span?.end({ attributes: { 'agent_trust.settlements': batch.length }, isError });
       this.#callsInFlight--;
       for (const each of passports) {
         const others = (this.#busyPassports.get(each) ?? 1) - 1;
@@ -368,4 +377,22 @@ function commonTrace([first, ...others]: readonly OpenSettlement[]): TraceContex
     ({ traceparent }) => parseTraceparent(traceparent)?.traceId === trace?.traceId,
   );
   return isCommon ? trace : null;
+}
+
+/**
+ * The span of a call: a child of the check that it is for, and of several the first, where one trace has all
+ * of them. Otherwise it begins a trace, with links to those that are traced.
+ */
+function spanOf(
+  tracer: Tracer | null,
+  batch: readonly OpenSettlement[],
+  common: TraceContext | null,
+): Span | null {
+  if (tracer === null) return null;
+  const traced = batch.flatMap(({ traceparent }) => parseTraceparent(traceparent) ?? []);
+  const links = traced.filter(({ isSampled, parentId }) => isSampled && parentId !== common?.parentId);
+  if (common === null && links.length === 0) return null;
+  return tracer.start('settlements', {
+    ...{ kind: 'client', parent: common, links: links.slice(0, telemetryLimits.linksMax) },
+  });
 }

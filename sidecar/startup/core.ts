@@ -14,6 +14,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Teardown } from '../../shared/runtime/teardown.ts';
+import type { Tracer } from '../../shared/telemetry/tracer.ts';
 import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
 import { type Keeping, nothingKept } from '../attest/kept-segments.ts';
 import { Shipper } from '../attest/shipper.ts';
@@ -62,6 +63,8 @@ export interface CoreOptions {
   readonly random: Random;
   /** See FollowDeps. Default: none, because a full collection would stop a program that is not ours. */
   readonly freeMemory?: () => void;
+  /** Default: none, no spans are exported. */
+  readonly tracer?: Tracer | null;
   readonly logger: Logger;
 }
 
@@ -130,7 +133,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const settlements = new Settlements({
     send: (batch, holder, trace) => client.settle(batch, holder, trace),
     isAway: () => client.isAway,
-    ...{ clock, random, logger },
+    ...{ clock, random, logger, tracer: options.tracer ?? null },
   });
   started.add('settlements', () => settlements.stop());
   const deciding = startDeciding(
@@ -251,7 +254,7 @@ function startDeciding(
   const { clock, random, logger, quotaWaitMs = limits.quotaWaitMsMax } = parts;
   const authenticate = authenticator(state);
   const mustNotServe = () => following.mustNotServe;
-  const answers = new Answers({ clock, logger });
+  const answers = new Answers({ clock, logger, tracer: parts.tracer ?? null });
   const section = new Section({
     ...{ state, authenticate, leases, spool, mustNotServe, catchUp, clock, random },
   });

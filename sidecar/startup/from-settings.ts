@@ -7,6 +7,7 @@ import { systemClock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import type { SidecarSettings } from '../../shared/runtime/settings.ts';
+import { startTelemetry, type Telemetry } from '../../shared/telemetry/start-telemetry.ts';
 import type { Keeping } from '../attest/kept-segments.ts';
 import { attestLimits } from '../attest/limits.ts';
 import type { ServerPort } from '../http/server.ts';
@@ -21,7 +22,7 @@ export const threadFolder = (settings: SidecarSettings, index: number): string =
   join(threadsFolder(settings), String(index));
 
 /** One of the `SIDECAR_THREADS` sidecars of a process, from its settings. */
-export function startFromSettings(
+export async function startFromSettings(
   settings: SidecarSettings,
   options: {
     readonly index: number;
@@ -34,9 +35,11 @@ export function startFromSettings(
   },
 ): Promise<OneSidecar> {
   const { index, port, exclusive, ...rest } = options;
+  const core = coreFromSettings(settings, index);
   return startOneSidecar({
     ...rest,
-    ...coreFromSettings(settings, index),
+    ...core,
+    telemetry: await sidecarTelemetry(settings, options.logger),
     origin: settings.GATE_HOST,
     forwardAuth: { trust: settings.FORWARD_AUTH_TRUST, headers: settings.FORWARD_AUTH_HEADERS ?? [] },
     listener: { host: settings.SIDECAR_HOST, port, exclusive },
@@ -44,6 +47,10 @@ export function startFromSettings(
     measuresProcess: index === 0,
   });
 }
+
+/** What a sidecar exports to a collector of OpenTelemetry; null: nothing. */
+export const sidecarTelemetry = (settings: SidecarSettings, logger: Logger): Promise<Telemetry | null> =>
+  startTelemetry(settings, { serviceName: 'agent-trust-sidecar', random: systemRandom(), logger });
 
 /** Core options of one of the `SIDECAR_THREADS` sidecars. */
 export const coreFromSettings = (

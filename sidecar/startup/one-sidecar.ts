@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import { collectGarbage } from '../../shared/runtime/collect-garbage.ts';
 import { originOf } from '../../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../../shared/runtime/teardown.ts';
+import type { Telemetry } from '../../shared/telemetry/start-telemetry.ts';
 import { buildSidecar } from '../app.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { ForwardAuthSettings } from '../intake/forward-auth/forward-auth.ts';
@@ -11,7 +12,7 @@ import { readOpenApi } from '../operations/read-openapi.ts';
 import { type CoreOptions, startCore } from './core.ts';
 import { listen } from './listen.ts';
 
-export interface OneSidecarOptions extends CoreOptions {
+export interface OneSidecarOptions extends Omit<CoreOptions, 'tracer'> {
   readonly server: ServerPort;
   /** Public origin for callers; null: the listening address. */
   readonly origin: string | null;
@@ -21,6 +22,8 @@ export interface OneSidecarOptions extends CoreOptions {
   readonly measuresProcess: boolean;
   /** For one of several on a port: the metrics of all, given its own. Default: its own. */
   readonly metricsText?: (own: Registry) => Promise<string>;
+  /** Default: none, nothing is exported. */
+  readonly telemetry?: Telemetry | null;
 }
 
 export interface OneSidecar {
@@ -36,6 +39,9 @@ export interface OneSidecar {
    */
   close(): Promise<void>;
 }
+
+/** The metric of what did not reach the collector. */
+export const telemetryLossesName = 'agent_trust_sidecar_telemetry_lost_total';
 
 /**
  * A whole sidecar on one event loop: a core and its HTTP surface. Resolves when it listens, even without a
@@ -53,14 +59,18 @@ export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSi
 }
 
 async function start(options: OneSidecarOptions, started: Teardown): Promise<OneSidecar> {
-  const { server } = options;
+  const { server, telemetry = null } = options;
+  // Stopped behind all that still makes spans.
+  if (telemetry !== null) started.add('telemetry', () => telemetry.close());
   const openApi = await readOpenApi();
-  const core = await startCore({ ...options, freeMemory: collectGarbage }, started);
+  const { tracer = null } = telemetry ?? {};
+  const core = await startCore({ ...options, tracer, freeMemory: collectGarbage }, started);
   const { following, replica, logger } = core;
 
   const streams = new Streams(core);
   const answers: AnswerCounts = new Map();
   const metrics = sidecarMetrics({ ...core, http: { answers, streams, server } }, options.measuresProcess);
+  telemetry?.addLosses(metrics, telemetryLossesName);
   let origin = '';
   const app = buildSidecar({
     ...core,
@@ -87,6 +97,11 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   origin = options.origin ?? originOf({ host: options.listener.host, port: listening.port });
   started.add('HTTP', () => listening.close());
   started.add('streams', () => streams.close());
+  if (telemetry !== null)
+    started.add(
+      'export of metrics',
+      telemetry.report(async () => metrics),
+    );
   const startDraining = () => {
     app.startDraining();
     listening.startDraining();

@@ -3,7 +3,7 @@
  */
 
 import { Worker } from 'node:worker_threads';
-import { AggregatorRegistry } from 'prom-client';
+import { AggregatorRegistry, type Registry } from 'prom-client';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
@@ -32,6 +32,8 @@ const closeStartingMsMax = limits.drainMsMax / 2;
 export interface SidecarThreads {
   /** Resolves when each thread has, or has had, a state to decide on. */
   readonly ready: Promise<void>;
+  /** Of all of them together, and of this thread. */
+  metrics(): Promise<Registry>;
   startDraining(): void;
   close(): Promise<void>;
 }
@@ -47,18 +49,28 @@ export interface SidecarThreads {
 export async function startThreads(options: {
   readonly settings: SidecarSettings;
   readonly port: number;
+  /** Metrics of this thread, which decides nothing. */
+  readonly own: Registry;
   readonly logger: Logger;
 }): Promise<SidecarThreads> {
-  const { settings, port, logger } = options;
+  const { port, own, logger } = options;
+  // Their metrics are exported together, here.
+  const settings = { ...options.settings, OTEL_METRICS_EXPORTER: 'none' };
   const threads = Array.from(
     { length: settings.SIDECAR_THREADS },
     (_, index) => new SidecarThread({ settings, port, index }, metricsOfAll, logger),
   );
-  async function metricsOfAll(): Promise<string> {
-    const figures = await Promise.allSettled(threads.map((thread) => thread.metrics()));
+  async function metrics(): Promise<Registry> {
+    const figures = await Promise.allSettled([
+      ...threads.map((thread) => thread.metrics()),
+      own.getMetricsAsJSON(),
+    ]);
     return AggregatorRegistry.aggregate(
       figures.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
-    ).metrics();
+    );
+  }
+  async function metricsOfAll(): Promise<string> {
+    return (await metrics()).metrics();
   }
   const close = async () => {
     await Promise.all(threads.map((thread) => thread.close()));
@@ -73,7 +85,7 @@ export async function startThreads(options: {
     for (const thread of threads) thread.startDraining();
   };
   const ready = Promise.all(threads.map((thread) => thread.ready)).then(() => undefined);
-  return { ready, startDraining, close };
+  return { ready, metrics, startDraining, close };
 }
 
 class SidecarThread {

@@ -166,6 +166,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     bus,
     logger,
     metrics: new Registry(),
+    tracer: null,
     ed25519,
     signingKeys,
     appending,

@@ -69,6 +69,19 @@ describe('parseSettings', () => {
       SIDECAR_HTTP: 'uws',
       DRAIN_GRACE_MS: 0,
       LOG_LEVEL: 'info',
+      OTEL_EXPORTER_OTLP_ENDPOINT: null,
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: null,
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: null,
+      OTEL_EXPORTER_OTLP_HEADERS: null,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_TRACES_EXPORTER: 'otlp',
+      OTEL_METRICS_EXPORTER: 'otlp',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_on',
+      OTEL_TRACES_SAMPLER_ARG: null,
+      OTEL_METRIC_EXPORT_INTERVAL: '60000',
+      OTEL_SERVICE_NAME: null,
+      OTEL_RESOURCE_ATTRIBUTES: null,
+      OTEL_SDK_DISABLED: 'false',
     });
   });
 
@@ -110,6 +123,19 @@ describe('parseSettings', () => {
       SIDECAR_HTTP: 'node',
       DRAIN_GRACE_MS: '5000',
       LOG_LEVEL: 'silent',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces',
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://collector:4318/v1/metrics',
+      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_TRACES_EXPORTER: 'none',
+      OTEL_METRICS_EXPORTER: 'none',
+      OTEL_TRACES_SAMPLER: 'always_off',
+      OTEL_TRACES_SAMPLER_ARG: '0.5',
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
+      OTEL_SERVICE_NAME: 'trust',
+      OTEL_RESOURCE_ATTRIBUTES: 'a=b',
+      OTEL_SDK_DISABLED: 'true',
     };
     const inPlaceOfOthers = {
       MASTER_KEY_COMMAND: '["/usr/bin/kms", "two words"]',
@@ -411,6 +437,7 @@ describe('<NAME>_FILE of a secret', () => {
       MASTER_KEY_FALLBACKS: masterKey,
       OIDC_CLIENT_SECRET: 'a secret of the provider',
       SMTP_URL: 'smtp://localhost:25',
+      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret',
     };
     const environment = {
       ...Object.fromEntries(secrets.map(([name]) => [`${name}_FILE`, file(`${values[name]}\n`)] as const)),

@@ -12,7 +12,8 @@ describe('traceparent', () => {
     `cc-${traceId}-${parentId}-01`,
     `cc-${traceId}-${parentId}-01-more`,
   ])('is taken: %s', (header) => {
-    expect(parseTraceparent(header)).toEqual({ traceId, traceparent: header });
+    const isSampled = !header.endsWith('-00');
+    expect(parseTraceparent(header)).toEqual({ traceId, parentId, isSampled, traceparent: header });
   });
 
   it.each([
