@@ -22,10 +22,7 @@ export interface OtlpWireOptions {
 type ReadableSpan = Parameters<typeof ProtobufTraceSerializer.serializeRequest>[0][number];
 type Resource = ReadableSpan['resource'];
 
-/**
- * The bytes of OTLP, both ways. Import it when something is exported: the library takes half a megabyte, and
- * a tenth of a second to load.
- */
+/** The bytes of OTLP, both ways. The library takes half a megabyte, and a tenth of a second to load. */
 export class OtlpWire {
   readonly contentType: string;
   readonly #options: OtlpWireOptions;

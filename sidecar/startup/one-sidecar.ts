@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import { collectGarbage } from '../../shared/runtime/collect-garbage.ts';
 import { originOf } from '../../shared/runtime/settings.ts';
 import { type Teardown, teardown } from '../../shared/runtime/teardown.ts';
-import type { Telemetry } from '../../shared/telemetry/start-telemetry.ts';
+import type { Telemetry } from '../../shared/telemetry/telemetry.ts';
 import { buildSidecar } from '../app.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { ForwardAuthSettings } from '../intake/forward-auth/forward-auth.ts';
