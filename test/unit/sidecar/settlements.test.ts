@@ -5,6 +5,7 @@ import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
+import { type EndedSpan, Tracer } from '../../../shared/telemetry/tracer.ts';
 import type { TraceContext } from '../../../shared/wire/trace-context.ts';
 import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 import { settleLimits } from '../../../sidecar/settle/limits.ts';
@@ -27,7 +28,7 @@ interface SentCall {
 }
 
 /** Settlements whose control plane answers what the test gives it, one call after the other. */
-function setUp() {
+function setUp(tracer: Tracer | null = null) {
   const calls: SentCall[] = [];
   const world = { isAway: false };
   const start = performance.now();
@@ -49,6 +50,7 @@ function setUp() {
     },
     random: systemRandom(),
     logger: silentLogger,
+    tracer,
   });
   const told: { readonly name: string; readonly outcome: SettlementOutcome; readonly isCertain: boolean }[] =
     [];
@@ -136,6 +138,23 @@ describe('settlements', () => {
     expect(await callOf(undefined, trace('a', '1'))).toEqual([null]);
     expect(await callOf('not a trace')).toEqual([null]);
     expect(await callOf('not a trace', undefined)).toEqual([null]);
+  });
+
+  it('of several traces travel in one that links to them, where they are traced', async () => {
+    const ended: EndedSpan[] = [];
+    const take = (span: EndedSpan) => void ended.push(span);
+    const bytes = (count: number) => systemRandom().bytes(count);
+    const sampler = { isByParent: true, ratio: 0 };
+    const { calls, send } = setUp(new Tracer({ sampler, take, bytes }));
+    const spanIds = ['1', '2', '3'].map((id) => id.repeat(16));
+    for (const [n, id] of spanIds.entries())
+      send(`s${n}`, { traceparent: `00-${'abc'.charAt(n).repeat(32)}-${id}-0${n === 2 ? 0 : 1}` });
+    await pass(0);
+    calls[0]?.answer(committed, committed, committed);
+    await pass(0);
+    expect(ended).toMatchObject([{ name: 'settlements', parentId: null, isError: false }]);
+    expect(ended[0]?.links.map(({ parentId }) => parentId)).toEqual(spanIds.slice(0, 2));
+    expect(calls[0]?.trace).toMatchObject({ traceId: ended[0]?.traceId, parentId: ended[0]?.spanId });
   });
 
   it('that have less time left than a call takes are shed unsent, but for one that measures it again', async () => {
