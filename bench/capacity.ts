@@ -1,5 +1,9 @@
+import { stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { appendRecords, type NewRecord } from '../control-plane/attestations/append-records.ts';
+import { archiveCommand } from '../control-plane/cli/archive-attestations.ts';
+import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
 import { loadSigningKeys } from '../control-plane/signing/load-signing-keys.ts';
 import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
 import { textHash } from '../shared/crypto/content-hash.ts';
@@ -21,8 +25,9 @@ import { onStopSignal } from './harness/programs.ts';
  *     nice -n 15 node .build/bench/bench/capacity.js [records] [minutes]
  *
  * Fills a database of its own with linked and signed records in partitions of twelve months, through the
- * service's own way into the store, for at most so many minutes (default: 10,000,000 and 120), and measures
- * before and after. Prints a line for each figure.
+ * service's own way into the store, for at most so many minutes (default: 10,000,000 and 120; each month gets
+ * its share of both), and measures before and after: sizes, lists, the export, an archive of two months and
+ * its verification. Prints a line for each figure.
  */
 const [wanted = 10_000_000, minutes = 120] = process.argv.slice(2).map(Number);
 const months = 12;
@@ -47,12 +52,16 @@ async function main(): Promise<void> {
     let records = 40_000;
     for (let month = 0; month < months; month += 1) {
       await moveClock(stage, month);
-      const until = Math.floor((wanted * (month + 1)) / months);
-      for (; records < until && performance.now() - startedMs < minutes * 60_000; records += batch) {
+      const share = (month + 1) / months;
+      const until = Math.floor(wanted * share);
+      const untilMs = startedMs + minutes * 60_000 * share;
+      for (; records < until && performance.now() < untilMs; records += batch) {
         await append(records, month);
         if (records % 100_000 === 0) say(`  ${count(records)} records`);
       }
     }
+    const tookS = (performance.now() - startedMs) / 1_000;
+    say(`  stored ${count(Math.round((records - 40_000) / tookS))} records/s, signed in this process`);
     await stage.sql.begin(async (tx) => {
       await tx`SELECT set_config('statement_timeout', '0', true)`;
       await tx`ANALYZE records`;
@@ -60,6 +69,7 @@ async function main(): Promise<void> {
     await sizes(stage);
     await measure(stage, append, records);
     await exportFor(stage, 60);
+    await archive(stage);
   } finally {
     await stage.stop();
   }
@@ -200,6 +210,28 @@ async function exportFor({ origin, headers }: AuditStage, seconds: number): Prom
   }
   const tookS = (performance.now() - startedMs) / 1_000;
   say(`  export: ${count(Math.round(lines / tookS))} records/s, ${Math.round(bytes / lines)} bytes each`);
+}
+
+/** The first two months, as the operator's command moves them, and the verification of its file alone. */
+async function archive({ origin, headers, folder, owner }: AuditStage): Promise<void> {
+  const to = join(folder, 'archive');
+  const now = new Date();
+  const before = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 2)).toISOString().slice(0, 7);
+  const access = { origin, key: must(headers['authorization'], 'a key').replace('Bearer ', '') };
+  const output = { write: (text: string) => void process.stdout.write(`  ${text}`) };
+  let startedMs = performance.now();
+  await archiveCommand({ access, before, folder: to, isApplied: true, output });
+  const archivedS = (performance.now() - startedMs) / 1_000;
+  const jwks = join(folder, 'jwks.json');
+  await writeFile(jwks, await (await fetch(`${origin}/.well-known/jwks.json`)).text());
+  const file = join(to, `attestations-${owner.accountId}-${owner.mode}-before-${before}.jsonl`);
+  startedMs = performance.now();
+  await verifyAttestationsCommand({ files: [file], jwks, output, errors: output });
+  const verifiedS = (performance.now() - startedMs) / 1_000;
+  const { size } = await stat(file);
+  say(
+    `  archive of ${count(size)} bytes: ${archivedS.toFixed(1)} s; to verify it: ${verifiedS.toFixed(1)} s`,
+  );
 }
 
 await main();
