@@ -113,7 +113,7 @@ describe('two runs of apply at the same moment', () => {
   };
   const apply = (round: string, run: string) =>
     spawn(
-      'agent-trust',
+      join(folder.path, 'agent-trust'),
       ['apply', '-f', fileOf(round), '--yes', '--secrets-file', join(folder.path, `${round}-${run}.jsonl`)],
       { env: { ...env(), AGENT_TRUST_URL: service.origin, AGENT_TRUST_API_KEY: world.adminKey } },
     );
