@@ -40,6 +40,7 @@ export const navigation: readonly { readonly title: string; readonly places: rea
     title: 'Account',
     places: [
       { to: '/api-keys', label: 'API keys', scope: 'keys:manage' },
+      { to: '/channels', label: 'Channels', scope: 'webhooks:manage' },
       { to: '/webhooks', label: 'Webhooks', scope: 'webhooks:manage' },
       { to: '/people', label: 'People', scope: 'keys:manage' },
       { to: '/settings', label: 'Settings', scope: null },
@@ -53,6 +54,7 @@ const pageOfPrefix: Readonly<Record<string, string>> = {
   att: '/attestations',
   appr: '/approvals',
   mpin: '/mcp-pins',
+  chan: '/channels',
   wh: '/webhooks',
 };
 

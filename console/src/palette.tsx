@@ -14,6 +14,7 @@ const tasks = [
   { to: '/passports?new=1', label: 'Issue a passport', scope: 'passports:issue' },
   { to: '/gates?new=1', label: 'Create a gate', scope: 'gates:create' },
   { to: '/api-keys?new=1', label: 'Create an API key', scope: 'keys:manage' },
+  { to: '/channels?new=1', label: 'Add a channel for approvals', scope: 'webhooks:manage' },
   { to: '/webhooks?new=1', label: 'Add a webhook', scope: 'webhooks:manage' },
   { to: '/people?new=1', label: 'Invite somebody', scope: 'keys:manage' },
 ] as const;

@@ -109,12 +109,16 @@ async function plantDeeply(text: string): Promise<readonly string[]> {
   const { webhook_id: hook } = await post('/webhooks', {
     ...{ url: 'https://hooks.example.com/deep', events: ['gate.created'], description: text },
   });
+  const { channel_id: channel } = await post('/channels', {
+    ...{ name: text, kind: 'webhook', target: 'https://hooks.example.com/deep' },
+  });
   return [
     ...['', '?tab=policy', '?tab=catalog', '?tab=try', '?tab=json'].map(
       (tab) => `/gates/${gate.gate_id}${tab}`,
     ),
     ...['', '?tab=chain', '?tab=json'].map((tab) => `/passports/${ended.passport_id}${tab}`),
     ...[`/approvals/${waiting}`, `/approvals/${denied}`, `/attestations/${record}`, `/webhooks/${hook}`],
+    `/channels/${channel}`,
   ];
 }
 
@@ -156,12 +160,23 @@ describe('text of strangers', () => {
 /** Some that people read. Long lists show only their newest; what is deep is planted once more. */
 const mustBeShown = [
   ...['approveApproval note', 'createApiKey name', 'createIssuer name', 'createTemplate description'],
+  'createChannel name',
   ...['createTemplate name', 'createWebhook description', 'inviteUser name', 'issuePassport agent_name'],
 ];
 
 const lists = [
   ...['/', '/approvals', '/approvals?status=approved', '/approvals?status=denied', '/passports', '/gates'],
-  ...['/attestations', '/api-keys', '/webhooks', '/audit', '/issuers', '/templates', '/people', '/settings'],
+  ...[
+    '/attestations',
+    '/api-keys',
+    '/channels',
+    '/webhooks',
+    '/audit',
+    '/issuers',
+    '/templates',
+    '/people',
+    '/settings',
+  ],
   ...['/gates?new=1', '/passports?new=1', '/discovery?capability=orders'],
 ];
 

@@ -39,6 +39,7 @@ describe('an error stands at its field', () => {
   it.each([
     ['/people?new=1', 'Email', 'kir\u212a@example.com', 'Make the link', /plain letters/],
     ['/webhooks?new=1', 'Address', 'https://localhost/hook', 'Create', /./],
+    ['/channels?new=1', 'Address of the incoming webhook', 'https://localhost/hook', 'Add', /public address/],
     ['/issuers?new=1', 'Domain', 'no domain at all', 'Create', /domain/],
     ['/gates?new=1', 'Name', 'a\u202eb', 'Create', /bidirectional/],
     ['/passports?new=1', 'Permissions', 'NoPermission', 'Issue', /permission/],

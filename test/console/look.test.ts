@@ -74,6 +74,12 @@ async function fill(): Promise<typeof pages> {
     events: ['approval.requested'],
     description: hostile.webhook,
   });
+  const channel = await post('/channels', {
+    ...{ name: hostile.webhook, kind: 'slack', target: 'http://127.0.0.1:9/services/T0/B0', after_s: 600 },
+  });
+  await api.deps.sql`
+    UPDATE channels SET failing_since_ms = ${api.deps.clock.now()}, failures = 3, last_error_code = 'bad_answer',
+      last_error_detail = ${`HTTP 500 ${hostile.webhook}`}, last_error_at_ms = ${api.deps.clock.now()}`;
   const soon = new Date(api.deps.clock.now() + 3 * dayMs).toISOString();
   await api.createKey({ name: hostile.agent, scopes: ['gates:read'], expires_at: soon });
   const delivery = await post(`/webhooks/${hook.webhook_id}/test`, {});
@@ -113,6 +119,9 @@ async function fill(): Promise<typeof pages> {
     ['verify', '/verify'],
     ['api-keys', '/api-keys'],
     ['api-keys-new', '/api-keys?new=1'],
+    ['channels', '/channels'],
+    ['channels-new', '/channels?new=1'],
+    ['channel', `/channels/${channel.channel_id}`],
     ['webhooks', '/webhooks'],
     ['webhook', `/webhooks/${hook.webhook_id}`],
     ['webhook-delivery', `/webhooks/${hook.webhook_id}?delivery=${delivery.delivery_id}`],

@@ -361,6 +361,42 @@ describe('keys and webhooks on the page', () => {
   });
 });
 
+describe('channels on the page', () => {
+  it('are added without showing their target again, tested, changed, switched off and deleted', async () => {
+    const receiver = await startReceiver();
+    try {
+      await visit(page, '/channels?new=1');
+      await field('Name').fill('payments');
+      await field('Address of the incoming webhook').fill(
+        `${receiver.url}/the-secret-of-the-slack-webhook-1234`,
+      );
+      await field('Told').selectOption('After 10 minutes');
+      await button('Add').last().click();
+      await page.getByRole('link', { name: 'payments' }).click();
+      await says('After 10 minutes');
+      expect(await page.locator('body').innerText()).not.toContain('the-secret-of');
+      await button('Send a test').click();
+      await says(/The test was sent, in/);
+      receiver.answer((response) => response.writeHead(404).end('channel_not_found'));
+      await button('Send a test').click();
+      await says(/The test was not sent: bad answer/);
+      await says('HTTP 404 channel_not_found');
+      await button('Change').click();
+      await field('Name').fill('refunds');
+      await button('Save').click();
+      await page.getByRole('heading', { name: 'refunds', level: 1 }).waitFor();
+      await button('Switch off').click();
+      await says('It was switched off here.');
+      expect(await violations(page)).toEqual([]);
+      await button('Delete').click();
+      await button('Delete').last().click();
+      await says('No channels');
+    } finally {
+      await receiver.close();
+    }
+  });
+});
+
 describe('the frame of the console', () => {
   it('is used by keyboard: skip link, palette, an id', async () => {
     const { gate_id } = await world.api.createGate({ name: 'Found by its id' });

@@ -33,6 +33,7 @@ export function Attention(): ReactNode {
     ...useService(ready.data),
     ...useOwnSidecars(),
     ...useWebhooks(),
+    ...useChannels(),
     ...useLimits(),
     ...useKeys(),
     ...useApiKeys(),
@@ -43,8 +44,9 @@ export function Attention(): ReactNode {
         <Waiting what="the state of the service" />
       ) : items.length === 0 ? (
         <p className="soft">
-          Nothing{may('webhooks:manage') ? '' : ' that your role can see'}. This is where failing webhooks,
-          sidecars that are behind, limits and keys near their end and requests that wait for a person appear.
+          Nothing{may('webhooks:manage') ? '' : ' that your role can see'}. This is where failing webhooks and
+          channels, sidecars that are behind, limits and keys near their end and requests that wait for a
+          person appear.
         </p>
       ) : (
         <ul className="attention">
@@ -128,6 +130,30 @@ function useWebhooks(): readonly Item[] {
         <>
           {status === 'disabled' ? 'Deliveries have stopped: ' : 'Deliveries fail: '}
           <Link to={`/webhooks/${webhook_id}`}>{url ?? webhook_id}</Link>
+        </>
+      ),
+    }));
+}
+
+function useChannels(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['channels', 'attention'],
+    queryFn: () => api.channels.list({ limit: 50 }),
+    enabled: may('webhooks:manage'),
+    refetchInterval: pollMs(30_000),
+  });
+  return (data?.items ?? [])
+    .filter(
+      ({ status, failing_since, disabled_reason }) =>
+        failing_since !== null || (status === 'disabled' && disabled_reason !== 'owner'),
+    )
+    .map(({ channel_id, name, status }) => ({
+      id: channel_id,
+      text: (
+        <>
+          {status === 'disabled' ? 'Messages have stopped: ' : 'Messages fail: '}
+          <Link to={`/channels/${channel_id}`}>{name}</Link>
         </>
       ),
     }));

@@ -143,7 +143,13 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   );
 }
 
-export function SecretDialog({ made, onClose }: { readonly made: NewWebhook; onClose(): void }): ReactNode {
+export function SecretDialog({
+  made,
+  onClose,
+}: {
+  readonly made: Pick<NewWebhook, 'secret'>;
+  onClose(): void;
+}): ReactNode {
   const [isKept, setKept] = useState(false);
   return (
     <Dialog title="Secret of the endpoint" onClose={onClose} isLocked={!isKept}>
