@@ -83,7 +83,7 @@ const lines = (pairs: readonly (readonly [string, string | null])[]): readonly L
 const oneLine = (text: string): string => text.replace(misleadingCharacter, ' ').toWellFormed();
 
 /** At least two decimals, and as many as there are. */
-export function usdText(amount: MicroUsd): string {
+function usdText(amount: MicroUsd): string {
   const [whole = '0', decimals = ''] = renderUsd(amount).toFixed(6).split('.');
   return `${whole}.${decimals.replace(/0{1,4}$/, '')} USD`;
 }

@@ -86,7 +86,7 @@ it('are told by another replica what one killed with a message under way had not
     'Approval needed: orders:create',
     'Denied: orders:create',
   ]);
-  expect(mail.mails[1]?.source).toMatch(/^In-Reply-To: <appr_/m);
+  expect(mail.mails[1]?.source).toMatch(/^In-Reply-To:\s+<appr_/m);
   for (const output of [before, program.program.output()]) {
     expect(output).toContain('listening');
     expect(output).not.toContain(secrets[0]);
