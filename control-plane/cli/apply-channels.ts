@@ -1,9 +1,9 @@
 import type { ChannelCreation, ChannelUpdate } from '../../clients/node/src/generated/api.ts';
 import { textHash } from '../../shared/crypto/content-hash.ts';
 import { type ChannelEvent, type ChannelKind, channelEvents } from '../../shared/model/channel.ts';
+import type { Environment } from '../../shared/runtime/settings.ts';
 import { distinctChannelEvents } from '../../shared/wire/channel.ts';
 import { canonicalEmail } from '../../shared/wire/email.ts';
-import type { Environment } from '../../shared/runtime/settings.ts';
 import type { Account, Found } from './apply-current.ts';
 import type { Members } from './apply-desired.ts';
 import type { ApplyFile, ReadFile } from './apply-file.ts';
@@ -26,10 +26,7 @@ export function desiredChannels(file: ReadFile, account: Account, env: Environme
     if (names.has(name)) throw file.fault(at, `"${name}" is in channels twice.`);
     names.add(name);
     if (gate !== undefined && !isKnown(gate, file.content, account.gates))
-      throw file.fault(
-        `${at}.gate`,
-        `There is no gate "${gate}", neither in the file nor in the account.`,
-      );
+      throw file.fault(`${at}.gate`, `There is no gate "${gate}", neither in the file nor in the account.`);
     const given = env[target_env];
     if ((given === undefined || given === '') && !account.channels.has(name))
       throw file.fault(`${at}.target_env`, `${target_env} is not set: it holds the target of a new channel.`);
@@ -59,12 +56,23 @@ function storedForm(kind: ChannelKind, given: string): string {
   return 'fault' in parsed ? given : parsed.email;
 }
 
-/** The variable that `export` names: `channel-payments` has `CHANNEL_PAYMENTS_TARGET`. */
-export const targetVariable = (name: string): string =>
-  `CHANNEL_${name
-    .toUpperCase()
-    .replace(/[^A-Z0-9]+/g, '_')
-    .replace(/^_|_$/g, '')}_TARGET`;
+/**
+ * The variable that `export` names: `payments` has `CHANNEL_PAYMENTS_TARGET`. Adds it to those that are used:
+ * names that differ in other letters alone get different ones.
+ */
+export function targetVariable(name: string, used: Set<string>): string {
+  const words = name.toUpperCase().match(/[A-Z0-9]+/g) ?? [];
+  const base = ['CHANNEL', ...words].join('_').slice(0, variableCharsMax);
+  for (let number = 1; ; number++) {
+    const variable = `${base}${number === 1 ? '' : `_${number}`}_TARGET`;
+    if (used.has(variable)) continue;
+    used.add(variable);
+    return variable;
+  }
+}
+
+/** With its ending it is still one that a file may name. */
+const variableCharsMax = 100;
 
 type Client = Work['client'];
 
@@ -86,11 +94,7 @@ export const createChannelOf = async (
   return made;
 };
 
-export const changeChannel = (
-  client: Client,
-  id: string,
-  { members, target }: DesiredChannel,
-) => {
+export const changeChannel = (client: Client, id: string, { members, target }: DesiredChannel) => {
   const { kind: _kind, gate: _gate, target_hash: _hash, ...body } = members;
   return client.channels.update(id, {
     ...body,

@@ -103,11 +103,7 @@ interface Made {
 }
 
 /** Resolves to the id. */
-async function runStep(
-  client: Work['client'],
-  step: Step,
-  made: Made,
-): Promise<string> {
+async function runStep(client: Work['client'], step: Step, made: Made): Promise<string> {
   const { gates, secrets } = made;
   const { kind, name, id, etag, before, after } = step;
   const ifMatch = etag === undefined ? {} : { ifMatch: etag };

@@ -21,7 +21,10 @@ export function addApplyCommands(program: Command, host: CommandHost): void {
           'NAME=VALUE: delete gates and webhooks that have it and are not in the file',
           label,
         )
-        .option('--secrets-file <file>', 'gets the secrets of new webhooks and channels, which are shown nowhere else'),
+        .option(
+          '--secrets-file <file>',
+          'gets the secrets of new webhooks and channels, which are shown nowhere else',
+        ),
     ),
     host,
     [

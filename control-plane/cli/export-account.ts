@@ -25,6 +25,7 @@ export async function exportAccount({ client, host, print }: Work): Promise<unde
     { withCatalogs: true },
   );
   const issuerNames = new Map(issuers.map(({ id, name }) => [id, name]));
+  const variables = new Set<string>();
   const file = {
     version: 1,
     issuers: issuers
@@ -49,7 +50,7 @@ export async function exportAccount({ client, host, print }: Work): Promise<unde
     channels: named('channel', account.channels).map(({ name, members }) => {
       const { target_hash: _hash, ...rest } = members;
       const defaults = { status: 'enabled', after_s: 0 };
-      return { name, target_env: targetVariable(name), ...shortened(rest, defaults) };
+      return { name, target_env: targetVariable(name, variables), ...shortened(rest, defaults) };
     }),
   };
   host.output.write(print.isJson ? jsonLine(file) : `${header}${stringify(file, { lineWidth: 0 })}`);

@@ -307,6 +307,21 @@ channels:
     }
   });
 
+  it('are exported with a variable of their own each, which apply takes', async () => {
+    const account = await newAccount();
+    for (const name of ['a b', 'a-b', '\u043f', '\u0440', 'x'.repeat(200)]) {
+      const body = { name, kind: 'slack', target: slack };
+      expect((await account.call('POST', '/channels', body)).status).toBe(201);
+    }
+    const { stdout } = await account.run('export');
+    const variables = [...stdout.matchAll(/target_env: (\S+)/g)].map(([, variable = '']) => variable);
+    expect(variables.toSorted()).toEqual([
+      ...['CHANNEL_2_TARGET', 'CHANNEL_A_B_2_TARGET', 'CHANNEL_A_B_TARGET', 'CHANNEL_TARGET'],
+      `CHANNEL_${'X'.repeat(92)}_TARGET`,
+    ]);
+    expect((await account.apply(stdout)).stdout).toMatch(/^No changes/);
+  });
+
   it('change by what differs; a variable that is not set leaves the target as it is', async () => {
     const account = await newAccount(env);
     await account.apply(channels, `--yes --secrets-file ${join(folder.path, `channels-${++files}.jsonl`)}`);
