@@ -2,6 +2,7 @@ import type { NodemailerError } from 'nodemailer';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { ChannelError, ChannelFault } from '../../shared/model/channel.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import type { SmtpAddress } from '../../shared/runtime/smtp-url.ts';
 import { redactAnswer } from '../webhooks/redact-answer.ts';
 import { channelsLimits } from './limits.ts';
@@ -182,6 +183,8 @@ function deliver(
     // Never TLS where it can be had and plain text where it cannot: who stands between decides that.
     requireTLS: server.tls === 'starttls',
     ignoreTLS: server.tls === 'none',
+    // A server that does not close its side holds the socket no longer; its slot is free at once.
+    socketCloseTimeout: secondMs,
     tls: { minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) },
     logger: false,
   });

@@ -53,15 +53,13 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
 export async function startOddMailServer(
   say: (line: string) => string | null,
   greeting: string | null = '220 here',
-): Promise<Pick<MailServer, 'port' | 'close'> & { readonly lines: string[]; connections(): number; mostAtOnce(): number }> {
+): Promise<Pick<MailServer, 'port' | 'close'> & { readonly lines: string[]; connections(): number }> {
   const sockets = new Set<Socket>();
   const lines: string[] = [];
   let connections = 0;
-  let most = 0;
   const server = createServer((socket) => {
     connections += 1;
     sockets.add(socket);
-    most = Math.max(most, sockets.size);
     socket.on('error', () => undefined);
     socket.on('close', () => sockets.delete(socket));
     const answer = (said: string | null) => {
@@ -84,7 +82,6 @@ export async function startOddMailServer(
     port: (server.address() as AddressInfo).port,
     lines,
     connections: () => connections,
-    mostAtOnce: () => most,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
