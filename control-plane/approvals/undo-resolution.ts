@@ -28,8 +28,9 @@ export async function undoResolution(
     const locked = await lockApproval(tx, caller, approvalId);
     if (locked === null) throw new ApiError('approval_not_found');
     const nowMs = deps.clock.now();
-    const isPending = approvalAt(locked, nowMs).status === 'pending';
-    refuseToUndo(approvalAt(locked, nowMs), caller.actor.id, nowMs);
+    const isPending = locked.status === 'pending';
+    // One that nobody has resolved is over at its expiry, also before that is written.
+    refuseToUndo(isPending ? approvalAt(locked, nowMs) : locked, caller.actor.id, nowMs);
     const userId = caller.person?.userId ?? null;
     if (userId !== null) await writeTakenBack(tx, approvalId, userId, nowMs);
     const undone: StoredApproval = {
