@@ -43,6 +43,23 @@ const gateConstraints = fc.record(
     ),
     allowed_domains: fc.array(domain, { maxLength: 5 }),
     trusted_issuers: fc.oneof(fc.constant(['*']), fc.array(id('iss'), { maxLength: 3 })),
+    approvals: fc.record(
+      {
+        expires_in_s: fc.integer({ min: 1, max: 604_800 }),
+        approvers: fc.record(
+          {
+            roles: fc.array(fc.constantFrom('owner', 'admin', 'approver'), { minLength: 1, maxLength: 4 }),
+            users: fc.array(id('usr'), { minLength: 1, maxLength: 3 }),
+            count: fc.integer({ min: 1, max: 5 }),
+            not_requester: fc.boolean(),
+            not_owner: fc.constant(false),
+          },
+          optional,
+        ),
+        passkey: fc.boolean(),
+      },
+      optional,
+    ),
     proof_of_possession: fc.constant('off'),
   },
   optional,

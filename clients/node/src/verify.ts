@@ -1,4 +1,5 @@
 /** Offline verifiers for Node.js and browsers (over HTTPS or on localhost). */
+export { type AnswerVerdict, verifyAnswer } from './verify/answer.ts';
 export { type AttestationsVerdict, type ExportBytes, verifyAttestations } from './verify/attestations.ts';
 export {
   type CatalogVerdict,

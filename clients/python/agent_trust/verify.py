@@ -1,4 +1,4 @@
-"""Verifies exports of attestations offline, written from docs/verify.md alone; and webhooks."""
+"""Verifies exports of attestations offline, written from docs/verify.md alone; answers; and webhooks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import io
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
 
+from ._answers import AnswerVerdict as AnswerVerdict
+from ._answers import verify_answer as verify_answer
 from ._ed25519 import verify
 from ._export_lines import ExportLines
 from ._records import EARLIER, LINK, RECORD, attestation_keys, canonical, demand

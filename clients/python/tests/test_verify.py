@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 from agent_trust import _ed25519
-from agent_trust.verify import verify_attestations, verify_webhook
+from agent_trust.verify import verify_answer, verify_attestations, verify_webhook
 
 _cases = json.loads(Path(os.environ["AGENT_TRUST_CASES"]).read_text())
 _page = (Path(__file__).parents[3] / "docs/verify.md").read_text()
@@ -38,6 +38,25 @@ class Ed25519(unittest.TestCase):
                     args = [bytes.fromhex(case[part]) for part in ("publicKey", "message", "signature")]
                     with self.subTest(engine=name, case=case["name"]):
                         self.assertIs(_ed25519.verify(*args), case["valid"])
+
+
+class Answers(unittest.TestCase):
+    def test_the_verdicts_of_the_service_for_each_kind_of_passkey(self) -> None:
+        self.assertGreater(len(_cases["answers"]), 20)
+        for number, case in enumerate(_cases["answers"]):
+            with self.subTest(number):
+                verdict = verify_answer(case["approval"], case["answer"])
+                self.assertIs(bool(verdict), case["valid"], verdict.fault)
+
+    def test_what_is_no_answer_is_a_fault_and_raises_nothing(self) -> None:
+        case = _cases["answers"][0]
+        for part in case["answer"]["assertion"]:
+            for bad in (None, 1, "", "!", [], {}):
+                broken = {**case["answer"], "assertion": {**case["answer"]["assertion"], part: bad}}
+                if part not in ("passkey_id", "credential_id"):
+                    self.assertFalse(verify_answer(case["approval"], broken), (part, bad))
+        for answer in (None, {}, [], {"answer": "approved", "assertion": None}):
+            self.assertFalse(verify_answer(case["approval"], answer))
 
 
 class Attestations(unittest.TestCase):

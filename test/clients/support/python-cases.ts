@@ -1,6 +1,8 @@
 import { Webhook } from 'standardwebhooks';
 import { verifyAttestations } from '../../../clients/node/src/verify.ts';
+import { findProofFault } from '../../../shared/attestation/answer-proof.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { answered, kinds, proofBy } from '../../support/answer-proofs.ts';
 import {
   bytesOf,
   craft,
@@ -26,7 +28,37 @@ import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
 
 /** What the verifiers of the Python client have to say the same of as those that are there already. */
 export async function casesForPython(): Promise<object> {
-  return { signatures: signatures(), exports: await exportsToVerify(), webhooks: webhooks() };
+  return {
+    signatures: signatures(),
+    exports: await exportsToVerify(),
+    webhooks: webhooks(),
+    answers: answers(),
+  };
+}
+
+/** Signed answers to an approval, and such that are none, by the verdict of the service's own verifier. */
+function answers(): readonly object[] {
+  const kindsOfKey = Object.keys(kinds) as (keyof typeof kinds)[];
+  return kindsOfKey.flatMap((kind) => {
+    const proof = proofBy(kind);
+    const other = proofBy(kind);
+    const cases = [
+      { approval: answered, proof },
+      { approval: { ...answered, amount_micro_usd: 1 }, proof },
+      { approval: { ...answered, answer: 'denied' as const }, proof },
+      { approval: answered, proof: { ...proof, signature: other.signature } },
+      { approval: answered, proof: { ...proof, signature: 'AAAA' } },
+      { approval: answered, proof: proofBy(kind, { flags: 1 }) },
+      { approval: answered, proof: proofBy(kind, { origin: 'https://evil.example.com' }) },
+      { approval: answered, proof: proofBy(kind, { rpId: 'evil.example.com' }) },
+      { approval: answered, proof: proofBy(kind, { type: 'webauthn.create' }) },
+    ];
+    return cases.map(({ approval, proof: assertion }) => ({
+      approval,
+      answer: { answer: approval.answer, assertion },
+      valid: findProofFault(approval, assertion) === null,
+    }));
+  });
 }
 
 const engine = chooseEd25519();

@@ -66,7 +66,7 @@ type WebCryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 const imported = new WeakMap<Bytes, Promise<WebCryptoKey>>();
 
 /** WebCrypto; `node:crypto` where this runtime has Ed25519 there alone. */
-async function verifyRaw(x: Bytes, message: Bytes, signature: Bytes): Promise<boolean> {
+export async function verifyRaw(x: Bytes, message: Bytes, signature: Bytes): Promise<boolean> {
   const algorithm = { name: 'Ed25519' };
   const found = imported.get(x) ?? crypto.subtle.importKey('raw', x, algorithm, false, ['verify']);
   imported.set(x, found);
