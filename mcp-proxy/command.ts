@@ -1,7 +1,10 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { limits } from '../shared/model/limits.ts';
+import { isPlainText } from '../shared/model/plain-text.ts';
 import { parseWebUrl } from '../shared/wire/domain.ts';
 import { type Pointer, parsePointer } from './display.ts';
 import type { GuardMcpHost, GuardMcpOptions } from './guard-mcp.ts';
+import { proxyLimits } from './limits.ts';
 
 const examples = `
 An MCP server over HTTP:
@@ -9,7 +12,8 @@ An MCP server over HTTP:
 An MCP server that is a program, as a client starts it:
   AGENT_TRUST_PASSPORT_FILE=agent.jwt agent-trust guard-mcp --gate gate_… -- npx -y some-mcp-server
 
-A call of the tool pay needs the permission tools:pay. Over HTTP each request shows its passport in
+A call of the tool pay needs the permission tools:pay; what else is read or asked needs resources:read,
+resources:subscribe, prompts:get, completion:complete, sampling:create or elicitation:create. Over HTTP each request shows its passport in
 X-Agent-Passport or Authorization: Passport …; a program has that of --passport-file or AGENT_TRUST_PASSPORT.
 `;
 
@@ -17,7 +21,7 @@ X-Agent-Passport or Authorization: Passport …; a program has that of --passpor
 export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
   program
     .command('guard-mcp')
-    .description('a proxy before an MCP server: each call of a tool is decided by a gate')
+    .description('a proxy before an MCP server: a gate decides what is asked, and changed tools are refused')
     .argument('[command...]', 'after --: the program of the MCP server, with its arguments')
     .requiredOption('--gate <id>', 'gate_…, which decides', gateId)
     .option('--upstream <url>', 'the MCP server, where it speaks Streamable HTTP', httpUrl)
@@ -48,6 +52,25 @@ export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
     .option(
       '--show-all-tools',
       'lists show tools whatever the passport permits; calls are decided all the same',
+    )
+    .addOption(
+      new Option(
+        '--pin <mode>',
+        'tools that are not as they were first seen: observe reports them, enforce refuses them until a person accepts',
+      )
+        .choices(['observe', 'enforce'])
+        .default('observe'),
+    )
+    .option(
+      '--upstream-name <name>',
+      'the name under which the tools are pinned; default: the address, or a hash of the command',
+      upstreamName,
+    )
+    .option(
+      '--answer-bytes-max <bytes>',
+      'of one message of the server; longer ones are cut off with an error',
+      answerBytes,
+      proxyLimits.answerBytesDefault,
     )
     .option('--forward-passport', 'the MCP server gets the passport too')
     .option(
@@ -102,6 +125,17 @@ function pointers(text: string, before: readonly Pointer[] = []): readonly Point
   const pointer = parsePointer(text);
   if (pointer !== null) return [...before, pointer];
   throw new InvalidArgumentError('It is a JSON pointer such as /card/number.');
+}
+
+function upstreamName(text: string): string {
+  if (text !== '' && text.length <= limits.mcpUpstreamCharsMax && isPlainText(text)) return text;
+  throw new InvalidArgumentError(`It is a text of at most ${limits.mcpUpstreamCharsMax} plain characters.`);
+}
+
+function answerBytes(text: string): number {
+  const { min, max } = proxyLimits.answerBytesRange;
+  if (/^\d{1,8}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+  throw new InvalidArgumentError(`It is a number from ${min} to ${max}.`);
 }
 
 function seconds(text: string): number {

@@ -19,15 +19,18 @@ export function parsePointer(text: string): Pointer | null {
  * in another order show the same, because an approval is bound to what is shown. Long values are cut, which
  * can be seen; `hidden` ones are not shown at all.
  */
-export function displayOf(tool: string, args: JsonObject, hidden: readonly Pointer[]): ApprovalDisplay {
+export const displayOf = (tool: string, args: JsonObject, hidden: readonly Pointer[]): ApprovalDisplay =>
+  displayAs(`Call the tool ${plain(tool, proxyLimits.displayNameCharsMax)}`, args, hidden);
+
+/** The same under a title of its own, for another method than a call. */
+export function displayAs(title: string, args: JsonObject, hidden: readonly Pointer[]): ApprovalDisplay {
   const shown = withoutHidden(args, hidden);
   const names = Object.keys(shown).sort();
   const lines = names.slice(0, proxyLimits.displayLinesMax).map((name) => ({
     label: plain(name, proxyLimits.displayNameCharsMax) || '""',
     value: plain(textOf(shown[name]), proxyLimits.displayValueCharsMax),
   }));
-  const title = `Call the tool ${plain(tool, proxyLimits.displayNameCharsMax)}`;
-  return cut(title, lines, names.length);
+  return cut(plain(title, proxyLimits.displayTitleCharsMax), lines, names.length);
 }
 
 /** As many lines as fit, and how many do not. */

@@ -1,30 +1,38 @@
-import type { HideTools } from './hide-tools.ts';
-import { proxyLimits } from './limits.ts';
+import type { HeldBytes } from './held-bytes.ts';
+
+/** The message of an event as the client gets it. Null: it gets none. */
+type LookAtEvent = (text: string) => Promise<string | null>;
 
 /**
- * Passes a stream of server-sent events on, byte for byte but for the events in which tools are hidden. An
- * event is passed on when it is whole; one that never becomes whole is not, as no client would read it.
- * Throws for an event beyond `heldAnswerBytesMax`, and for one that leads to another address: `endpoint` of
- * the old transport, to which a client would send its calls past the proxy.
+ * Passes a stream of server-sent events on, byte for byte but for messages that are changed. An event is
+ * passed on when it is whole; one that never becomes whole is not, as no client would read it. Throws
+ * AnswerTooLarge, and an Error for an event that leads to another address: `endpoint` of the old transport,
+ * to which a client would send its calls past the proxy.
  */
-export async function* filterEvents(source: AsyncIterable<Buffer>, hide: HideTools): AsyncIterable<Buffer> {
+export async function* filterEvents(
+  source: AsyncIterable<Buffer>,
+  { look, held }: { readonly look: LookAtEvent; readonly held: HeldBytes },
+): AsyncIterable<Buffer> {
+  const room = held.open();
   let event: string[] = [];
-  let eventBytes = 0;
-  for await (const line of linesOf(source)) {
-    event.push(line);
-    eventBytes += line.length;
-    if (eventBytes > proxyLimits.heldAnswerBytesMax) throw new Error('an event is too large');
-    // A comment on its own keeps the connection alive and belongs to no event.
-    const isComment = event.length === 1 && line.startsWith(':');
-    if (!isComment && !/^[\r\n]/.test(line)) continue;
-    if (event.some((each) => /^endpoint$/i.test(nameOf(each) ?? ''))) {
-      throw new Error(
-        'the MCP server speaks the transport of 2024 (HTTP with SSE): it needs Streamable HTTP',
-      );
+  try {
+    for await (const line of linesOf(source, room.take)) {
+      event.push(line);
+      // A comment on its own keeps the connection alive and belongs to no event.
+      const isComment = event.length === 1 && line.startsWith(':');
+      if (!isComment && !/^[\r\n]/.test(line)) continue;
+      if (event.some((each) => /^endpoint$/i.test(nameOf(each) ?? ''))) {
+        throw new Error(
+          'the MCP server speaks the transport of 2024 (HTTP with SSE): it needs Streamable HTTP',
+        );
+      }
+      const passed = Buffer.from(await filtered(event, look), 'latin1');
+      event = [];
+      room.free();
+      yield passed;
     }
-    yield Buffer.from(await filtered(event, hide), 'latin1');
-    event = [];
-    eventBytes = 0;
+  } finally {
+    room.free();
   }
 }
 
@@ -32,23 +40,25 @@ export async function* filterEvents(source: AsyncIterable<Buffer>, hide: HideToo
  * Whole lines with their ends, in Latin-1, which gives each byte a character and back, whatever the bytes
  * are. A CR at the end of a chunk may be half of a CRLF, and waits for the next one.
  */
-async function* linesOf(source: AsyncIterable<Buffer>): AsyncIterable<string> {
+async function* linesOf(source: AsyncIterable<Buffer>, take: (bytes: number) => void): AsyncIterable<string> {
   let open: string[] = [];
-  let openBytes = 0;
   for await (const chunk of source) {
     const text = chunk.toString('latin1');
     open.push(text);
-    openBytes += text.length;
-    if (openBytes > proxyLimits.heldAnswerBytesMax + chunk.length) throw new Error('an event is too large');
-    if (!/[\r\n]/.test(text) && !open.at(-2)?.endsWith('\r')) continue;
+    if (!/[\r\n]/.test(text) && !open.at(-2)?.endsWith('\r')) {
+      take(text.length);
+      continue;
+    }
     const all = open.join('');
     let taken = 0;
     for (const end of all.matchAll(/\r\n|\n|\r(?!$)/g)) {
-      yield all.slice(taken, end.index + end[0].length);
+      const line = all.slice(taken, end.index + end[0].length);
+      take(Math.min(line.length, text.length));
+      yield line;
       taken = end.index + end[0].length;
     }
     open = [all.slice(taken)];
-    openBytes = all.length - taken;
+    take(Math.min(all.length - taken, text.length));
   }
   const last = open.join('');
   if (last.endsWith('\r')) yield last;
@@ -62,21 +72,15 @@ const contentOf = (line: string): string | null =>
 const nameOf = (line: string): string | undefined =>
   /^event: ?(.*?)\s*[\r\n]/.exec(line.replace(byteOrderMark, ''))?.[1];
 
-async function filtered(lines: readonly string[], hide: HideTools): Promise<string> {
+async function filtered(lines: readonly string[], look: LookAtEvent): Promise<string> {
   const data = lines.map(contentOf).filter((content) => content !== null);
   const text = Buffer.from(data.join('\n'), 'latin1').toString('utf8');
-  const message = text.includes('"tools"') ? parse(text) : null;
-  const shown = message === null ? null : await hide(message);
-  if (shown === message) return lines.join('');
+  if (text === '') return lines.join('');
+  const shown = await look(text);
+  if (shown === text) return lines.join('');
   const others = lines.slice(0, -1).filter((line) => contentOf(line) === null);
-  return `${others.join('')}data: ${Buffer.from(JSON.stringify(shown)).toString('latin1')}\n\n`;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // No client reads it either.
-    return null;
-  }
+  // Without data the event is none for the client, but its id is kept.
+  if (shown === null) return `${others.join('')}\n`;
+  const escaped = Buffer.from(shown.replaceAll(/[\r\n]/g, ' ')).toString('latin1');
+  return `${others.join('')}data: ${escaped}\n\n`;
 }

@@ -10,15 +10,28 @@ import { proxyLimits } from './limits.ts';
  * in C ends a name at NUL.
  */
 export function findAmbiguity(text: string): string | null {
+  const { fault, hasInexactNumber } = findFaults(text);
+  return fault ?? (hasInexactNumber ? 'A number is too large or too exact: send it as text.' : null);
+}
+
+/** The same with numbers apart, which a server may write as it likes. */
+export function findFaults(text: string): {
+  readonly fault: string | null;
+  readonly hasInexactNumber: boolean;
+} {
   const value: unknown = JSON.parse(text);
   const fault = faultOf(value, 0);
-  if (fault !== null) return fault;
-  if (isLossless(text, value)) return null;
-  const { value: loss } = jsonLosses(text).next();
-  return loss?.kind === 'number'
-    ? 'A number is too large or too exact: send it as text.'
-    : 'Two members of one object have the same name.';
+  if (fault !== null || isLossless(text, value)) return { fault, hasInexactNumber: false };
+  let hasInexactNumber = false;
+  for (const { kind } of jsonLosses(text)) {
+    if (kind === 'name') return { fault: sameName, hasInexactNumber };
+    hasInexactNumber = true;
+  }
+  // The scanner and the comparison disagree where there is neither: refuse.
+  return { fault: hasInexactNumber ? null : sameName, hasInexactNumber };
 }
+
+const sameName = 'Two members of one object have the same name.';
 
 /** `depth`: objects and arrays around the value. Recursion ends at the bound that it guards. */
 function faultOf(value: unknown, depth: number): string | null {

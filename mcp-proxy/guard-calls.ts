@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import {
   decide,
   GuardError,
+  type GuardOptions,
   type GuardSetup,
   type GuardVerdict,
   passportsIn,
@@ -12,9 +13,9 @@ import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { isRequestablePermission, type PermissionKey } from '../shared/model/permission.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { type Amounts, amountOf, toolKey } from './amounts.ts';
-import { displayOf, type Pointer } from './display.ts';
+import { displayAs, displayOf, type Pointer } from './display.ts';
+import { type GuardedMethod, subjectOf } from './guarded-methods.ts';
 import { proxyLimits } from './limits.ts';
-import type { ToolCallMessage } from './read-messages.ts';
 
 /** As `guardTools` of the client for Node.js has them (contract §16, docs/integrations/mcp.md). */
 const passportMeta = 'agent-trust/passport';
@@ -36,8 +37,18 @@ export interface CallGuardOptions extends GuardSetup {
   readonly logger: Logger;
 }
 
-/** The verdict on a call: null if it may go to the server, else the client's result. */
-export type CallGuard = (message: ToolCallMessage, shown: Shown) => Promise<JsonObject | null>;
+/** The verdict on a request: null if it may pass, else the answer to it, without its envelope. */
+export type CallGuard = (asked: Asked, shown: Shown) => Promise<RequestAnswer | null>;
+
+/** A request that is decided. */
+export interface Asked {
+  readonly method: string;
+  readonly params: JsonObject;
+  /** Null: a call of a tool. */
+  readonly as: GuardedMethod | null;
+}
+
+export type RequestAnswer = { readonly result: JsonObject } | { readonly error: JsonObject };
 
 /** Null if the name is no possible permission (contract §3): such a tool can never be granted. */
 export function permissionOf(tool: string): PermissionKey | null {
@@ -78,31 +89,30 @@ export function withoutPassport(message: JsonObject): JsonObject {
 export function callGuard(options: CallGuardOptions): CallGuard {
   const { logger } = options;
   const approvals = new LRUCache<string, string>({ max: proxyLimits.rememberedApprovalsMax });
-  return async ({ params }, shown) => {
+  return async (asked, shown) => {
+    const { params } = asked;
     const shownWithMeta = withMeta(params, shown);
-    const key = keyOf(params, shownWithMeta);
+    const key = keyOf(asked, shownWithMeta);
     const remembered = shownWithMeta('x-agent-approval') === undefined ? approvals.get(key) : undefined;
-    let verdict = await verdictOn(options, params, shownWithMeta, remembered);
+    let verdict = await verdictOn(options, asked, shownWithMeta, remembered);
     if (remembered !== undefined && reasonsOfEnd.has(reasonOf(verdict))) {
       approvals.delete(key);
       // Denied: the client learns that once. Otherwise the approval does not fit any more.
       if (reasonOf(verdict) !== 'approval_denied') {
-        verdict = await verdictOn(options, params, shownWithMeta, undefined);
+        verdict = await verdictOn(options, asked, shownWithMeta, undefined);
       }
     }
+    const what = asked.as === null ? { tool: params['name'] } : { method: asked.method };
     if (verdict.kind === 'pass') {
       approvals.delete(key);
       const { decision, attestation_id } = verdict.decision;
-      logger[decision === 'PERMIT' ? 'debug' : 'warn'](
-        { tool: params.name, decision, attestation_id },
-        'call passed',
-      );
+      logger[decision === 'PERMIT' ? 'debug' : 'warn']({ ...what, decision, attestation_id }, 'call passed');
       return null;
     }
     const { decision, approval_id, attestation_id } = verdict.body;
     if (decision === 'SUSPEND' && typeof approval_id === 'string') approvals.set(key, approval_id);
-    logger.info({ tool: params.name, decision, reason: reasonOf(verdict), attestation_id }, 'call refused');
-    return refusalOf(verdict);
+    logger.info({ ...what, decision, reason: reasonOf(verdict), attestation_id }, 'call refused');
+    return asked.as === null ? { result: refusalOf(verdict) } : { error: errorOf(verdict) };
   };
 }
 
@@ -113,41 +123,66 @@ const reasonsOfEnd: ReadonlySet<unknown> = new Set([
   'approval_mismatch',
 ]);
 
-type Params = ToolCallMessage['params'];
 type Refusal = Extract<GuardVerdict, { kind: 'refuse' }>;
 
 const reasonOf = (verdict: GuardVerdict): unknown =>
   verdict.kind === 'pass' ? null : (verdict.body['reason'] ?? errorIn(verdict)['code']);
 
+type Question = Pick<GuardOptions<null>, 'permission' | 'amount' | 'context' | 'display'> & {
+  readonly path: string;
+};
+
+/** Null: no permission can be called as this tool. */
+function questionOf({ amounts, hidden }: CallGuardOptions, { params, as }: Asked): Question | null {
+  const { name, arguments: given, _meta, ...others } = params;
+  if (as !== null) {
+    const { _meta: __, ...shown } = params;
+    return {
+      permission: as.permission,
+      path: subjectOf(as, params),
+      amount: () => amountOf(amounts, as.permission, shown),
+      context: () => ({ params: shown }),
+      display: () => displayAs(`${as.title} ${subjectOf(as, params)}`.trim(), shown, hidden),
+    };
+  }
+  const tool = String(name);
+  const args = (given ?? {}) as JsonObject;
+  const permission = permissionOf(tool);
+  if (permission === null) return null;
+  return {
+    permission,
+    path: tool,
+    amount: () => amountOf(amounts, tool, args),
+    // What else a revision of the protocol puts beside the arguments counts for an approval as well. Not
+    // beside the members that the gate reads: a client would set its own price by `amount_usd`.
+    context: () => ({ tool, arguments: args, ...(isEmpty(others) ? {} : { params: others }) }),
+    display: () => displayOf(tool, args, hidden),
+  };
+}
+
 async function verdictOn(
   options: CallGuardOptions,
-  params: Params,
+  asked: Asked,
   shown: Shown,
   approvalId: string | undefined,
 ): Promise<GuardVerdict> {
-  const { name, arguments: given, _meta, ...others } = params;
-  const args = (given ?? {}) as JsonObject;
-  const permission = permissionOf(name);
-  if (permission === null) return unusableName;
-  const idempotencyKey = metaOf(params)[idempotencyMeta];
+  const question = questionOf(options, asked);
+  if (question === null) return unusableName;
+  const { path, ...demands } = question;
+  const idempotencyKey = metaOf(asked.params)[idempotencyMeta];
   return decide(
     options,
     {
       gate: options.gate,
-      permission,
-      amount: () => amountOf(options.amounts, name, args),
-      // What else a revision of the protocol puts beside the arguments counts for an approval as well. Not
-      // beside the members that the gate reads: a client would set its own price by `amount_usd`.
-      context: () => ({ tool: name, arguments: args, ...(isEmpty(others) ? {} : { params: others }) }),
-      display: () => displayOf(name, args, options.hidden),
+      ...demands,
       idempotencyKey: () =>
         options.takesIdempotencyKeys && typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
       dangerouslyServeWithoutDecision: options.servesWithoutDecision,
     },
     null,
     {
-      method: 'tools/call',
-      path: name,
+      method: asked.method,
+      path,
       header: (header) => shown(header) ?? (header === 'x-agent-approval' ? approvalId : undefined),
       body: { kind: 'none' },
     },
@@ -176,9 +211,9 @@ const internalError = refuse(500, {
 });
 
 /** Key over the passport and the whole request, so that passports do not share approvals. */
-function keyOf({ _meta, ...params }: Params, shown: Shown): string {
+function keyOf({ method, params: { _meta, ...params } }: Asked, shown: Shown): string {
   try {
-    return sha256Hex(canonicalJson([passportsIn(shown), params]));
+    return sha256Hex(canonicalJson([passportsIn(shown), method, params]));
   } catch {
     // A lone surrogate, which the gate refuses.
     return '';
@@ -195,32 +230,50 @@ function refusalOf(verdict: Refusal): JsonObject {
   return {
     resultType: 'complete',
     isError: true,
-    content: [{ type: 'text', text: sentencesOf(verdict) }],
+    content: [{ type: 'text', text: sentencesOf(verdict, ofCall) }],
     _meta: { [decisionMeta]: verdict.body },
   };
 }
 
-function sentencesOf(verdict: Refusal): string {
+/** Refused by this proxy, in the range of JSON-RPC for errors of a server. */
+export const refusedCode = -32_010;
+
+/** The same for a method whose results have no room for a refusal. */
+const errorOf = (verdict: Refusal): JsonObject => ({
+  code: refusedCode,
+  message: sentencesOf(verdict, ofRequest),
+  data: { [decisionMeta]: verdict.body },
+});
+
+interface Words {
+  readonly what: string;
+  readonly again: string;
+}
+const ofCall: Words = { what: 'call', again: 'call the tool again' };
+const ofRequest: Words = { what: 'request', again: 'send it again' };
+
+function sentencesOf(verdict: Refusal, words: Words): string {
   const { decision, detail, approval_url, expires_at, attestation_id } = verdict.body;
   if (decision === 'SUSPEND') {
     return (
-      'agent-trust has suspended this call: a person has to approve it first. ' +
+      `agent-trust has suspended this ${words.what}: a person has to approve it first. ` +
       `Ask for that at ${approval_url} before ${expires_at}. ` +
-      'After it is approved, call the tool again with the very same arguments.'
+      `After it is approved, ${words.again} with the very same arguments.`
     );
   }
   const why = detail ?? errorIn(verdict)['message'] ?? '';
   const record = typeof attestation_id === 'string' ? ` Record: ${attestation_id}.` : '';
-  return `agent-trust has refused this call, reason ${reasonOf(verdict)}: ${why} ${advice(verdict)}${record}`;
+  return `agent-trust has refused this ${words.what}, reason ${reasonOf(verdict)}: ${why} ${advice(verdict, words)}${record}`;
 }
 
-function advice(verdict: Refusal): string {
+function advice(verdict: Refusal, { what, again }: Words): string {
+  const capital = again.charAt(0).toUpperCase() + again.slice(1);
   if (reasonOf(verdict) === 'amount_missing') {
-    return 'The operator of this proxy names what the tool costs with --amounts.';
+    return 'The operator of this proxy names what it costs with --amounts.';
   }
   const { retry } = verdict.body;
   const seconds = verdict.headers['retry-after'];
-  if (seconds !== undefined) return `Call the tool again in ${seconds} s.`;
-  if (isJsonObject(retry) && retry['retryable'] === true) return 'Call the tool again later.';
-  return 'The same call will be refused again.';
+  if (seconds !== undefined) return `${capital} in ${seconds} s.`;
+  if (isJsonObject(retry) && retry['retryable'] === true) return `${capital} later.`;
+  return `The same ${what} will be refused again.`;
 }

@@ -1,14 +1,22 @@
 /**
- * Room `mcp-proxy`: `agent-trust guard-mcp`, a proxy before an MCP server that decides each call of a tool.
+ * Room `mcp-proxy`: `agent-trust guard-mcp`, a proxy before an MCP server that decides what a client asks.
  * Before a server over HTTP: `http-proxy.ts` and `upstream.ts`; before a program: `stdio-proxy.ts` and
  * `passport-file.ts`. `check-start.ts` looks at key, gate and server before it listens; `read-messages.ts`
- * and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at all; `guard-calls.ts`
- * goes from a call to its decision, `permitted-tools.ts` and `filter-events.ts` say which tools a passport
- * is shown.
+ * and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at all;
+ * `guarded-methods.ts` has the methods that are decided, `request-guard.ts` and `guard-calls.ts` go from a
+ * request to its decision. `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
+ * `look-at-answers.ts` looks at what the server sends: `permitted-tools.ts` and `hide-unpermitted.ts` for
+ * what a passport is shown, `answer-data.ts` for personal data, `mark-untrusted.ts` for the mark.
  */
 
+import { basename } from 'node:path';
+import { AgentTrust } from '../clients/node/src/agent-trust.ts';
 import { passportsIn } from '../clients/node/src/guard.ts';
 import { Sidecar } from '../clients/node/src/sidecar.ts';
+import { canonicalJson } from '../shared/crypto/canonical-json.ts';
+import { sha256Hex } from '../shared/crypto/content-hash.ts';
+import { limits } from '../shared/model/limits.ts';
+import { misleadingCharacter } from '../shared/model/plain-text.ts';
 import { systemClock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { SettingsError } from '../shared/runtime/settings.ts';
@@ -18,9 +26,12 @@ import type { Pointer } from './display.ts';
 import { callGuard, type Shown } from './guard-calls.ts';
 import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
 import { proxyLimits } from './limits.ts';
+import { AnswerGuard } from './look-at-answers.ts';
 import { passportInFile } from './passport-file.ts';
 import { PermittedTools, type ShownTools } from './permitted-tools.ts';
+import { RequestGuard } from './request-guard.ts';
 import { runStdioProxy } from './stdio-proxy.ts';
+import { type PinMode, ToolPins, type ToolPinsOptions } from './tool-pins.ts';
 
 /** Services of the composition root for the command. */
 export interface GuardMcpHost {
@@ -63,6 +74,9 @@ export interface GuardMcpOptions {
   readonly forwardPassport?: true;
   readonly acceptIdempotencyKeys?: true;
   readonly dangerouslyServeWithoutDecision?: true;
+  readonly pin: PinMode;
+  readonly upstreamName?: string;
+  readonly answerBytesMax: number;
 }
 
 /** `agent-trust guard-mcp`. Answers the exit code when it has ended. Throws SettingsError and StartError. */
@@ -80,6 +94,15 @@ export async function guardMcp(run: {
   });
   const sidecar = new Sidecar({ url: sidecarUrl, apiKey, deadlineMs: proxyLimits.decisionMsMax });
   const permitted = new PermittedTools({ controlPlaneUrl, clock: systemClock, logger });
+  const agentTrust = new AgentTrust({ url: controlPlaneUrl, apiKey, retriesMax: 0 });
+  const pins = new ToolPins({
+    mode: options.pin,
+    gate: options.gate,
+    upstream: options.upstreamName ?? upstreamOf(options.upstream, run.serverCommand),
+    report: reporterTo(agentTrust),
+    controlPlaneUrl,
+    logger,
+  });
   const guard = callGuard({
     sidecar,
     controlPlaneUrl,
@@ -91,13 +114,22 @@ export async function guardMcp(run: {
     logger,
   });
   const shared = {
-    guard,
-    shownTools: options.showAllTools === true ? null : (shown: Shown) => shownTools(permitted, shown),
+    requests: new RequestGuard({ guard, pins }),
+    answers: new AnswerGuard({
+      guard,
+      pins,
+      shownTools: options.showAllTools === true ? null : (shown: Shown) => shownTools(permitted, shown),
+      logger,
+    }),
+    views: pins.views,
+    answerBytesMax: options.answerBytesMax,
     forwardsPassport: options.forwardPassport === true,
     logger,
   };
   try {
     await checkGate({ sidecar, sidecarUrl, apiKey, gate: options.gate, logger });
+    // Without an answer it starts: with no pin known, calls are refused where pins are enforced.
+    await pins.refresh(0);
     const { upstream } = options;
     if (upstream !== undefined) {
       const start = async (stopping: AbortSignal) => {
@@ -119,13 +151,14 @@ export async function guardMcp(run: {
     });
     return isDone ? 0 : 1;
   } finally {
+    agentTrust.close();
     sidecar.close();
   }
 }
 
 type Shared = Pick<
   Parameters<typeof startHttpProxy>[0],
-  'guard' | 'shownTools' | 'forwardsPassport' | 'logger' | 'upstream'
+  'requests' | 'answers' | 'views' | 'answerBytesMax' | 'forwardsPassport' | 'logger' | 'upstream'
 >;
 
 async function listen(shared: Shared, options: GuardMcpOptions) {
@@ -141,6 +174,22 @@ export async function shownTools(permitted: PermittedTools, shown: Shown): Promi
   const tokens = passportsIn(shown);
   if (tokens.length < 2) return permitted.of(tokens[0]);
   return { kind: 'none', reason: 'passport_ambiguous', detail: 'Show one passport, not two.' };
+}
+
+/** Reports to this control plane. */
+export const reporterTo =
+  (agentTrust: Pick<AgentTrust, 'mcpPins'>): ToolPinsOptions['report'] =>
+  (report) =>
+    agentTrust.mcpPins.report(report, { deadlineMs: proxyLimits.pinsAnswerMsMax });
+
+/**
+ * How the pins of a server are told from those of others. Not its query, nor the words of a command, which
+ * may hold secrets: of these a hash.
+ */
+export function upstreamOf(url: URL | undefined, [program = '', ...words]: readonly string[]): string {
+  if (url !== undefined) return `${url.origin}${url.pathname}`.slice(0, limits.mcpUpstreamCharsMax);
+  const hash = sha256Hex(canonicalJson([program, ...words])).slice(0, 16);
+  return `stdio:${basename(program).replaceAll(misleadingCharacter, '?').slice(0, 64)}:${hash}`;
 }
 
 function amountsOf(path: string | undefined): Amounts {

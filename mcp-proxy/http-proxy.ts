@@ -2,25 +2,29 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import type { JsonObject } from '../shared/crypto/json-object.ts';
+import { sha256Hex } from '../shared/crypto/content-hash.ts';
+import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { originOf } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { filterEvents } from './filter-events.ts';
-import { type CallGuard, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
-import { type HideTools, toolHider } from './hide-tools.ts';
+import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
+import { AnswerTooLarge, HeldBytes } from './held-bytes.ts';
 import { answeredHeaders, foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
 import { proxyLimits } from './limits.ts';
-import type { ShownTools } from './permitted-tools.ts';
+import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
 import {
   type ClientMessages,
   errorMessage,
   invalidRequest,
+  isDecided,
   isToolCall,
   isToolList,
   readMessages,
   refusalText,
 } from './read-messages.ts';
+import type { RequestGuard } from './request-guard.ts';
+import type { ToolViews } from './tool-views.ts';
 import { Upstream, UpstreamError } from './upstream.ts';
 
 export interface HttpProxyOptions {
@@ -31,9 +35,12 @@ export interface HttpProxyOptions {
   /** 0: a free one. */
   readonly port: number;
   readonly site: Site;
-  readonly guard: CallGuard;
-  /** Null: every list is shown whole. */
-  readonly shownTools: ((shown: Shown) => Promise<ShownTools>) | null;
+  readonly requests: RequestGuard;
+  readonly answers: AnswerGuard;
+  /** The lists of tools of each client. */
+  readonly views: ToolViews;
+  /** Of one message of the server, in bytes. Default `proxyLimits.answerBytesDefault`. */
+  readonly answerBytesMax?: number;
   readonly forwardsPassport: boolean;
   /** Default `proxyLimits.openRequestsMax`. */
   readonly openRequestsMax?: number;
@@ -67,8 +74,9 @@ const internalError = -32_603;
 const headerMismatch = -32_020;
 
 /**
- * Listens before an MCP server that speaks Streamable HTTP, at the same path. Calls of tools are decided, and
- * lists of tools are shortened; everything else passes as it is. Throws StartError where it cannot listen.
+ * Listens before an MCP server that speaks Streamable HTTP, at the same path. What a client asks is decided,
+ * and what the server sends is looked at; everything else passes as it is. Throws StartError where it cannot
+ * listen.
  */
 export async function startHttpProxy(options: HttpProxyOptions): Promise<HttpProxy> {
   const proxy = new GuardingProxy(options);
@@ -114,11 +122,14 @@ interface Exchange {
   readonly gone: AbortSignal;
   /** Of its message, for an error; null until it is read, and for a batch. */
   id: unknown;
+  /** The requests of the client that wait for answers here: their methods by their ids. */
+  methods: ReadonlyMap<unknown, unknown>;
 }
 
 class GuardingProxy {
   readonly #options: HttpProxyOptions;
   readonly #upstream: Upstream;
+  readonly #held: HeldBytes;
   readonly #open = new Set<ServerResponse>();
   /** Answers to GET: streams that end when the proxy does, and are resumed elsewhere. */
   readonly #streams = new Set<ServerResponse>();
@@ -129,6 +140,7 @@ class GuardingProxy {
   constructor(options: HttpProxyOptions) {
     this.#options = options;
     this.#upstream = new Upstream(options.upstream, options);
+    this.#held = new HeldBytes(options.answerBytesMax ?? proxyLimits.answerBytesDefault);
   }
 
   startDraining(): void {
@@ -173,7 +185,7 @@ class GuardingProxy {
       const value = request.headers[name];
       return typeof value === 'string' ? value : undefined;
     };
-    const exchange = { request, response, shown, gone: gone.signal, id: null };
+    const exchange = { request, response, shown, gone: gone.signal, id: null, methods: new Map() };
     try {
       this.#admit(request);
       if (request.method === 'POST') await this.#post(exchange);
@@ -205,11 +217,10 @@ class GuardingProxy {
     if ((headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined) {
       throw new Refusal(400, `A ${method} has no body here.`);
     }
-    // A stream that is resumed may bring a list of tools that was asked for before.
-    const answer = await this.#send(exchange, null, { isRead: method === 'GET' });
+    // A stream that is resumed may bring answers to what was asked for before.
+    const answer = await this.#send(exchange, null);
     this.#streams.add(exchange.response);
-    if (method !== 'GET' || !isEventStream(answer)) return this.#copy(exchange, answer);
-    await this.#stream(exchange, answer, this.#hider(exchange), []);
+    await this.#answer(exchange, answer, this.#contextOf(exchange), []);
   }
 
   async #post(exchange: Exchange): Promise<void> {
@@ -227,115 +238,169 @@ class GuardingProxy {
     if (read.kind === 'unreadable') throw new Refusal(400, read.message, read.code, refusalText(read));
     exchange.id = read.isBatch ? null : read.messages[0]?.['id'];
     refuseMismatch(exchange.request, read);
-    const answered = await this.#decide(read, exchange.shown);
+    exchange.methods = new Map(read.messages.map(({ id, method }) => [id, method]));
+    const answered = await this.#decide(read, exchange);
     if (exchange.gone.aborted) return;
     const own = [...answered.values()];
     const left = read.messages.filter((message) => !answered.has(message));
     if (left.length === 0) return sendJson(exchange.response, 200, read.isBatch ? own : own[0]);
+    const context = this.#contextOf(exchange, (left.find(isToolList) ?? left[0])?.['params']);
+    for (const each of left) if (isToolList(each)) this.#options.views.ask(context.view, cursorOf(each));
     const sent = this.#options.forwardsPassport ? left : left.map(withoutPassport);
     const isChanged = own.length > 0 || sent.some((message, index) => message !== left[index]);
     const bytes = isChanged ? Buffer.from(JSON.stringify(read.isBatch ? sent : sent[0])) : body;
-    const list = left.find(isToolList);
-    if (list === undefined && own.length === 0) {
-      return this.#copy(exchange, await this.#send(exchange, bytes, { isRead: false }));
-    }
-    const hide = this.#hider(exchange, list?.['params']);
-    await this.#merge(exchange, await this.#send(exchange, bytes, { isRead: true }), hide, own);
+    await this.#answer(exchange, await this.#send(exchange, bytes), context, own);
   }
 
-  /** The refused calls, each with the client's answer. */
-  async #decide({ messages }: ClientMessages, shown: Shown): Promise<ReadonlyMap<JsonObject, JsonObject>> {
+  /** The refused requests, each with the client's answer. */
+  async #decide(
+    { messages }: ClientMessages,
+    exchange: Exchange,
+  ): Promise<ReadonlyMap<JsonObject, JsonObject>> {
     const answered = new Map<JsonObject, JsonObject>();
+    const view = viewOf(exchange);
     await Promise.all(
-      messages.filter(isToolCall).map(async (message) => {
-        const result = await this.#options.guard(message, shown);
-        if (result !== null) answered.set(message, { jsonrpc: '2.0', id: message.id, result });
+      messages.filter(isDecided).map(async (message) => {
+        const answer = await this.#options.requests.answerTo(message, exchange.shown, view);
+        if (answer !== null) answered.set(message, answer);
       }),
     );
     return answered;
   }
 
-  #hider({ shown }: Exchange, params: unknown = null): HideTools {
-    const { shownTools } = this.#options;
-    if (shownTools === null) return async (message) => message;
-    return toolHider(() => shownTools(withMeta(params, shown)));
+  #contextOf(exchange: Exchange, params: unknown = null): AnswerContext {
+    return {
+      shown: withMeta(params, exchange.shown),
+      view: viewOf(exchange),
+      methodOf: (id) => exchange.methods.get(id) as string | undefined,
+    };
   }
 
-  #send(
-    { request, gone }: Exchange,
-    body: Buffer | null,
-    { isRead }: { readonly isRead: boolean },
-  ): Promise<IncomingMessage> {
+  #send({ request, gone }: Exchange, body: Buffer | null, own?: SentByProxy): Promise<IncomingMessage> {
     const { forwardsPassport } = this.#options;
     const isDropped = (name: string, value: string): boolean =>
       name === 'host' ||
       name === 'content-length' ||
       name === 'expect' ||
-      (isRead && name === 'accept-encoding') ||
+      name === 'accept-encoding' ||
+      (own !== undefined && ownNames.has(name)) ||
       (!forwardsPassport &&
         (name === 'x-agent-passport' || (name === 'authorization' && /^passport(?:\s|$)/i.test(value))));
     const headers = passedHeaders(request, isDropped);
     headers.push('Host', this.#upstream.host);
-    if (isRead) headers.push('Accept-Encoding', 'identity');
+    // Whatever it is, it is looked at.
+    headers.push('Accept-Encoding', 'identity');
+    if (own !== undefined) headers.push(...own.headers);
     if (body !== null) headers.push('Content-Length', String(body.length));
-    const { method = '', url = '' } = request;
+    const { url = '' } = request;
+    const method = own?.method ?? request.method ?? '';
     const search = url.includes('?') ? url.slice(url.indexOf('?')) : '';
-    return this.#upstream.send({ method, search, headers, body, signal: gone });
+    return this.#upstream.send({ method, search, headers, body, signal: own?.signal ?? gone });
   }
 
-  /** The answer of the server, as it is. */
+  /** Neither JSON nor a stream, so that no client finds a message in it. */
   async #copy({ response }: Exchange, answer: IncomingMessage): Promise<void> {
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answeredHeaders(answer));
     response.flushHeaders();
-    await pipeline(answer, response);
+    let left = this.#held.messageBytesMax;
+    await pipeline(
+      answer,
+      async function* (source) {
+        for await (const chunk of source) {
+          left -= chunk.length;
+          if (left < 0) throw new AnswerTooLarge('an answer is too large');
+          yield chunk;
+        }
+      },
+      response,
+    );
   }
 
-  async #stream(
-    { response }: Exchange,
-    answer: IncomingMessage,
-    hide: HideTools,
-    own: readonly JsonObject[],
-  ): Promise<void> {
-    refuseCompressed(answer);
-    const headers = answeredHeaders(answer, (name) => name === 'content-length');
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers);
-    response.flushHeaders();
-    for (const message of own) response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
-    await pipeline(answer, (source) => filterEvents(source, hide), response);
-  }
-
-  /** The answer with tools hidden, and with the answers to the calls that were taken out of a batch. */
-  async #merge(
+  /** `own`: the answers to the requests that were refused in a batch. */
+  async #answer(
     exchange: Exchange,
     answer: IncomingMessage,
-    hide: HideTools,
+    context: AnswerContext,
     own: readonly JsonObject[],
   ): Promise<void> {
     const status = answer.statusCode ?? 502;
-    if (isEventStream(answer)) return this.#stream(exchange, answer, hide, own);
+    const kind = kindOf(answer);
+    if (kind === 'stream') return this.#stream(exchange, answer, context, own);
     if (status === 202 && own.length > 0) {
       answer.resume();
       return sendJson(exchange.response, 200, own);
     }
-    if (!/^application\/json\b/i.test(answer.headers['content-type'] ?? ''))
-      return this.#copy(exchange, answer);
+    if (kind === 'other' || exchange.request.method === 'HEAD') return this.#copy(exchange, answer);
     refuseCompressed(answer);
-    const bytes = await readAnswer(answer);
-    const parsed = parseAnswer(bytes);
-    const messages: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed];
-    const shown = await Promise.all(messages.map(hide));
-    const isSame = own.length === 0 && shown.every((message, index) => message === messages[index]);
-    const isArray = Array.isArray(parsed) || own.length > 0;
-    const isFailure = status >= 300;
-    const merged = isFailure ? shown : [...shown, ...own];
-    const body = isSame ? bytes : Buffer.from(JSON.stringify(isArray ? merged : merged[0]));
+    const room = this.#held.open();
+    try {
+      const text = await readAnswer(answer, room.take);
+      if (text === '' && own.length === 0) return sendRest(exchange, answer, '');
+      const { toClient, toServer } = await this.#look(text, context);
+      for (const message of toServer) this.#tellServer(exchange, message);
+      sendRest(exchange, answer, withOwn(toClient, status >= 300 ? [] : own));
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge)) throw error;
+      answer.destroy();
+      const { id } = exchange;
+      if (id === null || id === undefined) throw new UpstreamError(502, error.message);
+      sendJson(exchange.response, 200, errorMessage(id, refusedCode, error.message));
+    } finally {
+      room.free();
+    }
+  }
+
+  async #stream(
+    exchange: Exchange,
+    answer: IncomingMessage,
+    context: AnswerContext,
+    own: readonly JsonObject[],
+  ): Promise<void> {
+    refuseCompressed(answer);
+    const { response, id } = exchange;
     const headers = answeredHeaders(answer, (name) => name === 'content-length');
-    exchange.response.writeHead(status, answer.statusMessage, [
-      ...headers,
-      'Content-Length',
-      String(body.length),
-    ]);
-    exchange.response.end(body);
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers);
+    response.flushHeaders();
+    for (const message of own) response.write(eventOf(message));
+    const look = async (text: string): Promise<string | null> => {
+      const { toClient, toServer } = await this.#look(text, context).catch((error: unknown) => {
+        // No client reads it either.
+        if (error instanceof UpstreamError) return { toClient: null, toServer: [] };
+        throw error;
+      });
+      for (const message of toServer) this.#tellServer(exchange, message);
+      return toClient;
+    };
+    const events = filterEvents(answer, { look, held: this.#held });
+    const { logger } = this.#options;
+    await pipeline(async function* () {
+      try {
+        yield* events;
+      } catch (error) {
+        if (!(error instanceof AnswerTooLarge) || id === null || id === undefined) throw error;
+        logger.warn({ err: error }, 'an answer of the MCP server was cut off');
+        yield Buffer.from(eventOf(errorMessage(id, refusedCode, error.message)));
+      }
+    }, response);
+  }
+
+  #look(text: string, context: AnswerContext) {
+    return this.#options.answers.look(text, context).catch((cause: unknown) => {
+      if (!(cause instanceof SyntaxError)) throw cause;
+      throw new UpstreamError(502, 'The MCP server answers with what is not JSON.', cause);
+    });
+  }
+
+  /** The refusal of what the server has asked of the client. */
+  #tellServer(exchange: Exchange, message: JsonObject): void {
+    const bytes = Buffer.from(JSON.stringify(message));
+    const headers = ['Content-Type', 'application/json', 'Accept', 'application/json, text/event-stream'];
+    const signal = AbortSignal.timeout(this.#options.answerMsMax);
+    this.#send(exchange, bytes, { method: 'POST', headers, signal })
+      .then((answer) => answer.destroy())
+      .catch((error: unknown) => {
+        this.#options.logger.warn({ err: error }, 'the MCP server was not told of a refusal');
+      });
   }
 
   async #readBody(request: IncomingMessage): Promise<Buffer> {
@@ -385,8 +450,20 @@ class GuardingProxy {
   }
 }
 
-const isEventStream = ({ headers }: IncomingMessage): boolean =>
-  /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
+/**
+ * How a client reads this answer: some look for the type anywhere in the header. Throws UpstreamError where
+ * two could read it differently.
+ */
+function kindOf({ headersDistinct }: IncomingMessage): 'stream' | 'json' | 'other' {
+  const types = headersDistinct['content-type'] ?? [];
+  const [type = ''] = types;
+  const isStream = /event-stream/i.test(type);
+  const isJson = /json/i.test(type);
+  if (types.length > 1 || (isStream && isJson)) {
+    throw new UpstreamError(502, 'The MCP server answers with two Content-Types.');
+  }
+  return isStream ? 'stream' : isJson ? 'json' : 'other';
+}
 
 /** A body that is not read here as the server reads it. */
 function refuseEncoded({ headers }: IncomingMessage): void {
@@ -400,7 +477,7 @@ function refuseEncoded({ headers }: IncomingMessage): void {
 function refuseCompressed({ headers }: IncomingMessage): void {
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() === 'identity') return;
-  throw new UpstreamError(502, 'The MCP server compresses a list of tools, although it was asked not to.');
+  throw new UpstreamError(502, 'The MCP server compresses its answer, although it was asked not to.');
 }
 
 /** Headers that repeat the message (protocol revision 2026-07-28) say the same as it. */
@@ -424,26 +501,55 @@ function decodeHeader(value: string): string {
   return base64 === undefined ? value : Buffer.from(base64, 'base64').toString('utf8');
 }
 
-async function readAnswer(answer: IncomingMessage): Promise<Buffer> {
+async function readAnswer(answer: IncomingMessage, take: (bytes: number) => void): Promise<string> {
   const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of answer) {
-    bytes += chunk.length;
+  for await (const chunk of answer.iterator({ destroyOnReturn: false })) {
     chunks.push(chunk);
-    if (bytes > proxyLimits.heldAnswerBytesMax) {
-      throw new UpstreamError(502, 'The MCP server answers with a list of tools that is too large.');
-    }
+    take(chunk.length);
   }
-  return Buffer.concat(chunks);
+  return Buffer.concat(chunks).toString('utf8');
 }
 
-function parseAnswer(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch (cause) {
-    throw new UpstreamError(502, 'The MCP server answers with what is not JSON.', cause);
-  }
+/** A request of the proxy to the server, with the credentials of the exchange. */
+interface SentByProxy {
+  readonly method: 'POST';
+  readonly headers: readonly string[];
+  readonly signal: AbortSignal;
 }
+
+/** Headers of a message, which are those of the proxy's own. */
+const ownNames: ReadonlySet<string> = new Set([
+  'accept',
+  'content-type',
+  'last-event-id',
+  'mcp-method',
+  'mcp-name',
+]);
+
+const cursorOf = ({ params }: JsonObject): unknown => (isJsonObject(params) ? params['cursor'] : undefined);
+
+/** The client as its server tells it from others: by its session, and its credential there. */
+const viewOf = ({ request }: Exchange): string => {
+  const { 'mcp-session-id': session = '', authorization = '' } = request.headers;
+  const credential = /^passport(?:\s|$)/i.test(authorization) ? '' : authorization;
+  return sha256Hex(JSON.stringify([session, credential]));
+};
+
+/** Answers of the server and of the proxy, to one batch. */
+function withOwn(toClient: string | null, own: readonly JsonObject[]): string {
+  if (own.length === 0) return toClient ?? '';
+  const theirs: unknown = toClient === null ? [] : JSON.parse(toClient);
+  return JSON.stringify([...(Array.isArray(theirs) ? theirs : [theirs]), ...own]);
+}
+
+function sendRest({ response }: Exchange, answer: IncomingMessage, body: string): void {
+  const headers = answeredHeaders(answer, (name) => name === 'content-length');
+  const length = String(Buffer.byteLength(body));
+  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, [...headers, 'Content-Length', length]);
+  response.end(body);
+}
+
+const eventOf = (message: JsonObject): string => `event: message\ndata: ${JSON.stringify(message)}\n\n`;
 
 const sendJson = (response: ServerResponse, status: number, message: unknown): void =>
   sendText(response, status, JSON.stringify(message));

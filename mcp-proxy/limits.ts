@@ -10,8 +10,29 @@ export const proxyLimits = {
   batchMessagesMax: 64,
   /** Deeper JSON is refused: a reader that recurses may give up on it, or read something else. */
   jsonDepthMax: 100,
-  /** A list of tools, or one event of a stream that may carry such a list: both are held whole. */
-  heldAnswerBytesMax: 16 * 1024 * 1024,
+  /**
+   * One message of the server, unless `--answer-bytes-max` says otherwise: as much as one of a client. It is
+   * held whole to be looked at. A model reads a tenth of it; the rest is room for pictures.
+   */
+  answerBytesDefault: 4 * 1024 * 1024,
+  /** What `--answer-bytes-max` may say: from a short text to the largest list of tools. */
+  answerBytesRange: { min: 1_024, max: 16 * 1024 * 1024 },
+  /** Messages of the server that are held at once, together: sixteen of the usual bound. */
+  heldAnswersBytesMax: 64 * 1024 * 1024,
+  /** Text of an answer that is searched for personal data, in about 50 ms. More counts as not searched. */
+  answerScanCharsMax: 1024 * 1024,
+  /** Requests of one connection over stdio whose answers are not there yet. The oldest is forgotten first. */
+  openMethodsMax: 10_000,
+  /** Clients whose lists are remembered, each with as many names as there are pins. */
+  viewsMax: 256,
+  /** Names of tools that are remembered besides those of pins. */
+  seenToolsMax: 2_000,
+  /** Until the control plane has answered a report of tools. */
+  pinsAnswerMsMax: 5 * secondMs,
+  /** Pins are read again after so long while calls pass: plans count each read. */
+  pinsMsMax: 120 * secondMs,
+  /** Before a call is refused they are read again, at most this often: so an acceptance is met at once. */
+  pinsPauseMs: secondMs,
   /** Redirects of the server for one request: a slash at the end, a version; more go in circles. */
   upstreamRedirectsMax: 5,
   /** Of the body of a redirect. A longer one costs its connection. */
@@ -34,6 +55,7 @@ export const proxyLimits = {
   /** What an approver is shown of a call: more is not read, and the service takes 2 KiB in all. */
   displayLinesMax: 32,
   displayNameCharsMax: 64,
+  displayTitleCharsMax: 200,
   displayValueCharsMax: 200,
   displayBytesMax: 1024,
   /** Calls that were suspended, each remembered in about 200 bytes. The oldest is forgotten first. */

@@ -3,6 +3,7 @@ import { type Keyset, keyset, parseJwks } from '../shared/crypto/keyset.ts';
 import { grants } from '../shared/decision/check-permission.ts';
 import type { VerifiedPassport } from '../shared/decision/facts.ts';
 import { limits } from '../shared/model/limits.ts';
+import type { PermissionKey } from '../shared/model/permission.ts';
 import { toMillis } from '../shared/model/time.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
@@ -12,7 +13,7 @@ import { proxyLimits } from './limits.ts';
 
 /** Which tools are shown with a passport. */
 export type ShownTools =
-  | { readonly kind: 'some'; has(tool: string): boolean }
+  | { readonly kind: 'some'; has(tool: string): boolean; grants(permission: PermissionKey): boolean }
   /** With the reason, and a sentence for people. */
   | { readonly kind: 'none'; readonly reason: string; readonly detail: string };
 
@@ -54,6 +55,7 @@ export class PermittedTools {
     const { permissions } = passport;
     return {
       kind: 'some',
+      grants: (permission) => grants(permissions, permission),
       has: (tool) => {
         const permission = permissionOf(tool);
         return permission !== null && grants(permissions, permission);

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { findAmbiguity } from './find-ambiguity.ts';
+import { clientMethods, exactMethods, guardedMethod } from './guarded-methods.ts';
 import { proxyLimits } from './limits.ts';
 import { type WrittenIds, writtenIds } from './written-ids.ts';
 
@@ -27,6 +28,13 @@ export interface ClientMessages {
 export interface ToolCallMessage {
   readonly id: string | number;
   readonly params: JsonObject & { readonly name: string };
+}
+
+/** Any request that a gate decides on. */
+export interface DecidedMessage {
+  readonly id: string | number;
+  readonly method: string;
+  readonly params: JsonObject;
 }
 
 /**
@@ -74,9 +82,8 @@ const refuse = (message: string): Refused => ({
   message,
 });
 
-const envelopeNames = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
+export const envelopeNames = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
 const callNames = ['name', 'arguments', '_meta'];
-const readMethods = ['tools/call', 'tools/list'];
 
 function faultOf(message: JsonObject): string | null {
   const { method } = message;
@@ -87,9 +94,11 @@ function faultOf(message: JsonObject): string | null {
     return 'The method is a text of visible ASCII characters.';
   }
   const loose = method?.toLowerCase();
-  const meant = readMethods.find((name) => name === loose && name !== method);
+  const meant = exactMethods.find((name) => name.toLowerCase() === loose && name !== method);
   if (meant !== undefined) return `The method is written "${meant}".`;
-  return method === 'tools/call' ? faultOfCall(message) : null;
+  if (method === 'tools/call') return faultOfCall(message);
+  const guarded = guardedMethod(clientMethods, message);
+  return guarded === null ? null : faultOfAsked(message, guarded.members);
 }
 
 /** Without an id there is no answer, but a server might still run the tool. */
@@ -104,10 +113,18 @@ function faultOfCall({ id, params }: JsonObject): string | null {
   return alias === null ? null : spelling(alias);
 }
 
+/** As with calls: a server might act on it although it could not answer. */
+function faultOfAsked({ id, method, params }: JsonObject, members: readonly string[]): string | null {
+  if (typeof id !== 'string' && typeof id !== 'number') return `${method} is a request: it has an id.`;
+  if (!isJsonObject(params) || !isJsonObject(params['_meta'] ?? {})) return 'params and _meta are objects.';
+  const alias = misspelt(params, [...members, '_meta']);
+  return alias === null ? null : spelling(alias);
+}
+
 const spelling = (name: string) => `The member "${name}" is written in lower case.`;
 
 /** The name that one of the members has but for upper and lower case, which readers in Go take for it. */
-function misspelt(members: JsonObject, names: readonly string[]): string | null {
+export function misspelt(members: JsonObject, names: readonly string[]): string | null {
   for (const member of Object.keys(members)) {
     const name = names.find((each) => each === foldCase(member) && each !== member);
     if (name !== undefined) return name;
@@ -118,6 +135,9 @@ function misspelt(members: JsonObject, names: readonly string[]): string | null 
 /** As Unicode folds single letters: `ſ` is an `s`, the Kelvin sign a `k`. */
 export const foldCase = (text: string): string => text.toUpperCase().toLowerCase();
 
+/** Whether a gate decides on it. */
+export const isDecided = (message: JsonObject): message is JsonObject & DecidedMessage =>
+  isToolCall(message) || guardedMethod(clientMethods, message) !== null;
 export const isToolCall = (message: JsonObject): message is JsonObject & ToolCallMessage =>
   message['method'] === 'tools/call';
 export const isToolList = (message: JsonObject): boolean => message['method'] === 'tools/list';
@@ -129,7 +149,11 @@ export const errorMessage = (id: unknown, code: number, message: string): JsonOb
 });
 
 /** The answer to a text refused as a whole: an error for each id in it. */
-export function refusalText({ code, message, written }: Omit<UnreadableMessage, 'kind'>): string {
+export function refusalText({
+  code,
+  message,
+  written,
+}: Pick<UnreadableMessage, 'message' | 'written'> & { readonly code: number }): string {
   const error = JSON.stringify({ code, message });
   const answers = (written.ids.length === 0 ? ['null'] : written.ids).map(
     (id) => `{"jsonrpc":"2.0","id":${id},"error":${error}}`,

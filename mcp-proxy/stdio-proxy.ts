@@ -1,15 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import type { JsonObject } from '../shared/crypto/json-object.ts';
+import { LRUCache } from 'lru-cache';
+import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
-import { type CallGuard, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
-import { type HideTools, toolHider } from './hide-tools.ts';
+import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
 import { proxyLimits } from './limits.ts';
-import type { ShownTools } from './permitted-tools.ts';
-import { invalidRequest, isToolCall, readMessages, refusalText } from './read-messages.ts';
+import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
+import { invalidRequest, isDecided, isToolList, readMessages, refusalText } from './read-messages.ts';
+import type { RequestGuard } from './request-guard.ts';
 import { splitLines } from './split-lines.ts';
+import type { ToolViews } from './tool-views.ts';
 import { idAtAnEnd } from './written-ids.ts';
 
 export interface StdioProxyOptions {
@@ -20,9 +22,12 @@ export interface StdioProxyOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly passport: () => string | undefined;
-  readonly guard: CallGuard;
-  /** Null: every list is shown whole. */
-  readonly shownTools: ((shown: Shown) => Promise<ShownTools>) | null;
+  readonly requests: RequestGuard;
+  readonly answers: AnswerGuard;
+  /** The lists of tools of the client. */
+  readonly views: ToolViews;
+  /** Of one message of the server, in bytes. */
+  readonly answerBytesMax: number;
   readonly forwardsPassport: boolean;
   /** Ends the server and the proxy. */
   readonly signal: AbortSignal;
@@ -65,8 +70,9 @@ export async function runStdioProxy(options: StdioProxyOptions): Promise<boolean
     stopOnce();
   };
   const toClient = new Writer(options.output, endFor);
-  void fromClient(options, new Writer(stdin, endFor), toClient).catch(endFor).finally(stopOnce);
-  const answers = fromServer(options, stdout, toClient).catch(endFor);
+  const ends = { toServer: new Writer(stdin, endFor), toClient, methods: openMethods() };
+  void fromClient(options, ends).catch(endFor).finally(stopOnce);
+  const answers = fromServer(options, stdout, ends).catch(endFor);
   const [code] = await exited;
   killGroup(child, 'SIGKILL');
   // Bounded: a process that has left the group may still hold the pipe.
@@ -152,7 +158,17 @@ class Writer {
   }
 }
 
-async function fromClient(options: StdioProxyOptions, toServer: Writer, toClient: Writer): Promise<void> {
+/** Requests of the client without an answer yet: their methods by their ids. */
+const openMethods = () => new LRUCache<string | number, string>({ max: proxyLimits.openMethodsMax });
+
+interface Ends {
+  readonly toServer: Writer;
+  readonly toClient: Writer;
+  readonly methods: LRUCache<string | number, string>;
+}
+
+async function fromClient(options: StdioProxyOptions, ends: Ends): Promise<void> {
+  const { toServer, toClient } = ends;
   const lines = splitLines(options.input, proxyLimits.messageBytesMax);
   for await (const line of lines) {
     if (!Buffer.isBuffer(line)) {
@@ -160,17 +176,24 @@ async function fromClient(options: StdioProxyOptions, toServer: Writer, toClient
       const written = idAtAnEnd(line.head, line.tail);
       await toClient.write(Buffer.from(`${refusalText({ code: invalidRequest, message, written })}\n`));
     } else if (!isBlank(line)) {
-      await toServer.write(passed(options, line, toClient));
+      await toServer.write(passed(options, line, ends));
     }
   }
   await toServer.written();
 }
 
+/** The one client of this proxy. */
+const view = 'stdio';
+
 const isBlank = (line: Buffer): boolean => line.toString('latin1').trim() === '';
 const render = (message: unknown): Buffer => Buffer.from(`${JSON.stringify(message)}\n`);
 
 /** The part of a line for the server; the client gets answers to the rest. */
-async function passed(options: StdioProxyOptions, line: Buffer, toClient: Writer): Promise<Buffer | null> {
+async function passed(
+  options: StdioProxyOptions,
+  line: Buffer,
+  { toClient, methods }: Ends,
+): Promise<Buffer | null> {
   const read = readMessages(line);
   if (read.kind === 'unreadable') {
     await toClient.write(Buffer.from(`${refusalText(read)}\n`));
@@ -180,12 +203,21 @@ async function passed(options: StdioProxyOptions, line: Buffer, toClient: Writer
   const kept: JsonObject[] = [];
   const own: JsonObject[] = [];
   const results = await Promise.all(
-    read.messages.map((message) => (isToolCall(message) ? options.guard(message, shown) : null)),
+    read.messages.map((message) =>
+      isDecided(message) ? options.requests.answerTo(message, shown, view) : null,
+    ),
   );
   for (const [index, message] of read.messages.entries()) {
-    const result = results[index] ?? null;
-    if (result === null) kept.push(options.forwardsPassport ? message : withoutPassport(message));
-    else own.push({ jsonrpc: '2.0', id: message['id'], result });
+    const answer = results[index] ?? null;
+    if (answer !== null) {
+      own.push(answer);
+      continue;
+    }
+    const { id, method, params } = message;
+    if (isToolList(message)) options.views.ask(view, isJsonObject(params) ? params['cursor'] : undefined);
+    if ((typeof id === 'string' || typeof id === 'number') && typeof method === 'string')
+      methods.set(id, method);
+    kept.push(options.forwardsPassport ? message : withoutPassport(message));
   }
   // The server answers the rest of a batch in a batch of its own.
   if (own.length > 0) await toClient.write(render(read.isBatch ? own : own[0]));
@@ -205,30 +237,46 @@ const shownOf =
   (name) =>
     name === 'x-agent-passport' ? passport() : undefined;
 
-async function fromServer(options: StdioProxyOptions, stdout: Readable, toClient: Writer): Promise<void> {
-  const { shownTools } = options;
-  const hide: HideTools | null =
-    shownTools === null ? null : toolHider(() => shownTools(withMeta(null, shownOf(options))));
-  for await (const line of splitLines(stdout, proxyLimits.heldAnswerBytesMax)) {
-    if (!Buffer.isBuffer(line))
-      throw new Error(`a message of the MCP server has over ${proxyLimits.heldAnswerBytesMax} bytes`);
-    await toClient.write(
-      hide === null ? Buffer.concat([line, newline]) : withHidden(line, hide, options.logger),
-    );
+async function fromServer(options: StdioProxyOptions, stdout: Readable, ends: Ends): Promise<void> {
+  const { toClient, toServer, methods } = ends;
+  const context: AnswerContext = {
+    shown: withMeta(null, shownOf(options)),
+    view,
+    methodOf: (id) => (typeof id === 'string' || typeof id === 'number' ? methods.get(id) : undefined),
+  };
+  for await (const line of splitLines(stdout, options.answerBytesMax)) {
+    if (!Buffer.isBuffer(line)) {
+      options.logger.warn({}, 'a message of the MCP server is too large, and is cut off');
+      const message = `The answer of the MCP server has more than ${options.answerBytesMax} bytes.`;
+      const written = idAtAnEnd(line.head, line.tail);
+      if (written.ids.length > 0) {
+        await toClient.write(Buffer.from(`${refusalText({ code: refusedCode, message, written })}\n`));
+      }
+      continue;
+    }
+    if (isBlank(line)) continue;
+    const looked = await lookAt(options, line, context);
+    if (looked === null) continue;
+    // Not to be waited for: a server that reads nothing must not stop its own answers.
+    for (const message of looked.toServer) void toServer.write(render(message));
+    if (looked.toClient !== null) await toClient.write(Buffer.from(`${looked.toClient}\n`));
+    // Many large ones would wait in memory for a client that reads slowly.
+    if (line.length > proxyLimits.discardedBytesMax) await toClient.written();
   }
 }
 
-async function withHidden(line: Buffer, hide: HideTools, logger: Logger): Promise<Buffer | null> {
-  const whole = Buffer.concat([line, newline]);
-  if (!line.includes('"tools"')) return whole;
+/** Null: it is no message. */
+async function lookAt(options: StdioProxyOptions, line: Buffer, context: AnswerContext) {
+  const text = line.toString('utf8');
   try {
-    const parsed: unknown = JSON.parse(line.toString('utf8'));
-    const messages: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed];
-    const shown = await Promise.all(messages.map(hide));
-    if (shown.every((message, at) => message === messages[at])) return whole;
-    return render(Array.isArray(parsed) ? shown : shown[0]);
+    const looked = await options.answers.look(text, context);
+    const { toClient } = looked;
+    // For readers that end a line at a bare CR as well, a part of it could be a message of its own.
+    const isOneLine = toClient === null || !toClient.trimEnd().includes('\r');
+    return isOneLine ? looked : { ...looked, toClient: JSON.stringify(JSON.parse(toClient)) };
   } catch (error) {
-    logger.warn({ err: error }, 'a line of the MCP server is not JSON, and is left out');
+    if (!(error instanceof SyntaxError)) throw error;
+    options.logger.warn({ err: error }, 'a line of the MCP server is not JSON, and is left out');
     return null;
   }
 }

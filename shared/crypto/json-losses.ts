@@ -115,7 +115,7 @@ const closeBrace = 0x7d;
 const shortStringChars = 32;
 
 /** Behind the closing quotation mark. Each character is looked at at most twice. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   let at = start + 1;
   for (const short = at + shortStringChars; at < short; at++) {
     const code = text.charCodeAt(at);

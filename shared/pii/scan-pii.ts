@@ -22,15 +22,20 @@ import type { PhoneChecks } from './phone.ts';
  * or after NFKC, whichever is more, and once more what of it is decoded, each time; where it is encoded more
  * often than `decodings` follows; beyond limits.piiPhoneChecksMax; and below limits.jsonDepthMax.
  */
-export function scanPii(request: Readonly<Record<string, unknown>>, types: readonly PiiType[]): PiiScan {
+export function scanPii(
+  request: Readonly<Record<string, unknown>>,
+  types: readonly PiiType[],
+  bounds: ScanBounds = ofRequests,
+): PiiScan {
   const scan: Scan = {
     wanted: piiTypes.filter((type) => types.includes(type)),
     findings: new Map(),
     path: [],
-    charsLeft: limits.piiScanCharsMax,
+    charsLeft: bounds.charsMax,
+    depthMax: bounds.depthMax,
     pointerCharsLeft: limits.piiPointersJsonCharsMax,
     isCut: false,
-    checks: { left: limits.piiPhoneChecksMax, wereTooFew: false },
+    checks: { left: phoneChecksFor(bounds), wereTooFew: false },
   };
   scanValue(scan, request, '');
   return {
@@ -39,6 +44,18 @@ export function scanPii(request: Readonly<Record<string, unknown>>, types: reado
   };
 }
 
+/** How much is scanned at most. */
+export interface ScanBounds {
+  readonly charsMax: number;
+  readonly depthMax: number;
+}
+
+const ofRequests: ScanBounds = { charsMax: limits.piiScanCharsMax, depthMax: limits.jsonDepthMax };
+
+/** As many for each character as a request has. */
+const phoneChecksFor = ({ charsMax }: ScanBounds): number =>
+  Math.ceil((limits.piiPhoneChecksMax * charsMax) / limits.piiScanCharsMax);
+
 interface Scan {
   readonly wanted: readonly PiiType[];
   /** By type and pointer. */
@@ -46,6 +63,7 @@ interface Scan {
   /** Path of the scanned value, outermost first. */
   readonly path: (string | number)[];
   charsLeft: number;
+  readonly depthMax: number;
   /** Remaining characters of pointers, as JSON. */
   pointerCharsLeft: number;
   /** The scan is incomplete. */
@@ -60,7 +78,7 @@ interface Scan {
 function scanValue(scan: Scan, value: unknown, name: string): void {
   if (typeof value === 'string') scanText(scan, value, name);
   if (typeof value !== 'object' || value === null || scan.isCut) return;
-  if (scan.path.length >= limits.jsonDepthMax) {
+  if (scan.path.length >= scan.depthMax) {
     scan.isCut = true;
     return;
   }

@@ -356,7 +356,7 @@ describe('lists of tools', () => {
       tools: [{ name: 'pay' }, { name: 'Pay' }],
       nextCursor: 'x',
       cacheScope: 'private',
-      _meta: { own: 1, 'agent-trust/hidden_tools': { count: 3 } },
+      _meta: { own: 1, 'agent-trust/hidden_tools': { count: 3 }, 'agent-trust/untrusted-data': true },
     });
     expect(recorded[0]?.headers['accept-encoding']).toBe('identity');
   });

@@ -201,7 +201,10 @@ it('passes progress, questions of the server and the end of a session', async ()
   closing.push(() => server.close());
   const proxy = await startGuarded({ service, gate, upstream: server.url });
   closing.push(() => proxy.close());
-  const issued = await service.agentTrust.passports.issue({ agent_id: 'streams', permissions: ['tools:*'] });
+  const issued = await service.agentTrust.passports.issue({
+    agent_id: 'streams',
+    permissions: ['tools:*', 'sampling:create'],
+  });
   await service.testSidecar.caughtUp();
 
   const client = new Client({ name: 'agent', version: '1' }, { capabilities: { sampling: {} } });

@@ -1,9 +1,12 @@
 import { Sidecar } from '../../../clients/node/src/index.ts';
 import type { Amounts } from '../../../mcp-proxy/amounts.ts';
-import { callGuard } from '../../../mcp-proxy/guard-calls.ts';
-import { shownTools } from '../../../mcp-proxy/guard-mcp.ts';
+import { callGuard, type Shown } from '../../../mcp-proxy/guard-calls.ts';
+import { reporterTo, shownTools, upstreamOf } from '../../../mcp-proxy/guard-mcp.ts';
 import { type HttpProxy, startHttpProxy } from '../../../mcp-proxy/http-proxy.ts';
+import { AnswerGuard } from '../../../mcp-proxy/look-at-answers.ts';
 import { PermittedTools } from '../../../mcp-proxy/permitted-tools.ts';
+import { RequestGuard } from '../../../mcp-proxy/request-guard.ts';
+import { type PinMode, ToolPins, type ToolPinsOptions } from '../../../mcp-proxy/tool-pins.ts';
 import { systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import type { ClientService } from './service.ts';
@@ -25,36 +28,63 @@ export interface GuardedOptions {
   readonly showsAllTools?: boolean;
   readonly origins?: readonly string[];
   readonly openRequestsMax?: number;
+  /** Default: `observe`. */
+  readonly pin?: PinMode;
+  readonly upstreamName?: string;
+  readonly answerBytesMax?: number;
+  /** Default: to the control plane of the service. */
+  readonly report?: ToolPinsOptions['report'];
 }
 
 const amounts: Amounts = new Map([['pay', { path: ['amount'] }]]);
 
-/** The proxy in this process, before a server of the test. */
-export function startGuarded(options: GuardedOptions): Promise<HttpProxy> {
+/** What looks at requests and answers, for a server that is pinned under this name. */
+export async function guardParts(options: Omit<GuardedOptions, 'upstream'>, upstream: string) {
   const { service, gate } = options;
   const controlPlaneUrl = options.controlPlaneUrl ?? service.url;
   const logger = silentLogger;
   const permitted = new PermittedTools({ controlPlaneUrl, clock: systemClock, logger });
+  const guard = callGuard({
+    sidecar: options.sidecar ?? service.sidecar,
+    controlPlaneUrl,
+    gate,
+    amounts: options.amounts ?? amounts,
+    hidden: [],
+    takesIdempotencyKeys: options.takesIdempotencyKeys ?? false,
+    servesWithoutDecision: options.servesWithoutDecision ?? false,
+    logger,
+  });
+  const pins = new ToolPins({
+    mode: options.pin ?? 'observe',
+    gate,
+    upstream: options.upstreamName ?? upstream,
+    report: options.report ?? reporterTo(service.agentTrust),
+    controlPlaneUrl,
+    logger,
+  });
+  await pins.refresh(0);
+  const shown = options.showsAllTools === true ? null : (shown: Shown) => shownTools(permitted, shown);
+  return {
+    requests: new RequestGuard({ guard, pins }),
+    answers: new AnswerGuard({ guard, pins, shownTools: shown, logger }),
+    views: pins.views,
+  };
+}
+
+/** The proxy in this process, before a server of the test. */
+export async function startGuarded(options: GuardedOptions): Promise<HttpProxy> {
+  const { upstream, answerBytesMax, openRequestsMax } = options;
   return startHttpProxy({
-    upstream: options.upstream,
+    ...(await guardParts(options, upstreamOf(upstream, []))),
+    upstream,
     answerMsMax: options.answerMsMax ?? 60_000,
     host: '127.0.0.1',
     port: 0,
     site: { hosts: [], origins: options.origins ?? [] },
-    guard: callGuard({
-      sidecar: options.sidecar ?? service.sidecar,
-      controlPlaneUrl,
-      gate,
-      amounts: options.amounts ?? amounts,
-      hidden: [],
-      takesIdempotencyKeys: options.takesIdempotencyKeys ?? false,
-      servesWithoutDecision: options.servesWithoutDecision ?? false,
-      logger,
-    }),
-    shownTools: options.showsAllTools === true ? null : (shown) => shownTools(permitted, shown),
+    ...(answerBytesMax === undefined ? {} : { answerBytesMax }),
     forwardsPassport: options.forwardsPassport ?? false,
-    ...(options.openRequestsMax === undefined ? {} : { openRequestsMax: options.openRequestsMax }),
-    logger,
+    ...(openRequestsMax === undefined ? {} : { openRequestsMax }),
+    logger: silentLogger,
   });
 }
 

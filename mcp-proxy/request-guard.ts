@@ -1,0 +1,54 @@
+import type { JsonObject } from '../shared/crypto/json-object.ts';
+import { type CallGuard, type RequestAnswer, refusedCode, type Shown } from './guard-calls.ts';
+import { clientMethods, guardedMethod } from './guarded-methods.ts';
+import { type DecidedMessage, isToolCall } from './read-messages.ts';
+import type { PinRefusal, ToolPins } from './tool-pins.ts';
+
+/**
+ * Decides what a client asks: first whether the tool is as it was pinned, which costs nothing, then what the
+ * gate says.
+ */
+export class RequestGuard {
+  readonly #guard: CallGuard;
+  readonly #pins: ToolPins;
+
+  constructor({ guard, pins }: { readonly guard: CallGuard; readonly pins: ToolPins }) {
+    this.#guard = guard;
+    this.#pins = pins;
+  }
+
+  /** The answer to the client; null: the request may go to the server. */
+  async answerTo(
+    message: JsonObject & DecidedMessage,
+    shown: Shown,
+    view: string,
+  ): Promise<JsonObject | null> {
+    const answer = await this.#decide(message, shown, view);
+    return answer === null ? null : { jsonrpc: '2.0', id: message.id, ...answer };
+  }
+
+  async #decide(
+    message: JsonObject & DecidedMessage,
+    shown: Shown,
+    view: string,
+  ): Promise<RequestAnswer | null> {
+    const { method, params } = message;
+    if (!isToolCall(message)) {
+      return this.#guard({ method, params, as: guardedMethod(clientMethods, message) }, shown);
+    }
+    const { name } = message.params;
+    const refused = await this.#pins.refusalOf(view, name);
+    if (refused !== null) return { error: errorOf(refused) };
+    const answer = await this.#guard({ method, params, as: null }, shown);
+    if (answer !== null) return answer;
+    // The server may have shown another tool meanwhile.
+    const late = this.#pins.refusalNow(view, name);
+    return late === null ? null : { error: errorOf(late) };
+  }
+}
+
+const errorOf = ({ reason, message, pinId, pinUrl }: PinRefusal): JsonObject => ({
+  code: refusedCode,
+  message: `agent-trust has refused this call, reason ${reason}: ${message}`,
+  data: { reason, pin_id: pinId, pin_url: pinUrl },
+});
