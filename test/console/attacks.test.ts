@@ -173,6 +173,7 @@ const lists = [
     '/webhooks',
     '/audit',
     '/issuers',
+    '/mcp-pins',
     '/templates',
     '/people',
     '/settings',

@@ -67,6 +67,16 @@ async function fill(): Promise<typeof pages> {
     permissions: ['orders:*'],
     metadata: { note: hostile.webhook },
   });
+  const tools = (description: string) => ({
+    gate_id: gate,
+    upstream: 'http://127.0.0.1:3000/mcp',
+    tools: [
+      { definition: JSON.stringify({ description, inputSchema: { type: 'object' }, name: hostile.agent }) },
+    ],
+    is_whole: true,
+  });
+  await post('/mcp-pins', tools(hostile.gate));
+  const { pins } = await post('/mcp-pins', tools(`${hostile.webhook} \u202e ${'x'.repeat(300)}`));
   await api.createIssuer({ name: hostile.issuer });
   await post('/templates', { name: hostile.template, constraints: { approvals: { above_usd: 1 } } });
   const hook = await post('/webhooks', {
@@ -114,6 +124,9 @@ async function fill(): Promise<typeof pages> {
     ['gate-policy', `/gates/${gate}?tab=policy`],
     ['gate-catalog', `/gates/${priced}?tab=catalog`],
     ['gate-try', `/gates/${gate}?tab=try`],
+    ['mcp-pins', '/mcp-pins'],
+    ['mcp-pins-pinned', '/mcp-pins?status=pinned'],
+    ['mcp-pin', `/mcp-pins/${pins[0].pin_id}`],
     ['attestations', '/attestations'],
     ['attestation', `/attestations/${record.id}`],
     ['verify', '/verify'],
