@@ -124,7 +124,7 @@ async function take(tx: Transaction, deps: ReportDeps, taken: Taken): Promise<Up
   const isChanged = pins.written().length > 0 || isEstablished !== locked.isEstablished;
   if (!isChanged) return locked;
   const upstream = { ...locked, isEstablished, revision: locked.revision + 1 };
-  await tellOf(tx, deps, asked, nowMs);
+  await tellOf(tx, deps, { asked, written: pins.written() }, nowMs);
   await writeUpstream(tx, upstream);
   return upstream;
 }
@@ -232,22 +232,22 @@ function newPin(
   };
 }
 
-/** Once for each tool that begins to wait, however often the server changes it until a person answers. */
+/** An event once for each tool that begins to wait, however often it changes until a person answers. */
 async function tellOf(
   tx: Transaction,
   deps: ReportDeps,
-  pins: readonly StoredPin[],
+  { asked, written }: { readonly asked: readonly StoredPin[]; readonly written: readonly StoredPin[] },
   nowMs: UnixMillis,
 ): Promise<void> {
-  const events = pins.map((pin) => ({
+  const events = asked.map((pin) => ({
     event: 'mcp_pin.changed' as const,
     to: [{ accountId: pin.accountId, mode: pin.mode }],
     data: renderMcpPinItem(pin, deps.baseUrl),
     timestampMs: nowMs,
   }));
   await emitEvents(tx, deps, events);
-  noteHints(
-    tx,
-    pins.map(({ pinId, accountId, mode }) => ({ accountId, mode, type: 'mcp_pin', id: pinId })),
-  );
+  const [first, ...others] = written;
+  if (first === undefined) return;
+  const { accountId, mode, pinId } = first;
+  noteHints(tx, [{ accountId, mode, type: 'mcp_pin', id: others.length === 0 ? pinId : null }]);
 }
