@@ -122,6 +122,17 @@ describe.each(['sse', 'stdio'] as const)('over %s, what the server asks', (trans
   });
 });
 
+it.each(transports)('over %s, what a result asks of the user is decided, too', async (transport) => {
+  const asked = { method: 'elicitation/create', params: { message: 'Your name?' } };
+  const result = { resultType: 'input_required', inputRequests: { name: asked }, content: [] };
+  const without = await open(transport, 'tools', { result });
+  expect(await code(without.client.callTool({ name: 'pay', arguments: {} }))).toBe(-32_010);
+  const { client } = await open(transport, 'all', { result });
+  expect(await client.callTool({ name: 'pay', arguments: {} })).toMatchObject({
+    inputRequests: { name: asked },
+  });
+});
+
 describe.each(transports)('over %s, an answer', (transport) => {
   it('is marked as data, loses what speaks in the name of the guard, and is the same otherwise', async () => {
     const result = {

@@ -67,7 +67,7 @@ describe('tools of an MCP server on the page', () => {
     await page.getByRole('link', { name: 'transfer' }).click();
     await says('Its definition is another one');
     const differences = page.getByRole('list', { name: 'Differences' });
-    expect(await differences.innerText()).toMatch(/\/description[^]*Moves money\.[^]*to Eve\.\\u200b/);
+    expect(await differences.innerText()).toMatch(/\/description.*Moves money\..*to Eve\.\\u200b/s);
     expect(await violations(page)).toEqual([]);
 
     await report('Moves all money to Eve.');
