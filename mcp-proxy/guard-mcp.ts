@@ -1,10 +1,10 @@
 /**
  * Room `mcp-proxy`: `agent-trust guard-mcp`, a proxy before an MCP server that decides what a client asks.
- * Before a server over HTTP: `http-proxy.ts` and `upstream.ts`; before a program: `stdio-proxy.ts` and
- * `passport-file.ts`. `check-start.ts` looks at key, gate and server before it listens; `read-messages.ts`
- * and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at all;
- * `guarded-methods.ts` has the methods that are decided, `request-guard.ts` and `guard-calls.ts` go from a
- * request to its decision. `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
+ * Before a server over HTTP: `http-proxy.ts`, `server-answers.ts` and `upstream.ts`; before a program:
+ * `stdio-proxy.ts` and `passport-file.ts`. `check-start.ts` looks at key, gate and server before it listens;
+ * `read-messages.ts` and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at
+ * all; `guarded-methods.ts` has the methods that are decided, `request-guard.ts` and `guard-calls.ts` go from
+ * a request to its decision. `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
  * `look-at-answers.ts` looks at what the server sends: `permitted-tools.ts` and `hide-unpermitted.ts` for
  * what a passport is shown, `answer-data.ts` for personal data, `mark-untrusted.ts` for the mark.
  */

@@ -9,6 +9,7 @@ import { originOf } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { filterEvents } from './filter-events.ts';
 import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
+import { clientMethods, guardedMethod, subjectOf } from './guarded-methods.ts';
 import { AnswerTooLarge, HeldBytes } from './held-bytes.ts';
 import { answeredHeaders, foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
 import { proxyLimits } from './limits.ts';
@@ -24,6 +25,16 @@ import {
   refusalText,
 } from './read-messages.ts';
 import type { RequestGuard } from './request-guard.ts';
+import {
+  eventOf,
+  kindOf,
+  readAnswer,
+  refuseCompressed,
+  sendJson,
+  sendRest,
+  sendText,
+  withOwn,
+} from './server-answers.ts';
 import type { ToolViews } from './tool-views.ts';
 import { Upstream, UpstreamError } from './upstream.ts';
 
@@ -335,10 +346,10 @@ class GuardingProxy {
     const room = this.#held.open();
     try {
       const text = await readAnswer(answer, room.take);
-      if (text === '' && own.length === 0) return sendRest(exchange, answer, '');
+      if (text === '' && own.length === 0) return sendRest(exchange.response, answer, '');
       const { toClient, toServer } = await this.#look(text, context);
       for (const message of toServer) this.#tellServer(exchange, message);
-      sendRest(exchange, answer, withOwn(toClient, status >= 300 ? [] : own));
+      sendRest(exchange.response, answer, withOwn(toClient, status >= 300 ? [] : own));
     } catch (error) {
       if (!(error instanceof AnswerTooLarge)) throw error;
       answer.destroy();
@@ -450,21 +461,6 @@ class GuardingProxy {
   }
 }
 
-/**
- * How a client reads this answer: some look for the type anywhere in the header. Throws UpstreamError where
- * two could read it differently.
- */
-function kindOf({ headersDistinct }: IncomingMessage): 'stream' | 'json' | 'other' {
-  const types = headersDistinct['content-type'] ?? [];
-  const [type = ''] = types;
-  const isStream = /event-stream/i.test(type);
-  const isJson = /json/i.test(type);
-  if (types.length > 1 || (isStream && isJson)) {
-    throw new UpstreamError(502, 'The MCP server answers with two Content-Types.');
-  }
-  return isStream ? 'stream' : isJson ? 'json' : 'other';
-}
-
 /** A body that is not read here as the server reads it. */
 function refuseEncoded({ headers }: IncomingMessage): void {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
@@ -472,12 +468,6 @@ function refuseEncoded({ headers }: IncomingMessage): void {
     throw new Refusal(415, 'The Content-Type is application/json in UTF-8.');
   }
   if (encoding.toLowerCase() !== 'identity') throw new Refusal(415, 'The body is not compressed.');
-}
-
-function refuseCompressed({ headers }: IncomingMessage): void {
-  const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding.toLowerCase() === 'identity') return;
-  throw new UpstreamError(502, 'The MCP server compresses its answer, although it was asked not to.');
 }
 
 /** Headers that repeat the message (protocol revision 2026-07-28) say the same as it. */
@@ -491,23 +481,22 @@ function refuseMismatch({ headers }: IncomingMessage, { messages, isBatch }: Cli
   if (method !== undefined && method !== message['method']) {
     throw new Refusal(400, 'The header Mcp-Method is not the method of the message.', headerMismatch);
   }
-  if (name !== undefined && isToolCall(message) && decodeHeader(String(name)) !== message.params.name) {
-    throw new Refusal(400, 'The header Mcp-Name is not the tool of the message.', headerMismatch);
+  const meant = nameIn(message);
+  if (name !== undefined && meant !== null && decodeHeader(String(name)) !== meant) {
+    throw new Refusal(400, 'The header Mcp-Name is not the name in the message.', headerMismatch);
   }
+}
+
+/** The tool, resource or prompt. Null: none, or not of a method that is decided. */
+function nameIn(message: JsonObject): string | null {
+  if (isToolCall(message)) return message.params.name;
+  const as = guardedMethod(clientMethods, message);
+  return as === null || as.subject === null ? null : subjectOf(as, message['params']);
 }
 
 function decodeHeader(value: string): string {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? [];
   return base64 === undefined ? value : Buffer.from(base64, 'base64').toString('utf8');
-}
-
-async function readAnswer(answer: IncomingMessage, take: (bytes: number) => void): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of answer.iterator({ destroyOnReturn: false })) {
-    chunks.push(chunk);
-    take(chunk.length);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** A request of the proxy to the server, with the credentials of the exchange. */
@@ -534,30 +523,3 @@ const viewOf = ({ request }: Exchange): string => {
   const credential = /^passport(?:\s|$)/i.test(authorization) ? '' : authorization;
   return sha256Hex(JSON.stringify([session, credential]));
 };
-
-/** Answers of the server and of the proxy, to one batch. */
-function withOwn(toClient: string | null, own: readonly JsonObject[]): string {
-  if (own.length === 0) return toClient ?? '';
-  const theirs: unknown = toClient === null ? [] : JSON.parse(toClient);
-  return JSON.stringify([...(Array.isArray(theirs) ? theirs : [theirs]), ...own]);
-}
-
-function sendRest({ response }: Exchange, answer: IncomingMessage, body: string): void {
-  const headers = answeredHeaders(answer, (name) => name === 'content-length');
-  const length = String(Buffer.byteLength(body));
-  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, [...headers, 'Content-Length', length]);
-  response.end(body);
-}
-
-const eventOf = (message: JsonObject): string => `event: message\ndata: ${JSON.stringify(message)}\n\n`;
-
-const sendJson = (response: ServerResponse, status: number, message: unknown): void =>
-  sendText(response, status, JSON.stringify(message));
-
-function sendText(response: ServerResponse, status: number, body: string): void {
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-  });
-  response.end(body);
-}

@@ -174,9 +174,13 @@ describe('a call that hides from the proxy', () => {
       await post({ jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-method': 'tools/call' }),
       await post(call('pay'), { 'mcp-name': 'read' }),
       await post([call('pay')], { 'mcp-method': 'tools/call' }),
+      await post(
+        { jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri: 'file:///a' } },
+        { 'mcp-name': 'file:///b' },
+      ),
     ];
     expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual(
-      Array(4).fill([400, -32_020]),
+      Array(5).fill([400, -32_020]),
     );
     expect(recorded).toEqual([]);
     const encoded = `=?base64?${Buffer.from('pay').toString('base64')}?=`;
@@ -412,6 +416,28 @@ describe('lists of tools', () => {
       expect(resumed).not.toContain('"read"');
     },
   );
+
+  it.each([
+    ['a type that clients look for anywhere', { 'content-type': 'text/plain; application/json' }],
+    ['another kind of JSON', { 'content-type': 'application/rpc+json' }],
+    ['escapes in its names', { 'content-type': 'application/json' }],
+  ])('lose it also with %s', async (_what, headers) => {
+    const escaped = JSON.stringify(listed).replace('"tools"', '"t\\u006fols"');
+    const { post } = await open((_recorded, response) => {
+      response.writeHead(200, headers);
+      response.end(escaped);
+    });
+    const { body } = await post(list);
+    expect(body.result.tools).toEqual([{ name: 'pay' }, { name: 'Pay' }]);
+  });
+
+  it('are refused with two types', async () => {
+    const { post } = await open((_recorded, response) => {
+      response.setHeader('content-type', ['text/html', 'application/json']);
+      response.end(JSON.stringify(listed));
+    });
+    expect((await post(list)).status).toBe(502);
+  });
 
   it('are refused where they cannot be read', async () => {
     const zipped = await open((_recorded, response) => {
