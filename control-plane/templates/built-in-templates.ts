@@ -17,8 +17,8 @@ const builtIn = (
 });
 
 /**
- * The same for every account. Changing one changes no gate that was made of it. All have the level L1, which is
- * the default tier of a passport: a first request must not fail because of a tier that was never chosen.
+ * The same for every account. Changing one changes no gate that was made of it. All have the level L1, which
+ * is the default tier of a passport: a first request must not fail because of a tier that was never chosen.
  */
 export const builtInTemplates: readonly Template[] = [
   builtIn('read-only-research', {
