@@ -82,6 +82,7 @@ const routeTree = rootRoute.addChildren([
   logInOidc,
   inside.addChildren([
     page('/', () => import('./pages/overview.tsx')),
+    page('/first-request', () => import('./pages/first-request.tsx')),
     page('/approvals', () => import('./pages/approvals.tsx')),
     page('/approvals/$id', () => import('./pages/approval.tsx')),
     page('/passports', () => import('./pages/passports.tsx')),

@@ -110,6 +110,8 @@ async function fill(): Promise<typeof pages> {
   return [
     ['overview', '/'],
     ['overview-hour', '/?span=minute'],
+    ['first-request', `/first-request?gate=${gate}`],
+    ['first-request-nginx', `/first-request?gate=${gate}&with=nginx`],
     ['approvals', '/approvals'],
     ['approvals-past', '/approvals?status=denied'],
     ['approval', `/approvals/${approval}`],

@@ -24,14 +24,19 @@ interface WindowOptions {
   readonly user?: LoggedIn;
 }
 
-/** A control plane with the built console, and a browser before it. */
-export interface TestConsole {
-  readonly api: Api;
+/** A browser before a console that somebody else serves. */
+export interface OpenConsole {
   readonly browser: Browser;
   readonly origin: string;
   /** A window of its own, at the width of a desk or of a phone. Each has its own cookies. */
-  open(options?: WindowOptions): Promise<Page>;
+  open(options?: Omit<WindowOptions, 'role'>): Promise<Page>;
   close(): Promise<void>;
+}
+
+/** A control plane with the built console, and a browser before it. */
+export interface TestConsole extends Omit<OpenConsole, 'open'> {
+  readonly api: Api;
+  open(options?: WindowOptions): Promise<Page>;
 }
 
 interface ConsoleOptions extends Omit<ApiOptions, 'origin' | 'provider' | 'consoleFiles'> {
@@ -52,13 +57,27 @@ export async function startConsole({ provider, ...options }: ConsoleOptions = {}
     consoleFiles,
   });
   await api.app.listen({ host: '127.0.0.1', port });
-  const browser = await startBrowser();
-  const contexts: BrowserContext[] = [];
+  const opened = await openConsole(origin);
   return {
+    ...opened,
     api,
+    open: async ({ role, user, ...options } = {}) => {
+      const person = user ?? (role === undefined ? undefined : await api.createUser({ role }));
+      return opened.open({ ...options, ...(person === undefined ? {} : { user: person }) });
+    },
+    close: async () => {
+      await opened.close();
+      await api.close();
+    },
+  };
+}
+
+export async function openConsole(origin: string): Promise<OpenConsole> {
+  const browser = await startBrowser();
+  return {
     browser,
     origin,
-    open: async ({ isPhone = false, role, user } = {}) => {
+    open: async ({ isPhone = false, user } = {}) => {
       const context = await browser.newContext({
         baseURL: origin,
         viewport: isPhone ? phone : wide,
@@ -66,15 +85,10 @@ export async function startConsole({ provider, ...options }: ConsoleOptions = {}
         reducedMotion: 'reduce',
         permissions: ['clipboard-read', 'clipboard-write'],
       });
-      contexts.push(context);
-      const person = user ?? (role === undefined ? null : await api.createUser({ role }));
-      if (person !== null) await context.addCookies(cookiesOf(person));
+      if (user !== undefined) await context.addCookies(cookiesOf(user));
       return watched(await context.newPage());
     },
-    close: async () => {
-      await browser.close();
-      await api.close();
-    },
+    close: () => browser.close(),
   };
 }
 
@@ -100,9 +114,10 @@ export async function show(
 export const password = 'a sentence that is easy to remember';
 
 /** Accepts an invitation as a person does it on the page. */
-export async function join(page: Page, path: string): Promise<void> {
+export async function join(page: Page, path: string, { email }: { email?: string } = {}): Promise<void> {
   await page.goto(`/console${path}`);
   await page.getByLabel('Your name').fill('Ada');
+  if (email !== undefined) await page.getByLabel('Your email').fill(email);
   await page.getByLabel('Choose a password').fill(password);
   await page.getByRole('button', { name: 'Join' }).click();
   await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();

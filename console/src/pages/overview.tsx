@@ -8,6 +8,7 @@ import { count } from '../ui/format.ts';
 import { Card, Empty, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Attention } from './attention.tsx';
 import { DecisionsOverTime } from './decisions-over-time.tsx';
+import { FirstRequestOffer } from './first-request.tsx';
 import { RecordChain } from './record-chain.tsx';
 import { Sidecars } from './sidecars.tsx';
 
@@ -16,6 +17,7 @@ export default function OverviewPage(): ReactNode {
   return (
     <>
       <PageHead title="Overview">{session.account.name}</PageHead>
+      <FirstRequestOffer />
       <Figures />
       <Attention />
       {may('attestations:read') ? <DecisionsOverTime /> : null}
@@ -84,7 +86,7 @@ function Newest(): ReactNode {
   return (
     <Card title="Newest decisions" actions={<Link to="/attestations">All</Link>}>
       {attestations.length === 0 ? (
-        <Empty title="No decisions yet" action={<Link to="/gates">Create a gate and try it</Link>}>
+        <Empty title="No decisions yet" action={<Link to="/first-request">Make the first request</Link>}>
           As soon as a gate decides, you see it here.
         </Empty>
       ) : (

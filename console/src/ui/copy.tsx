@@ -1,7 +1,15 @@
 import { type ReactNode, useEffect, useState } from 'react';
 
 /** Copies `text`, and says that it did. `what` is for those who hear the button. */
-export function Copy({ text, what }: { readonly text: string; readonly what: string }): ReactNode {
+export function Copy({
+  text,
+  what,
+  label = 'Copy',
+}: {
+  readonly text: string;
+  readonly what: string;
+  readonly label?: string;
+}): ReactNode {
   const [said, setSaid] = useState<'' | 'Copied' | 'Not copied'>('');
   useEffect(() => {
     if (said === '') return;
@@ -13,14 +21,16 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
       () => setSaid('Copied'),
       () => setSaid('Not copied'),
     );
+  const name = label === 'Copy' ? `Copy ${what}` : `${label}: ${what}`;
   return (
     <button
       type="button"
       className="button small bare"
       onClick={() => void copy()}
-      aria-label={`Copy ${what}`}
+      // It holds what is shown, so that somebody who says that is understood.
+      aria-label={said === '' ? name : `${said}: ${what}`}
     >
-      <span aria-hidden="true">{said === '' ? 'Copy' : said}</span>
+      <span aria-hidden="true">{said === '' ? label : said}</span>
       <span className="sr-only" role="status">
         {said}
       </span>

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
 import { Copy } from './copy.tsx';
 import { useIsAtField } from './form.tsx';
+import { PageTools } from './page-tools.tsx';
 
 /** The head of a page, which also names the tab of the browser. */
 export function PageHead({
@@ -32,7 +33,10 @@ export function PageHead({
         <h1>{title}</h1>
         {children === undefined ? null : <div className="soft">{children}</div>}
       </div>
-      {actions === undefined ? null : <div className="row">{actions}</div>}
+      <div className="row">
+        {actions}
+        <PageTools />
+      </div>
     </div>
   );
 }
