@@ -30,6 +30,7 @@ export const navigation: readonly { readonly title: string; readonly places: rea
   {
     title: 'Evidence',
     places: [
+      { to: '/log', label: 'Request log', scope: 'attestations:read' },
       { to: '/attestations', label: 'Attestations', scope: 'attestations:read' },
       { to: '/verify', label: 'Verify an export', scope: null },
       { to: '/audit', label: 'Audit', scope: 'audit:read' },

@@ -60,6 +60,7 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
     request: (place) => `${one('/v1/gates')(place)}${place.search['tab'] === 'catalog' ? '/catalog' : ''}`,
     guide: 'limits',
   },
+  '/log': { request: () => '/v1/attestations?limit=500', guide: 'console#records' },
   '/attestations': { request: list('/v1/attestations', records), guide: 'exports' },
   '/attestations/$id': { request: one('/v1/attestations'), guide: 'decisions' },
   '/verify': { request: jwks, guide: 'verify' },

@@ -91,6 +91,7 @@ const routeTree = rootRoute.addChildren([
     page('/gates/$id', () => import('./pages/gate.tsx')),
     page('/mcp-pins', () => import('./pages/mcp-pins.tsx')),
     page('/mcp-pins/$id', () => import('./pages/mcp-pin.tsx')),
+    page('/log', () => import('./pages/request-log.tsx')),
     page('/attestations', () => import('./pages/attestations.tsx')),
     page('/attestations/$id', () => import('./pages/attestation.tsx')),
     page('/verify', () => import('./pages/verify-export.tsx')),

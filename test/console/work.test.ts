@@ -330,7 +330,8 @@ describe('an export verified in the browser', () => {
     }
     const download = page.waitForEvent('download');
     await visit(page, '/attestations');
-    await page.getByRole('link', { name: 'Export', exact: true }).click();
+    await page.getByRole('button', { name: 'Export', exact: true }).click();
+    await page.getByRole('link', { name: 'Download' }).click();
     const text = await readFile(await (await download).path(), 'utf8');
     await choose('export.jsonl', text);
     await says('Everything verifies: export.jsonl');

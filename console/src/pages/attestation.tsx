@@ -41,6 +41,7 @@ export default function AttestationPage(): ReactNode {
       >
         <span className="row">
           <Badge value={shown.decision} />
+          {shown.test ? <span className="badge">test</span> : null}
           {shown.reason === null ? null : words(shown.reason)}
           <Id id={shown.id} what="record id" />
         </span>

@@ -6,12 +6,14 @@ import { type Attestation, type AttestationPage, api } from '../api/client.ts';
 import { useCursorList } from '../api/lists.ts';
 import { Badge } from '../ui/badge.tsx';
 import { type Column, DataTable } from '../ui/data-table.tsx';
-import { ExportLink } from '../ui/export-link.tsx';
+import { ExportButton } from '../ui/export-dialog.tsx';
 import { Select, TextField } from '../ui/field.tsx';
 import { microUsd, words } from '../ui/format.ts';
-import { GateName, PassportName } from '../ui/names.tsx';
+import { GateName, NamedIds, PassportName } from '../ui/names.tsx';
 import { Empty, PageHead } from '../ui/page.tsx';
+import { Period } from '../ui/period.tsx';
 import { RowLink } from '../ui/row-link.tsx';
+import { SavedFilters } from '../ui/saved-filters.tsx';
 import { Ago } from '../ui/time.tsx';
 import { ArchivedNote } from './retention.tsx';
 
@@ -28,13 +30,6 @@ const filters = [
 ] as const;
 type Query = NonNullable<Parameters<typeof api.attestations.list>[0]>;
 
-const periods = [
-  ['', 'All time'],
-  ['1', 'Last hour'],
-  ['24', 'Last 24 hours'],
-  ['168', 'Last 7 days'],
-] as const;
-
 const columns: readonly Column<Attestation>[] = [
   {
     head: 'Decision',
@@ -44,7 +39,11 @@ const columns: readonly Column<Attestation>[] = [
         <RowLink to={`/attestations/${row.id}`}>
           <Badge value={row.decision} />
         </RowLink>
-        <span>{row.reason === null ? (row.test ? 'gate test' : '') : words(row.reason)}</span>
+        <span>
+          {row.test ? 'gate test' : ''}
+          {row.test && row.reason !== null ? ': ' : ''}
+          {row.reason === null ? '' : words(row.reason)}
+        </span>
       </div>
     ),
   },
@@ -95,9 +94,7 @@ export default function AttestationsPage(): ReactNode {
             <Link to="/verify" className="button">
               Verify an export
             </Link>
-            <ExportLink path="/v1/attestations/export" file="attestations.jsonl">
-              Export
-            </ExportLink>
+            <ExportButton path="/v1/attestations/export" file="attestations" />
           </>
         }
       >
@@ -121,19 +118,17 @@ export default function AttestationsPage(): ReactNode {
         />
         <TextField label="Agent id" {...field('agent_id')} />
         <TextField label="Permission" placeholder="orders:create" {...field('permission_key')} />
-        <TextField label="Gate id" placeholder="gate_…" {...field('gate_id')} />
-        <TextField label="Passport id" placeholder="pass_…" {...field('passport_id')} />
-        <Select
-          label="Period"
-          value=""
-          onChange={(hours) =>
-            set({
-              since:
-                hours === '' ? undefined : new Date(Date.now() - Number(hours) * 3_600_000).toISOString(),
-            })
-          }
-          options={search['since'] === undefined ? periods : [['', 'Chosen'], ...periods.slice(1)]}
+        <TextField label="Gate" placeholder="A name, or gate_…" list="gates" {...field('gate_id')} />
+        <NamedIds id="gates" of={['gate']} />
+        <TextField
+          label="Passport"
+          placeholder="A name, or pass_…"
+          list="passports"
+          {...field('passport_id')}
         />
+        <NamedIds id="passports" of={['pass']} />
+        <Period since={search['since']} until={search['until']} onChange={set} />
+        <SavedFilters list="attestations" names={filters} />
         {isFiltered ? (
           <Link to="/attestations" search={{}} className="button">
             Clear

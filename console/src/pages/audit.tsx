@@ -9,7 +9,10 @@ import { DataTable } from '../ui/data-table.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { ExportLink } from '../ui/export-link.tsx';
 import { TextField } from '../ui/field.tsx';
+import { KnownName, NamedIds } from '../ui/names.tsx';
 import { Empty, Facts, PageHead } from '../ui/page.tsx';
+import { Period } from '../ui/period.tsx';
+import { SavedFilters } from '../ui/saved-filters.tsx';
 import { Ago, Time } from '../ui/time.tsx';
 
 const filters = ['actor', 'operation', 'target', 'since', 'until'] as const;
@@ -54,9 +57,13 @@ export default function AuditPage(): ReactNode {
         Who changed what, in a signed chain.
       </PageHead>
       <div className="filters">
-        <TextField label="Who" placeholder="key_… or usr_…" {...field('actor')} />
+        <TextField label="Who" placeholder="A name, key_… or usr_…" list="actors" {...field('actor')} />
+        <NamedIds id="actors" of={['usr', 'key']} />
         <TextField label="Operation" placeholder="updateGate" {...field('operation')} />
-        <TextField label="What" placeholder="An id, such as gate_…" {...field('target')} />
+        <TextField label="What" placeholder="A name, or an id" list="targets" {...field('target')} />
+        <NamedIds id="targets" of={['gate', 'pass', 'key', 'usr', 'iss', 'wh']} />
+        <Period since={search['since']} until={search['until']} onChange={set} />
+        <SavedFilters list="audit" names={filters} />
         {isFiltered ? (
           <Link to="/audit" search={{}} className="button">
             Clear
@@ -80,7 +87,9 @@ export default function AuditPage(): ReactNode {
                 <Link to="." search={(before: object) => ({ ...before, entry: row.audit_id })}>
                   {operationWords(row.operation)}
                 </Link>
-                <code>{row.target}</code>
+                <span>
+                  <KnownName id={row.target} /> <code>{row.target}</code>
+                </span>
               </div>
             ),
           },
@@ -90,7 +99,9 @@ export default function AuditPage(): ReactNode {
             isWideOnly: true,
             cell: (row) => (
               <div className="two-lines">
-                <code>{row.actor.id}</code>
+                <span>
+                  <KnownName id={row.actor.id} /> <code>{row.actor.id}</code>
+                </span>
                 <span>{actorKinds[row.actor.type] ?? row.actor.type}</span>
               </div>
             ),
@@ -111,8 +122,18 @@ function EntryDialog({ entry, onClose }: { readonly entry: AuditEntry; onClose()
       <Facts
         items={[
           ['When', <Time key="when" at={entry.created_at} />],
-          ['Who', <Id key="who" id={entry.actor.id} what="actor id" />],
-          ['What', <Id key="what" id={entry.target} what="target id" />],
+          [
+            'Who',
+            <span key="who">
+              <KnownName id={entry.actor.id} isLink /> <Id id={entry.actor.id} what="actor id" />
+            </span>,
+          ],
+          [
+            'What',
+            <span key="what">
+              <KnownName id={entry.target} isLink /> <Id id={entry.target} what="target id" />
+            </span>,
+          ],
           ['Request', <Id key="request" id={entry.request_id} what="request id" />],
           ['Place in the chain', String(entry.sequence)],
           ['Hash', <code key="hash">{entry.hash}</code>],

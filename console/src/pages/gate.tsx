@@ -20,11 +20,13 @@ import { DecisionsOverTime } from './decisions-over-time.tsx';
 import { CatalogTab } from './gate-catalog.tsx';
 import { GatePlayground } from './gate-playground.tsx';
 import { PolicyEditor } from './gate-policy.tsx';
+import { RoutesTab } from './gate-routes.tsx';
 import { RecordChain } from './record-chain.tsx';
 
 const tabs = [
   { name: '', label: 'Overview', scope: null },
   { name: 'policy', label: 'Policy', scope: 'gates:update' },
+  { name: 'routes', label: 'Routes', scope: null },
   { name: 'catalog', label: 'Catalog', scope: null },
   { name: 'try', label: 'Try it', scope: null },
   { name: 'json', label: 'JSON', scope: null },
@@ -64,6 +66,8 @@ export default function GatePage(): ReactNode {
       />
       {tab === 'policy' ? (
         <PolicyEditor gate={gate} />
+      ) : tab === 'routes' ? (
+        <RoutesTab gate={gate} />
       ) : tab === 'catalog' ? (
         <CatalogTab gateId={id} />
       ) : tab === 'try' ? (
@@ -144,36 +148,6 @@ function Overview({ gate }: { readonly gate: GateWithStats }): ReactNode {
             scope enforcement:check.
           </p>
         </Card>
-        {gate.routes === undefined ? null : (
-          <Card title="Routes">
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-            <div className="scroll-x" tabIndex={0}>
-              <table className="plain">
-                <thead>
-                  <tr>
-                    <th>Method</th>
-                    <th>Path</th>
-                    <th>Permission</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {gate.routes.map((route, index) => (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: the order of routes is part of the policy
-                    <tr key={index}>
-                      <td>{route.methods?.join(', ') ?? 'all'}</td>
-                      <td>
-                        <code>{route.path}</code>
-                      </td>
-                      <td>
-                        <code>{route.permission_key}</code>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          </Card>
-        )}
         {recent.data === undefined ? null : (
           <Card title="Newest decisions">
             {recent.data.attestations.length === 0 ? (

@@ -16,6 +16,7 @@ import { JsonView } from '../ui/json-view.tsx';
 import { Card, Facts, PageHead, Problem, Tabs, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 import { Ago, Time } from '../ui/time.tsx';
+import { AgentDecisions } from './agent-decisions.tsx';
 import { RecordChain } from './record-chain.tsx';
 
 export default function PassportPage(): ReactNode {
@@ -54,7 +55,10 @@ export default function PassportPage(): ReactNode {
         ]}
       />
       {tab === 'chain' ? (
-        <Chain id={id} />
+        <>
+          <AgentDecisions passportId={id} />
+          <Chain id={id} />
+        </>
       ) : tab === 'json' ? (
         <JsonView value={passport} />
       ) : (
