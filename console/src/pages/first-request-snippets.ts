@@ -33,7 +33,7 @@ export interface Snippet {
 export const mcpPermission = 'tools:hello';
 
 /** Only such permissions are put into a snippet: the address of the page may say anything. */
-export const isPermission = (text: string): boolean => /^[a-z0-9_.-]{1,60}:[a-z0-9_.-]{1,60}$/.test(text);
+const isPermission = (text: string): boolean => /^[a-z0-9_.-]{1,60}:[a-z0-9_.-]{1,60}$/.test(text);
 
 /** What a request of this gate needs, and for which permission where the person names none. */
 export function firstRequestAt(

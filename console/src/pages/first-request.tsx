@@ -30,7 +30,7 @@ export default function FirstRequestPage(): ReactNode {
 }
 
 /** The steps. What is done is read from the account; only secrets that are shown once are lost by a reload. */
-export function FirstRequestPath(): ReactNode {
+function FirstRequestPath(): ReactNode {
   const { search } = useAddress();
   const [key, setKey] = useState<string | null>(null);
   const [passport, setPassport] = useState<string | null>(null);
