@@ -4,6 +4,7 @@ import { choice } from './choice.ts';
 import { given } from './given.ts';
 import type { ApiOptions, CommandHost } from './host.ts';
 import { type ListOptions, lists, printList } from './lists.ts';
+import { addStandingApprovalCommands } from './standing-approvals.ts';
 import { callsApi, withApi } from './with-api.ts';
 
 type Status = 'pending' | 'approved' | 'denied' | 'expired' | 'used';
@@ -13,6 +14,7 @@ export function addApprovalCommands(program: Command, host: CommandHost): void {
   const approvals = program.command('approvals').description('approvals: requests that wait for a person');
   addReading(approvals, host);
   addResolving(approvals, host);
+  addStandingApprovalCommands(approvals, host);
 }
 
 function addReading(approvals: Command, host: CommandHost): void {

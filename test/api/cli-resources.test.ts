@@ -2,8 +2,10 @@ import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'nod
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dayMs } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type RunOptions, runCommand } from '../support/command.ts';
+import { askingRules } from '../support/standing-approvals.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The commands of administrators against a control plane on a socket: what they call, print and refuse. */
@@ -40,6 +42,26 @@ async function json(line: string, options: Partial<RunOptions> = {}) {
 }
 
 describe('resources', () => {
+  it('approves ahead, lists what is left, and ends it', async () => {
+    const { key: own } = await api.createAccount();
+    const as = { env: { ...env, AGENT_TRUST_API_KEY: own } };
+    const { gate_id: gate } = await api.createGate({ constraints: askingRules }, own);
+    const { passport_id: passport } = await api.issuePassport({}, own);
+    const end = new Date(api.deps.clock.now() + dayMs).toISOString();
+    const about = `--gate ${gate} --passport ${passport} --permission orders:create --expires-at ${end}`;
+    const create = `approvals standing create ${about} --each 2.5 --total 10`;
+    const [made] = await json(create, as);
+    expect(made).toMatchObject({ status: 'active', each_usd: 2.5, total_usd: 10, left_usd: 10 });
+    const id = made.standing_approval_id;
+    const listed = await run(`approvals standing list --status active --gate ${gate}`, as);
+    expect(listed.stdout).toContain(id);
+    expect(await json(`approvals standing list --passport ${passport} --status revoked`, as)).toEqual([]);
+    expect(await run(`approvals standing end ${id}`, as)).toMatchObject({ code: 2 });
+    expect(await json(`approvals standing end ${id} --yes`, as)).toMatchObject([{ status: 'revoked' }]);
+    expect(await json(`approvals standing get ${id}`, as)).toMatchObject([{ ended_by: expect.any(String) }]);
+    expect((await run(create.replace('2.5', 'much'), as)).code).toBe(2);
+  });
+
   it('creates, shows, changes and deletes a gate', async () => {
     const file = join(folder.path, 'gate.yaml');
     writeFileSync(file, 'trust_level: L1\nconstraints:\n  spend_limits:\n    daily_usd: 50\n');
