@@ -5,13 +5,15 @@ import type { LimitKind } from '../../shared/quota/window-limit.ts';
 /** One limit on one kind of calendar window, for which clients race. */
 export interface Cap {
   readonly name: string;
-  readonly kind: LimitKind;
+  readonly kind: LimitKind | 'standing_approval';
   readonly window: WindowName;
   /** Requests, or micro-USD. */
   readonly limit: number;
   /** Whose PERMITs count. Null: at any gate, of any passport. */
   readonly gateId: string | null;
   readonly passportId: string | null;
+  /** Of a cap of that kind. */
+  readonly standingApprovalId?: string;
 }
 
 /** Units that somebody was given: one PERMIT, or the money that an approval holds. */

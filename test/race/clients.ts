@@ -188,7 +188,8 @@ class Client {
     if (body['decision'] === 'PERMIT') answers.permit(asked, String(body['attestation_id']));
     // Who asks again at once keeps the machine too busy to find out.
     if (body['reason'] === 'quota_unavailable') await pause(100 + this.#chance.below(200));
-    if (body['decision'] === 'SUSPEND' && asked.body['approval_id'] === undefined)
+    const isAnswered = asked.body['approval_id'] !== undefined || asked.lane.isApprovedAhead === true;
+    if (body['decision'] === 'SUSPEND' && !isAnswered)
       await this.#getApproved(asked, String(body['approval_id']));
   }
 

@@ -1,3 +1,4 @@
+import { hourMs } from '../../shared/model/time.ts';
 import type { Cap } from './caps.ts';
 
 /** What clients race along: gates and passports with caps, none used before. */
@@ -14,6 +15,8 @@ export interface Lane {
   readonly amountsUsd: readonly number[];
   /** Requests that cost more wait for a person. */
   readonly asksAboveUsd: number | null;
+  /** All of them would wait for a person, but for a standing approval; nobody answers. */
+  readonly isApprovedAhead?: boolean;
 }
 
 export interface Runner {
@@ -25,6 +28,8 @@ export interface Runner {
 export interface Maker {
   createGate(body: Readonly<Record<string, unknown>>): Promise<string>;
   issuePassport(body?: Readonly<Record<string, unknown>>): Promise<Runner>;
+  /** The id. Absent: the service knows no standing approvals. */
+  approveAhead?(body: Readonly<Record<string, unknown>>): Promise<string>;
 }
 
 /**
@@ -77,6 +82,7 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
     passportId: passport?.id ?? null,
   });
   const usd = 1_000_000;
+  const ahead = await approvedAhead(make, size);
   return {
     lanes: [
       lane(minute, crowd, []),
@@ -85,6 +91,7 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
       lane(month, plain, amountsUsd),
       lane(asks, crowd, amountsUsd),
       ...shops.map((shop) => lane(shop, [saver, walker], amountsUsd)),
+      ...ahead.map((each) => each.lane),
     ],
     caps: [
       { name: 'requests of a gate', kind: 'gate_rate', window: 'minute', limit: size, ...ofGate(minute) },
@@ -130,6 +137,38 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
         gateId: null,
         passportId: walker.id,
       },
+      ...ahead.map((each) => each.cap),
     ],
   };
+}
+
+/** A gate that asks about every request, and one passport for which some are approved ahead. */
+async function approvedAhead(
+  make: Maker,
+  size: number,
+): Promise<readonly { readonly lane: Lane; readonly cap: Cap }[]> {
+  if (make.approveAhead === undefined) return [];
+  const trusted = await make.issuePassport();
+  const gateId = await make.createGate({
+    constraints: { approvals: { permissions: ['orders:create'], expires_in_s: 1 } },
+  });
+  const standingApprovalId = await make.approveAhead({
+    gate_id: gateId,
+    passport_id: trusted.id,
+    permission_key: 'orders:create',
+    each_usd: Math.max(...amountsUsd),
+    total_usd: size,
+    expires_at: new Date(Date.now() + hourMs).toISOString(),
+  });
+  const lane = { gateId, passports: [trusted], amountsUsd, asksAboveUsd: null, isApprovedAhead: true };
+  const cap: Cap = {
+    name: 'money of a standing approval',
+    kind: 'standing_approval',
+    window: 'total',
+    limit: size * 1_000_000,
+    gateId,
+    passportId: trusted.id,
+    standingApprovalId,
+  };
+  return [{ lane, cap }];
 }

@@ -320,6 +320,7 @@ const answersLine = ({ counts }: Answers): string =>
 const makerOf = ({ installation }: World): Maker => ({
   createGate: (body) => installation.createGate(body),
   issuePassport: (body) => installation.issuePassport(body),
+  approveAhead: (body) => installation.approveAhead(body),
 });
 
 const serversOf = ({ sidecars, controlPlanes, installation }: World): Servers => ({

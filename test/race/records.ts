@@ -1,6 +1,6 @@
 import type { Database } from '../../control-plane/base/database.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
-import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type Answers, slackMs } from './answers.ts';
 import type { AllowedIn, Cap, Given } from './caps.ts';
@@ -95,7 +95,13 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
 }
 
 /** As the ledger names it. */
-export function counterOf({ kind, gateId, passportId }: Cap): CounterKey {
+export function counterOf({ kind, gateId, passportId, standingApprovalId: standingId }: Cap): CounterKey {
+  if (kind === 'standing_approval')
+    return counterKey({
+      kind,
+      gateId: gateId as GateId,
+      standingApprovalId: standingId as StandingApprovalId,
+    });
   // Ids come from the API as text.
   return kind === 'gate_rate' || kind === 'gate_spend'
     ? counterKey({ kind, gateId: gateId as GateId, passportId: passportId as PassportId | null })

@@ -27,6 +27,8 @@ export interface Installation {
   issuePassport(
     body?: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly id: string; readonly token: string }>;
+  /** Makes a standing approval; its id. */
+  approveAhead(body: Readonly<Record<string, unknown>>): Promise<string>;
   /**
    * Exports everything the admin key may see and lets two strangers read it: our command, and the verifier
    * that imports nothing of ours. Throws with what they said unless both agree that it holds; resolves with
@@ -149,6 +151,11 @@ export async function installation(
       });
       if (answer.status !== 201) throw new Error(`passport: ${JSON.stringify(answer.body)}`);
       return { id: answer.body.passport_id, token: answer.body.jwt };
+    },
+    approveAhead: async (body) => {
+      const answer = await api('POST', '/approvals/standing', body);
+      if (answer.status !== 201) throw new Error(`standing approval: ${JSON.stringify(answer.body)}`);
+      return answer.body.standing_approval_id;
     },
     verifyExport: async () => {
       const file = join(folder.path, 'export.jsonl');
