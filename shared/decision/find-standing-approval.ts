@@ -5,7 +5,7 @@ import type { UnixMillis } from '../model/time.ts';
 import type { QuotaView, RequestFacts, VerifiedPassport } from './facts.ts';
 
 /** A standing approval that permits the request: `isAtHand`, or once more units of it were asked for. */
-export interface FoundStandingApproval {
+interface FoundStandingApproval {
   readonly terms: StandingApprovalTerms;
   readonly isAtHand: boolean;
 }
