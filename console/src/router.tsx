@@ -84,6 +84,7 @@ const routeTree = rootRoute.addChildren([
     page('/', () => import('./pages/overview.tsx')),
     page('/first-request', () => import('./pages/first-request.tsx')),
     page('/approvals', () => import('./pages/approvals.tsx')),
+    page('/approvals/standing', () => import('./pages/standing-approvals.tsx')),
     page('/approvals/$id', () => import('./pages/approval.tsx')),
     page('/passports', () => import('./pages/passports.tsx')),
     page('/passports/$id', () => import('./pages/passport.tsx')),

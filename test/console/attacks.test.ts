@@ -178,7 +178,7 @@ const lists = [
     '/people',
     '/settings',
   ],
-  ...['/gates?new=1', '/passports?new=1', '/discovery?capability=orders'],
+  ...['/approvals/standing', '/gates?new=1', '/passports?new=1', '/discovery?capability=orders'],
 ];
 
 describe('a page of another site', () => {

@@ -103,6 +103,13 @@ async function fill(): Promise<typeof pages> {
   const ask = () => check({ amount: 30 });
   const suspended = await untilAnswer(ask, ({ body }) => body.decision === 'SUSPEND', { what: 'a SUSPEND' });
   const { approval_id: approval } = suspended.body;
+  const ahead = {
+    ...{ gate_id: gate, passport_id: passport.passport_id, permission_key: 'orders:create' },
+    ...{ each_usd: 25, total_usd: 25, expires_at: soon, note: hostile.webhook },
+  };
+  await post('/approvals/standing', ahead);
+  const { standing_approval_id: ended } = await post('/approvals/standing', ahead);
+  await api.call({ method: 'DELETE', url: `/v1/approvals/standing/${ended}` });
   const records = async () => (await api.call({ url: '/v1/attestations' })).body.attestations;
   await until(async () => (await records()).length >= 3, { what: 'three records' });
   const [record] = await records();
@@ -115,6 +122,8 @@ async function fill(): Promise<typeof pages> {
     ['approvals', '/approvals'],
     ['approvals-past', '/approvals?status=denied'],
     ['approval', `/approvals/${approval}`],
+    ['standing-approvals', '/approvals/standing'],
+    ['standing-approvals-ended', '/approvals/standing?status=revoked'],
     ['passports', '/passports'],
     ['passports-new', '/passports?new=1'],
     ['passport', pass],

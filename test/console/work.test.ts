@@ -183,6 +183,58 @@ describe('the inbox of approvals', () => {
     await phone.context().close();
   });
 
+  it('approves the next ones too, shows what is left of them, and ends that', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { jwt } = await api.issuePassport({ agent_id: 'trusted-agent' });
+    await sidecar.caughtUp();
+    const waiting = await suspend(gate, jwt, 30);
+    const phone = await world.open({ isPhone: true, role: 'approver' });
+    await visit(phone, `/approvals/${waiting}`);
+    await phone.getByRole('button', { name: 'Also the next ones like it' }).click();
+    const dialog = phone.getByRole('dialog');
+    await dialog.getByLabel('Up to, in USD each').fill('40');
+    await dialog.getByLabel('In all, in USD').fill('39');
+    await dialog.getByRole('button', { name: 'Approve ahead' }).click();
+    // The fault stands at its field.
+    await dialog.getByText('total_usd must be at least each_usd.').waitFor();
+    await dialog.getByLabel('In all, in USD').fill('100');
+    await dialog.getByRole('button', { name: 'Approve ahead' }).click();
+    await phone.getByText('Approved: trusted-agent may go on.').waitFor();
+    await sidecar.caughtUp();
+    const next = () => sidecar.check(gate, jwt, { ...request, amount: 40 });
+    await untilAnswer(next, ({ body }) => body.decision === 'PERMIT', { what: 'a permit' });
+    await visit(phone, '/approvals/standing');
+    await phone.getByText('$60.00 of $100.00').waitFor();
+    expect(
+      await phone.evaluate<number>('document.documentElement.scrollWidth - innerWidth'),
+    ).toBeLessThanOrEqual(0);
+    await phone.getByRole('button', { name: 'End the standing approval of trusted-agent' }).click();
+    await phone.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+    await phone.getByText('Ended: trusted-agent waits for a person again.').waitFor();
+    await sidecar.caughtUp();
+    await suspend(gate, jwt, 35);
+    expect(await violations(phone)).toEqual([]);
+    await phone.context().close();
+  });
+
+  it('is approved ahead by a form, for an agent that has not asked yet', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { passport_id: passport } = await api.issuePassport({ agent_id: 'known-agent' });
+    await visit(page, '/approvals/standing');
+    await button('Approve ahead').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Gate').fill(gate);
+    await dialog.getByLabel('Passport').fill(passport);
+    await dialog.getByLabel('Permission').fill('orders:create');
+    await dialog.getByLabel('Up to, in USD each').fill('25');
+    await dialog.getByLabel('In all, in USD').fill('50');
+    await dialog.getByRole('button', { name: 'Approve ahead' }).click();
+    await page.getByRole('link', { name: 'known-agent' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
   it('denies, and reports when another person was faster', async () => {
     const { api } = world;
     const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });

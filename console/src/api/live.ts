@@ -12,12 +12,12 @@ const silenceMsMax = 45_000;
 
 /** Which queries are out of date after an event of this kind, by the beginnings of their keys. */
 const affected: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  approval: [['approvals'], ['totals']],
-  gate: [['gates'], ['catalogs'], ['names', 'gates'], ['totals']],
+  approval: [['approvals'], ['standing-approvals'], ['totals']],
+  gate: [['gates'], ['standing-approvals'], ['catalogs'], ['names', 'gates'], ['totals']],
   mcp_pin: [['mcp-pins']],
   passport: [['passports'], ['names', 'passports'], ['totals']],
   revocation: [['passports'], ['totals']],
-  record: [['attestations'], ['statistics'], ['usage'], ['gates', 'one']],
+  record: [['attestations'], ['statistics'], ['usage'], ['standing-approvals'], ['gates', 'one']],
   delivery: [['webhooks']],
   sidecar: [['sidecars'], ['ready']],
   // Events may be missing, or the service ends the stream.

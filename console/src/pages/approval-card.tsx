@@ -14,6 +14,7 @@ import { GateName } from '../ui/names.tsx';
 import { Facts } from '../ui/page.tsx';
 import { PasskeyProblem } from '../ui/passkey-problem.tsx';
 import { Ago, Countdown, useNow } from '../ui/time.tsx';
+import { ApproveAhead } from './approve-ahead.tsx';
 
 /** One request that waits: what is asked, by whom, for how much, how long there is, and the two answers. */
 export function ApprovalCard({
@@ -87,8 +88,9 @@ export function ApprovalCard({
 
 /** Both answers, with a note. */
 function Answers({ approval, isOver }: { readonly approval: Approval; readonly isOver: boolean }): ReactNode {
-  const { approval_id: id, amount_usd: amount, agent_id: agent } = approval;
+  const { approval_id: id, amount_usd: amount, agent_id: agent, permission_key: permission } = approval;
   const [note, setNote] = useState('');
+  const [isAhead, setAhead] = useState(false);
   const given = { note: note.trim() === '' ? null : note.trim(), amountUsd: amount };
   const changes = ['approvals'];
   const undo = () => api.approvals.undo(id);
@@ -108,35 +110,63 @@ function Answers({ approval, isOver }: { readonly approval: Approval; readonly i
   const isBusy = approve.isPending || deny.isPending || approve.isSuccess || deny.isSuccess;
   const error = approve.error ?? deny.error;
   return (
-    <FieldFaults error={error}>
-      <TextField
-        label="Note"
-        param="note"
-        hint="Optional. It is kept in the record."
-        maxLength={500}
-        value={note}
-        onChange={setNote}
-      />
-      {error === null ? null : <PasskeyProblem error={error} />}
-      <div className="row">
-        <button
-          type="button"
-          className="button primary large"
-          disabled={isBusy || isOver}
-          onClick={() => approve.mutate(undefined)}
-        >
-          {approve.isPending ? 'Approving…' : amount === null ? 'Approve' : `Approve ${usd(amount)}`}
-        </button>
-        <button
-          type="button"
-          className="button danger large"
-          disabled={isBusy || isOver}
-          onClick={() => deny.mutate(undefined)}
-        >
-          {deny.isPending ? 'Denying…' : 'Deny'}
-        </button>
-      </div>
-    </FieldFaults>
+    <>
+      <FieldFaults error={error}>
+        <TextField
+          label="Note"
+          param="note"
+          hint="Optional. It is kept in the record."
+          maxLength={500}
+          value={note}
+          onChange={setNote}
+        />
+        {error === null ? null : <PasskeyProblem error={error} />}
+        <div className="row">
+          <button
+            type="button"
+            className="button primary large"
+            disabled={isBusy || isOver}
+            onClick={() => approve.mutate(undefined)}
+          >
+            {approve.isPending ? 'Approving…' : amount === null ? 'Approve' : `Approve ${usd(amount)}`}
+          </button>
+          <button
+            type="button"
+            className="button danger large"
+            disabled={isBusy || isOver}
+            onClick={() => deny.mutate(undefined)}
+          >
+            {deny.isPending ? 'Denying…' : 'Deny'}
+          </button>
+          {amount === null || amount === 0 || permission === null ? null : (
+            <button
+              type="button"
+              className="button large"
+              disabled={isBusy || isOver}
+              onClick={() => setAhead(true)}
+            >
+              Also the next ones like it…
+            </button>
+          )}
+        </div>
+      </FieldFaults>
+      {isAhead && amount !== null && permission !== null ? (
+        <ApproveAhead
+          title="Approve, and the next ones like it"
+          from={{
+            gate: approval.gate_id,
+            passport: approval.passport_id,
+            permission,
+            each: String(amount),
+            total: String(amount * 10),
+            days: '30',
+          }}
+          isGiven
+          onMade={() => approve.mutate(undefined)}
+          onClose={() => setAhead(false)}
+        />
+      ) : null}
+    </>
   );
 }
 

@@ -28,7 +28,8 @@ export default function ApprovalsPage(): ReactNode {
   return (
     <>
       <PageHead title="Approvals">
-        Requests of agents that wait for a person, and what became of others.
+        Requests of agents that wait for a person, and what became of others.{' '}
+        <Link to="/approvals/standing">Standing approvals</Link> spare you the same question again.
       </PageHead>
       <div className="filters">
         <Select
