@@ -6,10 +6,11 @@ import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import type { GateId, PassportId, SidecarId } from '../../shared/model/ids.ts';
-import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
+import type { GateId, PassportId, SidecarId, StandingApprovalId } from '../../shared/model/ids.ts';
+import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { type WindowName, windowAt } from '../../shared/quota/window.ts';
+import { systemRandom } from '../../shared/runtime/random.ts';
 import {
   counterOfLease,
   type LeaseAnswer,
@@ -67,10 +68,16 @@ class Round {
   readonly passportId: PassportId;
   /** Of the gate. */
   limit: number;
-  /** Of the passport. */
+  /** Of the passport, and the total of a standing approval. */
   readonly ownLimit: number;
 
-  constructor(gateId: GateId, passportId: PassportId, limit: number, ownLimit: number) {
+  constructor(
+    gateId: GateId,
+    passportId: PassportId,
+    standingApprovalId: StandingApprovalId,
+    limit: number,
+    ownLimit: number,
+  ) {
     this.gateId = gateId;
     this.passportId = passportId;
     this.limit = limit;
@@ -82,13 +89,18 @@ class Round {
       { counter: { kind: 'gate_rate', ...ofGate }, window: 'day' },
       { counter: { kind: 'gate_spend', ...ofPassport, gate_id: gateId }, window: 'month' },
       { counter: { kind: 'passport_spend', ...ofPassport }, window: 'day' },
+      {
+        counter: { kind: 'standing_approval', ...ofGate, standing_approval_id: standingApprovalId },
+        window: 'total',
+      },
     ];
     this.holders = sidecars.map((sidecar) => new Holder(sidecar));
     this.noteLimits();
   }
 
   limitOf({ counter }: Kind): number {
-    return counter.kind === 'passport_spend' ? this.ownLimit : this.limit;
+    const isOwn = counter.kind === 'passport_spend' || counter.kind === 'standing_approval';
+    return isOwn ? this.ownLimit : this.limit;
   }
 
   noteLimits(): void {
@@ -130,7 +142,7 @@ const add = (sums: Map<string, number>, name: string, units: number): void => {
 };
 
 const wish = fc.record({
-  kind: fc.nat({ max: 3 }),
+  kind: fc.nat({ max: 4 }),
   unitsMin: fc.nat({ max: 3 }),
   more: fc.nat({ max: 4 }),
   ahead: fc.nat({ max: 9 }),
@@ -138,7 +150,7 @@ const wish = fc.record({
 const nth = fc.nat({ max: 30 });
 const message = fc.record({
   holder: fc.nat({ max: 2 }),
-  wishes: fc.uniqueArray(wish, { selector: ({ kind }) => kind, maxLength: 4 }),
+  wishes: fc.uniqueArray(wish, { selector: ({ kind }) => kind, maxLength: 5 }),
   returned: fc.array(fc.nat({ max: 4 }), { minLength: 4, maxLength: 4 }),
   fate: fc.constantFrom('answered', 'answered', 'answered', 'answer lost', 'late'),
 });
@@ -176,7 +188,7 @@ const command = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant('take' as const),
-      of: fc.nat({ max: 3 }),
+      of: fc.nat({ max: 4 }),
       units: fc.nat({ max: 4 }),
     }),
   },
@@ -247,8 +259,18 @@ async function begin(limit: number, ownLimit: number): Promise<Round> {
   await database.sql`DELETE FROM lease_holders`;
   const gateId = await world.createGate(constraintsOf(limit));
   const passportId = await world.issuePassport({ spend_limits: { daily_usd: ownLimit / 1e6 } });
-  return new Round(gateId, passportId, limit, ownLimit);
+  const standingApprovalId = random.newId('sappr', startMs);
+  await database.sql`
+    INSERT INTO standing_approvals (standing_approval_id, account_id, mode, gate_id, gate_version, passport_id, agent_id,
+      permission_key, each_micro_usd, total_micro_usd, created_at_ms, created_by, expires_at_ms)
+    VALUES (${standingApprovalId}, ${world.accountId}, 'live', ${gateId}, 1, ${passportId}, 'agent', 'orders:create', 1,
+      ${ownLimit}, ${startMs}, 'key_x', ${totalEndsAtMs})`;
+  return new Round(gateId, passportId, standingApprovalId, limit, ownLimit);
 }
+
+const random = systemRandom();
+/** Behind every wait of a round. */
+const totalEndsAtMs = (startMs + 90 * dayMs) as UnixMillis;
 
 const constraintsOf = (limit: number) => ({
   rate_limits: { requests_per_minute: limit, requests_per_day: limit },
@@ -411,6 +433,7 @@ async function takeDirectly(round: Round, step: Command & { kind: 'take' }, sql:
   const ask = {
     counter: counterKey(counterOfLease(kind.counter)),
     window: kind.window,
+    endsAtMs: kind.window === 'total' ? totalEndsAtMs : null,
     limit: round.limitOf(kind),
     unitsMin: step.units,
     unitsMax: step.units,
