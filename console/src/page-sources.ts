@@ -65,6 +65,14 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
   '/attestations/$id': { request: one('/v1/attestations'), guide: 'decisions' },
   '/verify': { request: jwks, guide: 'verify' },
   '/api-keys': { request: list('/v1/api-keys'), guide: 'keys' },
+  '/channels': { request: list('/v1/channels'), guide: 'channels' },
+  '/channels/$id': { request: one('/v1/channels'), guide: 'channels' },
+  '/mcp-pins': {
+    request: list('/v1/mcp-pins', ['status'], { status: 'changed' }),
+    guide: 'integrations/mcp',
+  },
+  '/mcp-pins/$id': { request: one('/v1/mcp-pins'), guide: 'integrations/mcp' },
+  '/approvals/standing': { request: list('/v1/approvals/standing'), guide: 'approvals' },
   '/webhooks': { request: list('/v1/webhooks'), guide: 'webhooks' },
   '/webhooks/$id': { request: one('/v1/webhooks'), guide: 'webhooks' },
   '/audit': {

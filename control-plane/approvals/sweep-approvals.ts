@@ -7,9 +7,9 @@ import { closeStandingApprovals } from './standing-approval-store.ts';
 
 /**
  * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
- * unusable money is freed within that time, trims what is old, and writes down what expired standing approvals
- * used. While the database is unreachable the
- * sweep pauses. Never throws; trouble is logged when it begins and when it ends.
+ * unusable money is freed within that time, trims what is old, and writes down what expired standing
+ * approvals used. While the database is unreachable the sweep pauses. Never throws; trouble is logged when it
+ * begins and when it ends.
  */
 export function startApprovalSweep(deps: ExpiryDeps): Repetition {
   let isFailing = false;
@@ -39,5 +39,9 @@ async function trimApprovals({ sql, clock }: Pick<ExpiryDeps, 'sql' | 'clock'>):
   const { rowsPerTrimMax: max } = approvalsLimits;
   const forgotten = await forgetDisplays(sql, clock.now(), max);
   const closed = await closeStandingApprovals(sql, clock.now());
-  return (await removeEnded(sql, clock.now(), max)) < max && forgotten < max && closed < approvalsLimits.standingApprovalsPerSweepMax;
+  return (
+    (await removeEnded(sql, clock.now(), max)) < max &&
+    forgotten < max &&
+    closed < approvalsLimits.standingApprovalsPerSweepMax
+  );
 }

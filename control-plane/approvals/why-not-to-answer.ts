@@ -14,7 +14,7 @@ export interface AnswerRule extends Pick<ApprovalRule, 'approvers' | 'passkey'> 
 /** A gate that says nothing: one answer of a person or a key. */
 export const anyAnswerer: AnswerRule = { approvers: null, passkey: false, policyHash: null };
 
-export const asksForPeople = ({ approvers, passkey }: AnswerRule): boolean => approvers !== null || passkey;
+const asksForPeople = ({ approvers, passkey }: AnswerRule): boolean => approvers !== null || passkey;
 
 export const answersNeeded = ({ approvers }: AnswerRule): number => approvers?.count ?? 1;
 

@@ -308,7 +308,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'Requests of this passport for this permission at this gate, of at most `each_usd`, are permitted without asking until `total_usd` is ' +
       'spent or `expires_at` comes. Everything but the approval is still checked. It ends with the policy of the gate: a change of trust level, ' +
       'constraints, routes or catalog ends it.',
-    errors: ['gate_not_found', 'passport_not_found'],
+    errors: ['gate_not_found', 'passport_not_found', 'not_an_approver'],
   },
   'GET /v1/approvals/standing': {
     id: 'listStandingApprovals',

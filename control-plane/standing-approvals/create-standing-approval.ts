@@ -26,6 +26,7 @@ import { putGate } from '../gates/put-gate.ts';
 import type { Caller } from '../http/caller.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
+import { refuseNonApprover } from './refuse-non-approver.ts';
 
 /**
  * Approves requests ahead; sidecars know it from the push on. Bound to the policy that the gate has now. The
@@ -44,6 +45,7 @@ export async function createStandingApproval(
     passportId === null ? null : await findPassportAtGate(tx, caller, { passportId, gateId: gate.gateId });
   if (passport === null || passportId === null)
     throw new ApiError('passport_not_found', { param: 'passport_id' });
+  await refuseNonApprover(tx, caller, { gate, passportId });
   const own = tryStoredConstraints(passport.constraints, 'passport');
   refuseUselessOne(gate, own, wanted);
   const nowMs = clock.now();

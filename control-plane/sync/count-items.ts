@@ -10,7 +10,6 @@ import { syncLimits } from './limits.ts';
 /** A gate as `takeSnapshot` reads it. */
 const gateOfSnapshot = (gate: GateBody): GateBody => ({
   ...gate,
-  policy_hash: gate.policy_hash ?? null,
   routes: gate.routes ?? null,
   catalog: gate.catalog ?? null,
   catalog_approvals: gate.catalog_approvals ?? [],

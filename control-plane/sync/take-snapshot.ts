@@ -6,6 +6,7 @@ import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import type { GateConstraints } from '../../shared/wire/constraints.ts';
 import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
 import type { ApiKeyBody, GateBody, PassportStandingGroup, Snapshot } from '../../shared/wire/sync-schema.ts';
 import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
@@ -88,11 +89,25 @@ async function addGates(
         ${standingApprovals(tx, takenAtMs)} AS standing_approvals
       FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version)
       WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
-    const gates = rows.map(({ standing_approvals: standing, ...gate }) =>
-      standing === null ? gate : { ...gate, standing_approvals: standing },
-    );
+    const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, ...gate }) => ({
+      ...withoutAnswerRule(gate),
+      ...(policyHash != null && { policy_hash: policyHash }),
+      ...(standing !== null && { standing_approvals: standing }),
+    }));
     text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
   }
+}
+
+/** As `renderGateForSidecars` renders it: 0.2.0 refuses members of constraints that it does not know. */
+function withoutAnswerRule(gate: GateBody): GateBody {
+  const { approvals, ...others } = gate.constraints;
+  const { approvers, passkey, ...asked } = (approvals ?? {}) as GateConstraints['approvals'] & object;
+  if (approvers === undefined && passkey === undefined) return gate;
+  return {
+    ...gate,
+    constraints: { ...others, approvals: asked },
+    ...(approvers !== undefined && approvers.not_requester !== false && { names_asker: true }),
+  };
 }
 
 /** Of one gate, as `renderStandingApprovalForSidecars` renders them; null: none. */

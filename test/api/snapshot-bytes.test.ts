@@ -146,11 +146,12 @@ describe('the bytes of gates and keys in the snapshot of an account', () => {
     expect(statuses).toEqual([201, 201, 200, 200, 201, 200, 201, 200, 200]);
     const file = new URL('../../control-plane/storage/migrations/0040-feed-items.sql', import.meta.url);
     const sums = () => api.deps.sql`SELECT feed_id, items_bytes FROM feeds ORDER BY feed_id`;
-    const before = await sums();
+    // As the version before left it, which kept no policies.
+    await api.deps.sql`DELETE FROM gate_policies`;
     await api.deps.sql.unsafe('DROP TABLE feed_items; ALTER TABLE feeds DROP COLUMN items_bytes');
     await api.deps.sql.unsafe(readFileSync(file, 'utf8'));
-    expect(await sums()).toEqual(before);
-    expect(await summed(account.accountId)).toBe(await recounted(account.accountId));
+    for (const { feed_id, items_bytes } of await sums())
+      expect(items_bytes).toBe(feed_id === 'global' ? 0 : await recounted(feed_id));
   });
 });
 
@@ -270,4 +271,18 @@ describe('one answer to a pull', () => {
     expect(bytes).toBeGreaterThan(200_000);
     expect(bytes * syncLimits.changesPerAnswerMax).toBeLessThan(limits.changesBytesMax);
   });
+});
+
+it('shows a gate with a rule for answers as its changes do: what 0.2.0 does not know stays behind', async () => {
+  const { accountId, key } = await api.createAccount();
+  const approvals = { above_usd: 1, approvers: {} };
+  await api.createUser({}, key);
+  const gate = await api.createGate({ constraints: { approvals } }, key);
+  const [change] = await api.deps.sql<{ body: object }[]>`
+    SELECT body FROM changes WHERE kind = 'gate.put' AND body->>'gate_id' = ${gate.gate_id}`;
+  const pieces = await takeSnapshot(api.deps, accountId as AccountId);
+  const snapshot = JSON.parse(JSON.parse(Buffer.concat([...pieces]).toString()).snapshot);
+  expect(snapshot.gates).toMatchObject([change?.body]);
+  expect(snapshot.gates).toMatchObject([{ constraints: { approvals: { above_usd: 1 } }, names_asker: true }]);
+  expect(JSON.stringify(snapshot.gates)).not.toMatch(/approvers|passkey/);
 });

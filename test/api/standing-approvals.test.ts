@@ -252,6 +252,33 @@ describe('POST /approvals/standing', () => {
     expect(await check(open.gate_id, theirs.jwt, order(5))).toMatchObject({ decision: 'PERMIT' });
   });
 
+  it('is for those who may answer a request, and never where each wants several or signed answers', async () => {
+    const [ada, ben] = [
+      await api.createUser({ role: 'approver' }),
+      await api.createUser({ role: 'approver' }),
+    ];
+    const by = (person: typeof ada, body: object) =>
+      api.call({ url: '/v1/approvals/standing', body, key: null, headers: person.headers });
+    const gateOf = async (rule: object) =>
+      (await api.createGate({ constraints: { approvals: { above_usd: 1, ...rule } } })).gate_id;
+    const issuer = await api.createUser({ role: 'admin' });
+    const issued = await api.call({
+      url: '/v1/passports',
+      body: { agent_id: 'of-a-person', permissions: ['orders:create'] },
+      key: null,
+      headers: issuer.headers,
+    });
+    const about = (gate_id: string) => standingBody(api, { gate_id, passport_id: issued.body.passport_id });
+    const named = about(await gateOf({ approvers: { users: [ada.userId, issuer.userId] } }));
+    expectError(await create(named), 'not_an_approver');
+    expectError(await by(ben, named), 'not_an_approver');
+    // Who issued the passport asks through it.
+    expectError(await by(issuer, named), 'not_an_approver');
+    expect((await by(ada, named)).status).toBe(201);
+    const several = about(await gateOf({ approvers: { users: [ada.userId, ben.userId], count: 2 } }));
+    expectError(await by(ada, several), 'not_an_approver');
+  });
+
   it('is bounded per gate, and takes one more when one has ended', async () => {
     const { gateId, passport, id } = await standing();
     const about = { gate_id: gateId, passport_id: passport.passport_id };

@@ -542,6 +542,11 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     upstream: 'x',
     tools: [],
   }),
+  'createStandingApproval not_an_approver': async () => {
+    const call = await goodCall('createStandingApproval');
+    const gate = await api.createGate({ constraints: { approvals: { above_usd: 1, approvers: {} } } });
+    return api.call({ ...call, body: { ...(call.body as object), gate_id: gate.gate_id } });
+  },
   mcp_pin_state_conflict: async ({ id }) => {
     const call = await goodCall(id);
     return api.call({ ...call, body: { hash: `sha256:${'0'.repeat(64)}` } });

@@ -35,6 +35,14 @@ beforeAll(async () => {
   const { approval_id } = await check(30);
   const hook = { url: 'http://127.0.0.1:9/hook', events: ['approval.requested'] };
   const { webhook_id } = await post('/webhooks', hook);
+  const { channel_id } = await post('/channels', { name: 'desk', kind: 'webhook', target: hook.url });
+  const tools = [{ definition: JSON.stringify({ name: 'search', description: 'Searches.' }) }];
+  const { pins } = await post('/mcp-pins', {
+    gate_id: gate,
+    upstream: 'http://127.0.0.1:9/mcp',
+    tools,
+    is_whole: true,
+  });
   places = {
     '/approvals': '/approvals?status=denied',
     '/approvals/$id': `/approvals/${approval_id}`,
@@ -43,6 +51,8 @@ beforeAll(async () => {
     '/gates/$id': `/gates/${gate}`,
     '/attestations': `/attestations?decision=PERMIT&gate_id=${gate}`,
     '/attestations/$id': `/attestations/${attestation_id}`,
+    '/channels/$id': `/channels/${channel_id}`,
+    '/mcp-pins/$id': `/mcp-pins/${pins[0].pin_id}`,
     '/webhooks/$id': `/webhooks/${webhook_id}`,
     '/audit': '/audit?operation=createGate',
     '/discovery': '/discovery?capability=orders&level=L2',

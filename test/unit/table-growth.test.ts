@@ -12,6 +12,7 @@ import { migratedTables } from '../support/migrated-tables.ts';
 const trims: Readonly<Record<string, string>> = {
   approvals: 'approvals/approval-store.ts',
   changes: 'sync/feed-store.ts',
+  channel_messages: 'channels/message-queue.ts',
   decision_counts: 'statistics/read-statistics.ts',
   idempotent_answers: 'creation/idempotent-answers.ts',
   lease_holders: 'quota/holder-store.ts',
@@ -39,6 +40,8 @@ const goWith: Readonly<Record<string, string>> = {
   feed_items: 'gates and api_keys, when one ends',
   invitations: 'users',
   lease_posts: 'quota_leases',
+  mcp_pins: 'gates: at most 1,000 of a server',
+  mcp_upstreams: 'gates: at most 16 of one',
   oidc_identities: 'users',
   passkeys: 'users',
 };
@@ -71,6 +74,7 @@ const evidence = [
 const resources = [
   'accounts',
   'api_keys',
+  'channels',
   // No faster than catalog_entries.
   'discovery_counts',
   'feeds',
@@ -81,6 +85,7 @@ const resources = [
   'passports',
   'retentions',
   'signing_keys',
+  'standing_approvals',
   'templates',
   'users',
   'webhooks',

@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -1275,6 +1275,76 @@ class McpToolReportResult(TypedDict):
     pins: Sequence[McpGuardPin] | None
     # Of the gate, all types named; null if it has none.
     pii_controls: McpToolReportResultPiiControls | None
+
+
+class StandingApprovalCreation(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # A passport of this account, or one that has asked for an approval at the gate.
+    passport_id: NotRequired[str | None]
+    # Not known by this version: 400.
+    owner: NotRequired[str | None]
+    # The permission. Some request for it of up to `each_usd` must wait for an approval at the gate.
+    permission_key: str
+    # The most that one request may spend, in USD.
+    each_usd: float
+    # The most that all its requests may spend together, in USD.
+    total_usd: float
+    # In the future, at most 90 days away.
+    expires_at: str
+    # Why it is made. At most 500 characters.
+    note: NotRequired[str | None]
+
+
+class StandingApproval(TypedDict):
+    # Id of the standing approval, `sappr_…`.
+    standing_approval_id: str
+    # `active` until it is `expired`, `revoked` (ended by a caller) or `policy_changed` (the gate has
+    # another policy, or is deleted).
+    status: Literal["active", "expired", "revoked", "policy_changed"]
+    # The gate at which it holds.
+    gate_id: str
+    # The passport that it is for.
+    passport_id: str
+    # The agent of that passport, as its owner named it.
+    agent_id: str
+    # The permission that it is for.
+    permission_key: str
+    # The most that one request may spend, in USD.
+    each_usd: float
+    # The most that all its requests may spend together, in USD.
+    total_usd: float
+    # What its requests have spent, in USD, as far as their records have arrived.
+    used_usd: float
+    # Of the rest, what sidecars hold and no record shows as spent.
+    leased_usd: float
+    # `total_usd` less `used_usd`. At 0 a person is asked again.
+    left_usd: float
+    # Why it was made; null if that was not said.
+    note: str | None
+    # When it was made.
+    created_at: str
+    # The key or person that made it.
+    created_by: str
+    # From then on a person is asked again.
+    expires_at: str
+    # When a caller or a change of the policy ended it; null if neither did before `expires_at`.
+    ended_at: str | None
+    # The key or person that ended it; null otherwise.
+    ended_by: str | None
+
+
+class StandingApprovalPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[StandingApproval]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
 
 
 class AttestationPiiItem(TypedDict):
@@ -3044,7 +3114,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,

@@ -94,7 +94,7 @@ function answerWords({ approvers, passkey }: NonNullable<GateConstraints['approv
   const { roles, users, count = 1, not_requester: notRequester } = approvers;
   const named = [
     ...(roles ?? []).map((role) => roleWords[role] ?? role),
-    ...(users === undefined
+    ...(users === undefined || users === null
       ? []
       : [users.length === 1 ? 'one named person' : `${users.length} named people`]),
   ];

@@ -16,7 +16,10 @@ it('a call is checked in the trace that its message names, else in that of its H
   });
   const headers: Readonly<Record<string, string>> = { 'x-agent-passport': 'token', traceparent: 'of HTTP' };
   const call = (meta: object, shown: Readonly<Record<string, string>> = headers) =>
-    guard({ params: { name: 'pay', arguments: {}, _meta: meta } } as never, (name) => shown[name]);
+    guard(
+      { method: 'tools/call', as: null, params: { name: 'pay', arguments: {}, _meta: meta } } as never,
+      (name) => shown[name],
+    );
   expect(await call({ traceparent: 'of the message' })).toBeNull();
   expect(await call({})).toBeNull();
   expect(await call({ traceparent: 7 }, { 'x-agent-passport': 'token' })).toBeNull();

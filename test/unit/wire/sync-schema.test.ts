@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:f7e5630036ca74d06dc4913c50d2cc6e3bc8d32282e78694e7f68b250bce925b',
+      shapes: 'sha256:92cfdaba4368340fdf487aa77d8aa8951a5139d9f82890481590bb072124a2e8',
     });
   });
 });

@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -1419,6 +1419,78 @@ export interface McpToolReportResult {
   } | null;
 }
 
+export interface StandingApprovalCreation {
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** A passport of this account, or one that has asked for an approval at the gate. */
+  readonly passport_id?: string | null;
+  /** Not known by this version: 400. */
+  readonly owner?: string | null;
+  /** The permission. Some request for it of up to `each_usd` must wait for an approval at the gate. */
+  readonly permission_key: string;
+  /** The most that one request may spend, in USD. */
+  readonly each_usd: number;
+  /** The most that all its requests may spend together, in USD. */
+  readonly total_usd: number;
+  /** In the future, at most 90 days away. */
+  readonly expires_at: string;
+  /** Why it is made. At most 500 characters. */
+  readonly note?: string | null;
+}
+
+export interface StandingApproval {
+  /** Id of the standing approval, `sappr_…`. */
+  readonly standing_approval_id: string;
+  /**
+   * `active` until it is `expired`, `revoked` (ended by a caller) or `policy_changed` (the gate has
+   * another policy, or is deleted).
+   */
+  readonly status: 'active' | 'expired' | 'revoked' | 'policy_changed';
+  /** The gate at which it holds. */
+  readonly gate_id: string;
+  /** The passport that it is for. */
+  readonly passport_id: string;
+  /** The agent of that passport, as its owner named it. */
+  readonly agent_id: string;
+  /** The permission that it is for. */
+  readonly permission_key: string;
+  /** The most that one request may spend, in USD. */
+  readonly each_usd: number;
+  /** The most that all its requests may spend together, in USD. */
+  readonly total_usd: number;
+  /** What its requests have spent, in USD, as far as their records have arrived. */
+  readonly used_usd: number;
+  /** Of the rest, what sidecars hold and no record shows as spent. */
+  readonly leased_usd: number;
+  /** `total_usd` less `used_usd`. At 0 a person is asked again. */
+  readonly left_usd: number;
+  /** Why it was made; null if that was not said. */
+  readonly note: string | null;
+  /** When it was made. */
+  readonly created_at: string;
+  /** The key or person that made it. */
+  readonly created_by: string;
+  /** From then on a person is asked again. */
+  readonly expires_at: string;
+  /** When a caller or a change of the policy ended it; null if neither did before `expires_at`. */
+  readonly ended_at: string | null;
+  /** The key or person that ended it; null otherwise. */
+  readonly ended_by: string | null;
+}
+
+export interface StandingApprovalPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly StandingApproval[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
 export interface Attestation {
   /** Amount of the request, in millionths of a USD; null if it had none. */
   readonly amount_micro_usd: number | null;
@@ -2752,6 +2824,30 @@ export interface McpPinsResource {
   reject(id: string, body: McpPinResolution, options?: CallOptions): Promise<McpPin>;
 }
 
+export interface StandingApprovalsResource {
+  /** Approve requests ahead. Needs a key with the scope `approvals:resolve`. */
+  create(body: StandingApprovalCreation, options?: CreateOptions): Promise<StandingApproval>;
+  /** List standing approvals at your gates, newest first. Needs a key with the scope `approvals:read`. */
+  list(query?: {
+    /** Current status. */
+    readonly status?: 'active' | 'expired' | 'revoked' | 'policy_changed';
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id?: string;
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id?: string;
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<StandingApproval, StandingApprovalPage>;
+  /** Get a standing approval, with what is used of it. Needs a key with the scope `approvals:read`. */
+  get(id: string, options?: CallOptions): Promise<StandingApproval>;
+  /** End a standing approval at once. Needs a key with the scope `approvals:resolve`. */
+  end(id: string, options?: CallOptions): Promise<StandingApproval>;
+}
+
 export interface AttestationsResource {
   /** List attestations, newest first. Needs a key with the scope `attestations:read`. */
   list(query?: {
@@ -2991,6 +3087,7 @@ export interface Resources {
   readonly decisions: DecisionsResource;
   readonly approvals: ApprovalsResource;
   readonly mcpPins: McpPinsResource;
+  readonly standingApprovals: StandingApprovalsResource;
   readonly attestations: AttestationsResource;
   readonly audit: AuditResource;
   readonly issuers: IssuersResource;
@@ -3046,6 +3143,12 @@ export const resources = {
     get: ['GET', '/v1/mcp-pins/{id}', ''],
     accept: ['POST', '/v1/mcp-pins/{id}/accept', 'body'],
     reject: ['POST', '/v1/mcp-pins/{id}/reject', 'body'],
+  },
+  standingApprovals: {
+    create: ['POST', '/v1/approvals/standing', 'body creates'],
+    list: ['GET', '/v1/approvals/standing', 'query list'],
+    get: ['GET', '/v1/approvals/standing/{id}', ''],
+    end: ['DELETE', '/v1/approvals/standing/{id}', ''],
   },
   attestations: {
     list: ['GET', '/v1/attestations', 'query list'],
