@@ -49,7 +49,7 @@ export async function replaceCatalog(
   await updateGateRow(tx, begun);
   const voided = await voidApprovals(tx, { ...begun, isDeleted: false }, nowMs);
   const catalog = await publishCatalog(tx, deps, { gate: begun, offer });
-  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
+  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun, catalog) };
   await putGate(tx, change, gate, nowMs);
   return { catalog, voided };
 }

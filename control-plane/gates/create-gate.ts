@@ -60,7 +60,7 @@ export async function createGate(
   };
   await insertGate(tx, begun);
   const catalog = offer === null ? null : await publish(tx, deps, { gate: begun, offer });
-  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
+  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun, catalog) };
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
   await emitEvents(tx, deps, [{ event: 'gate.created', to: [caller], data, timestampMs: nowMs }]);

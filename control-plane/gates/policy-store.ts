@@ -10,26 +10,26 @@ const policyMessage = (hash: string): string => `agent-trust.policy.v1:${hash}`;
 
 /**
  * Keeps the policy of this version of the gate, signed when it is first used, and resolves to its hash. The
- * caller holds the gate's lock and has written its catalog. Idempotent.
+ * caller holds the gate's lock and has written its catalog. `published`: the newest catalog where the caller
+ * knows it; null: none. Idempotent.
  */
 export async function keepPolicy(
   tx: Transaction,
   { clock, signingKeys }: Pick<SigningDeps, 'clock' | 'signingKeys'>,
   gate: Pick<Gate, 'gateId' | 'policyVersion' | 'trustLevel' | 'constraints' | 'routes'>,
+  published?: CatalogVersion | null,
 ): Promise<string> {
   const { gateId, policyVersion } = gate;
-  const body = policyText({ ...gate, catalog: await newestCatalog(tx, gateId) });
+  const catalog = published === undefined ? await newestCatalog(tx, gateId) : published;
+  const body = policyText({ ...gate, catalog });
   const hash = textHash(body);
   const nowMs = clock.now();
-  const known = await tx`SELECT FROM policies WHERE policy_hash = ${hash}`;
-  if (known.count === 0) {
-    const key = signingKeys.current('attestation');
-    await tx`
-      INSERT INTO policies (policy_hash, body, signature, signing_key_id, first_used_at_ms)
-      VALUES (${hash}, ${body}, ${key.sign(policyMessage(hash))}, ${key.kid}, ${nowMs})
-      ON CONFLICT (policy_hash) DO NOTHING`;
-  }
+  const key = signingKeys.current('attestation');
   await tx`
+    WITH kept AS (
+      INSERT INTO policies (policy_hash, body, signature, signing_key_id, first_used_at_ms)
+      VALUES (${hash}, ${body}, ${key.sign(policyMessage(hash))}, ${key.kid}, ${nowMs}::bigint)
+      ON CONFLICT (policy_hash) DO NOTHING)
     INSERT INTO gate_policies (gate_id, policy_version, policy_hash, since_ms)
     VALUES (${gateId}, ${policyVersion}, ${hash}, ${nowMs}) ON CONFLICT (gate_id, policy_version) DO NOTHING`;
   return hash;

@@ -62,6 +62,7 @@ describe('POST /gates', () => {
           mode: 'live',
           version: 1,
           policy_version: 1,
+          policy_hash: expect.stringMatching(/^sha256:/),
           trust_level: 'L2',
           constraints,
         },

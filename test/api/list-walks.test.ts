@@ -9,6 +9,7 @@ import { operationsOf } from '../support/document.ts';
 import { expectError } from '../support/expect-error.ts';
 import { append, liveOwner, newRecord } from '../support/exports.ts';
 import { logInAgain } from '../support/good-calls.ts';
+import { askingRules, standingBody } from '../support/standing-approvals.ts';
 
 /**
  * Every list of the document, walked page by page while items come and go: what is there from begin to end is
@@ -98,6 +99,36 @@ const lists: Readonly<Record<string, () => Promise<Listed>>> = {
     make: () => api.createAccount(),
     remove: null,
   }),
+  listMcpPins: async () => {
+    const { key } = await account();
+    const { gate_id } = await api.createGate({}, key);
+    return {
+      url: '/v1/mcp-pins',
+      key,
+      id: 'pin_id',
+      make: async () => {
+        const tools = [{ definition: JSON.stringify({ name: fresh('tool').replaceAll(' ', '-') }) }];
+        const report = { gate_id, upstream: 'http://127.0.0.1:3000/mcp', tools };
+        const { body } = await api.call({ url: '/v1/mcp-pins', key, body: report });
+        return body.pins.at(-1);
+      },
+      remove: null,
+    };
+  },
+  listStandingApprovals: async () => {
+    const { key } = await account();
+    const { passport_id } = await api.issuePassport({}, key);
+    return {
+      url: '/v1/approvals/standing',
+      key,
+      id: 'standing_approval_id',
+      make: async () => {
+        const { gate_id } = await api.createGate({ constraints: askingRules }, key);
+        return posted('/v1/approvals/standing', key, standingBody(api, { gate_id, passport_id }));
+      },
+      remove: null,
+    };
+  },
   listChannels: async () => {
     const { key } = await account();
     return {

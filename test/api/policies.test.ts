@@ -39,7 +39,7 @@ async function inFeed(id: string): Promise<string | undefined> {
     .policy_hash;
 }
 
-async function inSnapshot(id: string): Promise<string | null> {
+async function inSnapshot(id: string): Promise<string | undefined> {
   const pieces = await takeSnapshot(api.deps, accountId);
   const { gates } = JSON.parse(JSON.parse(Buffer.concat([...pieces]).toString()).snapshot);
   return gates.find((gate: { gate_id: string }) => gate.gate_id === id).policy_hash;
@@ -95,7 +95,7 @@ describe('policies of gates', () => {
     await api.deps.sql`
       UPDATE gates SET constraints = '{"allowed_domains":["c.example"]}', version = version + 1,
         policy_version = version + 1 WHERE gate_id = ${id}`;
-    expect(await inSnapshot(id)).toBeNull();
+    expect(await inSnapshot(id)).toBeUndefined();
     const unkept = await findUnkeptGates(api.deps.sql, 10);
     expect(unkept.map(({ gateId }) => gateId)).toEqual([id]);
     const before = (await api.changes(accountId)).length;
