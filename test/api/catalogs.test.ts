@@ -125,8 +125,14 @@ describe('POST /gates/:id/catalog', () => {
       catalog_approvals: ['orders:create'],
     };
     expect((await api.changes(feed)).slice(before)).toEqual([
-      { kind: 'gate.put', body: { ...common, version: 2, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) } },
-      { kind: 'gate.put', body: { ...common, version: 3, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) } },
+      {
+        kind: 'gate.put',
+        body: { ...common, version: 2, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) },
+      },
+      {
+        kind: 'gate.put',
+        body: { ...common, version: 3, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) },
+      },
     ]);
   });
 

@@ -72,9 +72,36 @@ describe('PUT /gates/:id', () => {
     const common = { gate_id: id, account_id: feed, mode: 'live', trust_level: 'L3' };
     const rest = { allowed_domains: constraints.allowed_domains };
     expect((await api.changes(feed)).slice(before)).toEqual([
-      { kind: 'gate.put', body: { ...common, version: 2, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/), constraints } },
-      { kind: 'gate.put', body: { ...common, version: 3, policy_version: 3, policy_hash: expect.stringMatching(/^sha256:/), constraints: rest } },
-      { kind: 'gate.put', body: { ...common, version: 4, policy_version: 3, policy_hash: expect.stringMatching(/^sha256:/), constraints: rest } },
+      {
+        kind: 'gate.put',
+        body: {
+          ...common,
+          version: 2,
+          policy_version: 2,
+          policy_hash: expect.stringMatching(/^sha256:/),
+          constraints,
+        },
+      },
+      {
+        kind: 'gate.put',
+        body: {
+          ...common,
+          version: 3,
+          policy_version: 3,
+          policy_hash: expect.stringMatching(/^sha256:/),
+          constraints: rest,
+        },
+      },
+      {
+        kind: 'gate.put',
+        body: {
+          ...common,
+          version: 4,
+          policy_version: 3,
+          policy_hash: expect.stringMatching(/^sha256:/),
+          constraints: rest,
+        },
+      },
     ]);
   });
 
