@@ -144,7 +144,7 @@ describe('the inbox of approvals', () => {
     const answer = await untilAnswer(again, ({ body }) => body.decision === 'PERMIT', { what: 'a permit' });
     expect(answer.body.attestation_id).toMatch(/^att_/);
     await visit(phone, `/approvals/${approval_id}`);
-    await phone.getByText('known supplier').waitFor();
+    await phone.getByRole('region', { name: 'Answers' }).getByText('known supplier').waitFor();
     await phone.context().close();
   });
 
