@@ -18,7 +18,8 @@ export async function addDeclarations(of: {
     const needed = new Set([join(all, `${of.module}.d.ts`)]);
     for (const file of needed) {
       for (const [, path = ''] of (await readFile(file, 'utf8')).matchAll(
-        /(?:from|import)\s*\(?\s*'([^']+)'/g,
+        // The compiler writes inferred types as `import("…")`.
+        /(?:from|import)\s*\(?\s*['"]([^'"]+)['"]/g,
       )) {
         if (!path.startsWith('.')) throw new Error(`${relative(all, file)} refers to types of ${path}`);
         needed.add(join(dirname(file), path.replace(/\.[jt]s$/, '.d.ts')));

@@ -8,8 +8,11 @@ import { fencedBlock } from '../support/verify-example.ts';
 import { addAgentTrust, type InstalledClient, installClient, root, run } from './support/installed-client.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
-/** What is installed with every service. The code is readable: minified it was a tenth less. */
-const packedBytesMax = 48_000;
+/**
+ * What is installed with every service; it grows with the operations of the API. The code is readable:
+ * minified it was a tenth less.
+ */
+const packedBytesMax = 56_000;
 /** On a terminal: some lines of source and stack. A minified file was 5 KB of one line. */
 const shownBytesMax = 1_024;
 const lineCharsMax = 250;
