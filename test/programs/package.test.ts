@@ -31,7 +31,8 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 /** Without PostgreSQL. It took 316 MB when it had dependencies. */
 const installedBytesMax = 90_000_000;
 /** What a package may demand of those who ship it: to keep its text. */
-const permissive = /^\(?(?:MIT|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0|Unlicense|BlueOak-1\.0\.0| OR |\/)+\)?$/;
+const permissive =
+  /^\(?(?:MIT|MIT-0|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0|Unlicense|BlueOak-1\.0\.0| OR |\/)+\)?$/;
 
 /** An empty project in which `npm install` was given the packed file. */
 let folder: ReturnType<typeof temporaryFolder>;

@@ -34,6 +34,10 @@ const changedOnPurpose: Readonly<Record<string, (answer: Reply['body']) => void>
   '/accounts': ({ body }) => {
     for (const account of body.items) if (account.plan === 'pro') delete account.limits;
   },
+  // Gates of the built-in templates let a passport with defaults in, which is L1.
+  '/templates': ({ body }) => {
+    for (const template of body.items) if (template.built_in) delete template.trust_level;
+  },
 };
 
 /** When a key was used last is the only thing that reading changes. */
@@ -153,7 +157,7 @@ describe.each(versions)('a database of version %s, a minute after it was stopped
     expect((await world.api('PUT', url, { url: receiver.url })).status).toBe(200);
     await world.api('POST', `${url}/recover`, { since: new Date(about.dumpedAtMs - hourMs).toISOString() });
     await until(() => receiver.received.length >= waiting.items.length, { what: 'every delivery' });
-    const since = { approval_url: '', approval_api_url: '', display: null };
+    const since = { approval_url: '', approval_api_url: '', display: null, answers: [] };
     const events = receiver.received.map((received) => verified(received, secret, since));
     expect(new Set(events.map(({ event }) => event))).toEqual(
       new Set(['approval.requested', 'approval.resolved']),
