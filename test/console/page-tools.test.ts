@@ -36,7 +36,7 @@ beforeAll(async () => {
   const hook = { url: 'http://127.0.0.1:9/hook', events: ['approval.requested'] };
   const { webhook_id } = await post('/webhooks', hook);
   const { channel_id } = await post('/channels', { name: 'desk', kind: 'webhook', target: hook.url });
-  const tools = [{ definition: JSON.stringify({ name: 'search', description: 'Searches.' }) }];
+  const tools = [{ definition: JSON.stringify({ description: 'Searches.', name: 'search' }) }];
   const { pins } = await post('/mcp-pins', {
     gate_id: gate,
     upstream: 'http://127.0.0.1:9/mcp',
