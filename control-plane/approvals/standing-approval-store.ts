@@ -26,7 +26,7 @@ const columns = (sql: Database | Transaction) => sql`
   created_by AS "createdBy", expires_at_ms AS "expiresAtMs", ended_at_ms AS "endedAtMs", ended_by AS "endedBy",
   used_micro_usd AS "usedMicroUsd"`;
 
-/** A change of the gate's policy ends all of them (migration 0049). */
+/** A change of the gate's policy ends all of them, by a trigger of `gates`. */
 const isInForce = (sql: Database | Transaction, nowMs: UnixMillis) =>
   sql`ended_at_ms IS NULL AND expires_at_ms > ${nowMs}`;
 

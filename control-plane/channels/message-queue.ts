@@ -144,7 +144,10 @@ const approvalColumns = (sql: Database | Transaction) => sql`
   a.gate_id AS "gateId", a.gate_version AS "gateVersion", a.request_hash AS "requestHash",
   a.permission_key AS "permissionKey", a.amount_micro_usd AS "amountMicroUsd", a.display,
   a.created_at_ms AS "createdAtMs", a.expires_at_ms AS "expiresAtMs", a.resolved_at_ms AS "resolvedAtMs",
-  a.resolved_by AS "resolvedBy", a.note`;
+  a.resolved_by AS "resolvedBy", a.note, coalesce((
+    SELECT jsonb_agg(jsonb_build_object('userId', n.user_id, 'answer', n.answer, 'atMs', n.at_ms, 'note', n.note,
+      'isSigned', n.assertion IS NOT NULL) ORDER BY n.place)
+    FROM approval_answers n WHERE n.approval_id = a.approval_id AND n.undone_at_ms IS NULL), '[]') AS answers`;
 
 function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
   const { channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget, generation } = row;
@@ -166,8 +169,7 @@ function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
     resolvedAtMs: rest.resolvedAtMs,
     resolvedBy: rest.resolvedBy,
     note: rest.note,
-    // A message names the one whose answer ended it.
-    answers: [],
+    answers: rest.answers,
   };
   return {
     ...{ approvalId: rest.approvalId, channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget },

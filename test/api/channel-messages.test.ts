@@ -135,13 +135,17 @@ describe('a message', () => {
       event: 'approval.requested',
       data: { approval_id: approvalId, status: 'pending' },
     });
-    await answer(approvalId, 'deny', { note: 'Too dear' });
+    const { headers, userId } = await api.createUser({ role: 'owner' }, key);
+    const url = `/v1/approvals/${approvalId}/deny`;
+    const denied = await api.call({ method: 'POST', url, key: null, headers, body: { note: 'Too dear' } });
     stand();
     await arrived(one, 2);
     const second = verified(must(one.received[1], 'a message'), hook.secret);
-    expect(second).toMatchObject({
-      event: 'approval.resolved',
-      data: { status: 'denied', note: 'Too dear' },
+    expect(second).toMatchObject({ event: 'approval.resolved', data: denied.body });
+    expect(second.data).toMatchObject({
+      status: 'denied',
+      note: 'Too dear',
+      answers: [{ user_id: userId, answer: 'denied', note: 'Too dear' }],
     });
     expect(second.id).not.toBe(first.id);
   });
