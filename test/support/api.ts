@@ -219,7 +219,8 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     const isJson = String(response.headers['content-type']).startsWith('application/json');
     // Of what never ends, its head is the answer.
     const payload = isEndless ? (isJson ? await text(response.stream()) : '') : response.payload;
-    if (isEndless && !isJson) response.stream().destroy();
+    // As a client that hangs up: only then the service ends its stream.
+    if (isEndless && !isJson) response.raw.res.destroy();
     const reply = {
       status: response.statusCode,
       body: isJson && payload !== '' ? JSON.parse(payload) : payload,
