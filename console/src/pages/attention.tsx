@@ -111,6 +111,17 @@ function useOwnSidecars(): readonly Item[] {
   ];
 }
 
+/** Of an endpoint or a channel: sending fails, or has stopped for it. */
+const isFailing = ({
+  status,
+  failing_since,
+  disabled_reason,
+}: {
+  readonly status: string;
+  readonly failing_since: string | null;
+  readonly disabled_reason: string | null;
+}): boolean => failing_since !== null || (status === 'disabled' && disabled_reason !== 'owner');
+
 function useWebhooks(): readonly Item[] {
   const { may } = useSession();
   const { data } = useQuery({
@@ -119,20 +130,15 @@ function useWebhooks(): readonly Item[] {
     enabled: may('webhooks:manage'),
     refetchInterval: pollMs(30_000),
   });
-  return (data?.items ?? [])
-    .filter(
-      ({ status, failing_since, disabled_reason }) =>
-        failing_since !== null || (status === 'disabled' && disabled_reason !== 'owner'),
-    )
-    .map(({ webhook_id, url, status }) => ({
-      id: webhook_id,
-      text: (
-        <>
-          {status === 'disabled' ? 'Deliveries have stopped: ' : 'Deliveries fail: '}
-          <Link to={`/webhooks/${webhook_id}`}>{url ?? webhook_id}</Link>
-        </>
-      ),
-    }));
+  return (data?.items ?? []).filter(isFailing).map(({ webhook_id, url, status }) => ({
+    id: webhook_id,
+    text: (
+      <>
+        {status === 'disabled' ? 'Deliveries have stopped: ' : 'Deliveries fail: '}
+        <Link to={`/webhooks/${webhook_id}`}>{url ?? webhook_id}</Link>
+      </>
+    ),
+  }));
 }
 
 function useChannels(): readonly Item[] {
@@ -143,20 +149,15 @@ function useChannels(): readonly Item[] {
     enabled: may('webhooks:manage'),
     refetchInterval: pollMs(30_000),
   });
-  return (data?.items ?? [])
-    .filter(
-      ({ status, failing_since, disabled_reason }) =>
-        failing_since !== null || (status === 'disabled' && disabled_reason !== 'owner'),
-    )
-    .map(({ channel_id, name, status }) => ({
-      id: channel_id,
-      text: (
-        <>
-          {status === 'disabled' ? 'Messages have stopped: ' : 'Messages fail: '}
-          <Link to={`/channels/${channel_id}`}>{name}</Link>
-        </>
-      ),
-    }));
+  return (data?.items ?? []).filter(isFailing).map(({ channel_id, name, status }) => ({
+    id: channel_id,
+    text: (
+      <>
+        {status === 'disabled' ? 'Messages have stopped: ' : 'Messages fail: '}
+        <Link to={`/channels/${channel_id}`}>{name}</Link>
+      </>
+    ),
+  }));
 }
 
 /** From this part on a limit is nearly used up. */
