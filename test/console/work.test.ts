@@ -336,6 +336,31 @@ describe('the overview', () => {
     await screenshot(page, 'overview-attention-light');
   });
 
+  it('names channels and endpoints that fail or were stopped for it, and not those that a person stopped', async () => {
+    const { api } = world;
+    const make = async (path: string, body: object) => (await api.call({ url: `/v1/${path}`, body })).body;
+    const target = 'https://hooks.example.com/';
+    const channel = (name: string) => make('channels', { name, kind: 'webhook', target });
+    const [failing, stopped, off] = [
+      await channel('failing'),
+      await channel('stopped'),
+      await channel('off'),
+    ];
+    const hook = await make('webhooks', { url: `${target}fails`, events: ['gate.created'] });
+    const { sql, clock } = api.deps;
+    await sql`UPDATE channels SET failing_since_ms = ${clock.now()} WHERE channel_id = ${failing.channel_id}`;
+    await sql`UPDATE webhooks SET failing_since_ms = ${clock.now()} WHERE webhook_id = ${hook.webhook_id}`;
+    const stop = (id: string, reason: string) =>
+      sql`UPDATE channels SET status = 'disabled', disabled_reason = ${reason} WHERE channel_id = ${id}`;
+    await stop(stopped.channel_id, 'gone');
+    await stop(off.channel_id, 'owner');
+    await visit(page, '/');
+    await says('Messages fail: failing');
+    await says('Messages have stopped: stopped');
+    await says(`Deliveries fail: ${target}fails`);
+    expect(await page.getByRole('link', { name: 'off', exact: true }).count()).toBe(0);
+  });
+
   it('shows decisions by outcome and reason as pictures and numbers, and the sidecars', async () => {
     const { api } = world;
     const { gate_id } = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 10 } } });
