@@ -20,6 +20,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { readPage } from '../storage/read-page.ts';
+import { isUniqueViolation } from '../storage/unique-violation.ts';
 import { withAnswers, withOwnAnswers } from './answer-store.ts';
 import { approvalsLimits } from './limits.ts';
 import { type Answerer, waitsForAnswerOf } from './waits-for.ts';
@@ -234,14 +235,19 @@ export async function writeResolution(tx: Transaction, resolved: Resolved): Prom
 
 /**
  * Makes it pending again. The row must be locked. False: the same request has another pending approval;
- * nothing was changed.
+ * nothing was changed. Where that one was committed only now, the transaction has failed and has to end.
  */
 export async function writeUndone(tx: Transaction, undone: StoredApproval): Promise<boolean> {
   const written = await tx`
     UPDATE approvals SET status = 'pending', expires_at_ms = ${undone.expiresAtMs}, due_at_ms = ${undone.expiresAtMs},
       resolved_at_ms = NULL, resolved_by = NULL, note = NULL
     WHERE approval_id = ${undone.approvalId} AND NOT EXISTS (
-      SELECT FROM approvals WHERE status = 'pending' AND ${isBoundTo(tx, undone)})`;
+      SELECT FROM approvals WHERE status = 'pending' AND ${isBoundTo(tx, undone)})`.catch(
+    (error: unknown) => {
+      if (isUniqueViolation(error, /^approvals_one_pending$/)) return { count: 0 };
+      throw error;
+    },
+  );
   return written.count === 1;
 }
 

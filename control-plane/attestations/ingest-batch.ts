@@ -22,6 +22,7 @@ import { freeUnits } from '../quota/hold.ts';
 import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
+import { isUniqueViolation } from '../storage/unique-violation.ts';
 import { readConnectionStatus } from '../sync/sidecar-store.ts';
 import { appendRecords, type NewRecord, RepeatedRecord } from './append-records.ts';
 import { readChainTips } from './chain-store.ts';
@@ -262,14 +263,9 @@ function refuseUntrueTakes(
   throw new BatchRejected({ kind: 'refused', refused });
 }
 
-/** SQLSTATE unique_violation, of the id of a record in one of the partitions; or over two of them. */
+/** The id of a record is taken, in its partition or in another. */
 const isTakenId = (error: unknown): boolean =>
-  error instanceof RepeatedRecord ||
-  (error instanceof Error &&
-    'code' in error &&
-    error.code === '23505' &&
-    'constraint_name' in error &&
-    /^records_(?:before|\d+_\d+)_pkey$/.test(String(error.constraint_name)));
+  error instanceof RepeatedRecord || isUniqueViolation(error, /^records_(?:before|\d+_\d+)_pkey$/);
 
 /**
  * Thrown to roll back and return `answer`, so that a refused batch leaves no row; control flow, not a

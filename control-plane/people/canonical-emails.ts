@@ -2,6 +2,7 @@ import type { AccountId, UserId } from '../../shared/model/ids.ts';
 import { canonicalEmail } from '../../shared/wire/email.ts';
 import type { Database } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { isUniqueViolation } from '../storage/unique-violation.ts';
 import { peopleLimits } from './limits.ts';
 
 interface KeptAddress {
@@ -52,7 +53,7 @@ async function moveTo(sql: Database, { userId, accountId, email }: KeptAddress, 
       AND NOT EXISTS (SELECT FROM users WHERE account_id = ${accountId} AND email = ${canonical})`.catch(
     (error: unknown) => {
       // It was invited concurrently.
-      if (error instanceof Error && 'code' in error && error.code === '23505') return { count: 0 };
+      if (isUniqueViolation(error, /^users_account_id_email_key$/)) return { count: 0 };
       throw error;
     },
   );

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetDisplays } from '../../control-plane/approvals/approval-store.ts';
+import { connect } from '../../control-plane/storage/connect.ts';
 import { dayMs, secondMs } from '../../shared/model/time.ts';
 import { asListed, openAnApproval } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -296,6 +297,37 @@ describe('POST /approvals/:id/undo', () => {
     await say(second, 'deny');
     expect((await say(first, 'undo')).status).toBe(200);
     expectError(await say(first, 'undo'), 'approval_already_resolved');
+  });
+
+  it('is refused where the same request comes to wait anew at the same moment', async () => {
+    const { gateId, token } = await pair.setUp({ gate: rules });
+    const first = (await pair.check(0, gateId, token, order)).body.approval_id;
+    await say(first, 'deny');
+    const other = connect({ url: pair.api.databaseUrl, connectionsMax: 2 });
+    let undone: ReturnType<typeof say> | undefined;
+    try {
+      await other.begin(async (tx) => {
+        await tx`
+          INSERT INTO approvals SELECT again.* FROM approvals AS a, jsonb_populate_record(a, jsonb_build_object(
+            'approval_id', ${pair.api.deps.random.newId('appr', pair.api.deps.clock.now())}::text,
+            'status', 'pending', 'due_at_ms', a.expires_at_ms, 'resolved_at_ms', NULL, 'resolved_by', NULL)) AS again
+          WHERE a.approval_id = ${first}`;
+        undone = say(first, 'undo');
+        const isWaiting = async () => {
+          const rows = await other`
+            SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+              AND query LIKE '%UPDATE approvals SET status%'`;
+          return rows.length === 1;
+        };
+        await until(isWaiting, { what: 'the undo waits for the other request' });
+      });
+      if (undone === undefined) throw new Error('the undo was asked for');
+      expectError(await undone, 'approval_already_resolved');
+      expect((await approvalOf(first)).status).toBe('denied');
+    } finally {
+      await undone;
+      await other.end();
+    }
   });
 
   it('of many at once takes effect once, against a use at the same moment too', async () => {
