@@ -30,7 +30,8 @@ export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox 
       settled.inc({ kind, answer: answer.kind });
       if (answer.kind !== 'refused') return;
       const what = { sidecar_id: call.sidecar_id, kind, message: answer.message };
-      deps.logger.warn(what, 'a settlement of a sidecar was refused');
+      if (answer.is_passing === true) deps.logger.info(what, 'a settlement of a sidecar has to come again');
+      else deps.logger.warn(what, 'a settlement of a sidecar was refused');
     });
   };
 
