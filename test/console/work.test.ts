@@ -25,6 +25,7 @@ afterAll(async () => {
 });
 
 const button = (name: string | RegExp) => page.getByRole('button', { name });
+const inDialog = (name: string) => page.getByRole('dialog').getByRole('button', { name });
 const field = (label: string | RegExp) => page.getByLabel(label);
 const says = (text: string | RegExp) => page.getByText(text).first().waitFor();
 const request = { permission_key: 'orders:create', amount: 30 };
@@ -43,7 +44,7 @@ async function issueOnPage(agentId: string): Promise<{ readonly token: string; r
   await visit(page, '/passports?new=1');
   await field('Agent id').fill(agentId);
   await field('Permissions').fill('orders:create');
-  await button('Issue').last().click();
+  await inDialog('Issue').click();
   await says('Copy both now');
   const [token = '', privateKey = ''] = await page.locator('dialog .secret code').allInnerTexts();
   expect(token.split('.')).toHaveLength(3);
@@ -256,7 +257,7 @@ describe('gates on the page', () => {
     const { api } = world;
     await visit(page, '/gates?new=1');
     await field('Name').fill('Gate of the page');
-    await button('Create').last().click();
+    await inDialog('Create').click();
     await says('What this means');
     const id = new URL(page.url()).pathname.split('/').at(-1);
     const stored = async () => (await api.call({ url: `/v1/gates/${id}` })).body;
@@ -300,11 +301,11 @@ describe('gates on the page', () => {
     const { gate_id } = await world.api.createGate();
     await visit(page, `/gates/${gate_id}?tab=catalog`);
     await button('Publish a catalog').click();
-    await button('Publish').last().click();
+    await inDialog('Publish').click();
     await says('The first version');
     await button('Publish the next version').click();
     await field('Permissions').fill('[{ "key": "orders:read" }]');
-    await button('Publish').last().click();
+    await inDialog('Publish').click();
     await says('+ orders:read');
     await says('− orders:create');
   });
@@ -429,7 +430,7 @@ describe('keys and webhooks on the page', () => {
     await visit(page, '/api-keys?new=1');
     await field('Name').fill('key of the page');
     await button('Read for an auditor').click();
-    await button('Create').last().click();
+    await inDialog('Create').click();
     const key = await page.locator('dialog .secret code').innerText();
     const { status } = await api.call({ url: '/v1/attestations', key });
     expect(status).toBe(200);
@@ -438,7 +439,7 @@ describe('keys and webhooks on the page', () => {
     await button('Done').click();
     await button('Roll key of the page').click();
     await field('The old key ends').selectOption('At once');
-    await button('Roll').last().click();
+    await inDialog('Roll').click();
     await says('Copy the key now');
     expect((await api.call({ url: '/v1/attestations', key })).status).toBe(401);
     await field('I have stored it').check();
@@ -453,7 +454,7 @@ describe('keys and webhooks on the page', () => {
     try {
       await visit(page, '/webhooks?new=1');
       await field('Address').fill(receiver.url);
-      await button('Add').last().click();
+      await inDialog('Add').click();
       expect(await page.locator('dialog .secret code').innerText()).toMatch(/^whsec_/);
       await field('I have stored it').check();
       await button('Done').click();
@@ -482,7 +483,7 @@ describe('channels on the page', () => {
         `${receiver.url}/the-secret-of-the-slack-webhook-1234`,
       );
       await field('Told').selectOption('After 10 minutes');
-      await button('Add').last().click();
+      await inDialog('Add').click();
       await page.getByRole('link', { name: 'payments' }).click();
       await says('After 10 minutes');
       expect(await page.locator('body').innerText()).not.toContain('the-secret-of');
@@ -500,8 +501,11 @@ describe('channels on the page', () => {
       await says('It was switched off here.');
       expect(await violations(page)).toEqual([]);
       await button('Delete').click();
-      await button('Delete').last().click();
-      await says('No channels');
+      await inDialog('Delete').click();
+      await page.getByRole('heading', { name: 'Channels', level: 1 }).waitFor();
+      await until(async () => (await page.getByRole('link', { name: 'refunds' }).count()) === 0, {
+        what: 'the channel is gone from the list',
+      });
     } finally {
       await receiver.close();
     }
