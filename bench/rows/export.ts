@@ -13,7 +13,7 @@ import { textHash } from '../../shared/crypto/content-hash.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ChainId } from '../../shared/model/attestation.ts';
-import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { GateId, PassportId, SidecarId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
@@ -95,6 +95,9 @@ export async function exportOf({ isQuick, say }: BenchOptions): Promise<Table> {
   }
 }
 
+/** Sidecars that the records come from. */
+const sidecars = 20;
+
 /** Through the service's own way into the store. */
 async function fill(stage: AuditStage, records: number): Promise<string> {
   const { sql } = stage;
@@ -102,10 +105,11 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
   const random = systemRandom();
   const deps = { sql, clock: systemClock, random, ed25519, sealer: sealer(stage.masterKey) };
   const signingKeys = await loadSigningKeys(deps);
+  const sources = Array.from({ length: sidecars }, () => random.newId('side', systemClock.now()));
   const batch = 1_000;
   const before = performance.now();
   for (let from = 0; from < records; from += batch) {
-    const made = Array.from({ length: batch }, (_, i) => recordOf(stage, from + i, random));
+    const made = Array.from({ length: batch }, (_, i) => recordOf({ ...stage, sources }, from + i, random));
     await sql.begin((tx) =>
       appendRecords(
         tx,
@@ -119,7 +123,7 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
 }
 
 function recordOf(
-  { owner, passportIds, gateIds }: AuditStage,
+  { owner, passportIds, gateIds, sources }: AuditStage & { readonly sources: readonly SidecarId[] },
   number: number,
   random: ReturnType<typeof systemRandom>,
 ): NewRecord {
@@ -141,7 +145,7 @@ function recordOf(
       test: false,
       resolution: null,
       refersTo: null,
-      source: random.newId('side', nowMs),
+      source: must(sources[number % sources.length], 'there are sidecars'),
       sourceAccount: owner.accountId,
       timestampMs: nowMs,
     },

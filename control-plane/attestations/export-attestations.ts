@@ -42,7 +42,7 @@ async function* exportedBytes(tx: Transaction, asked: ExportAsked): AsyncGenerat
   await tx`LOCK TABLE records IN ACCESS SHARE MODE`;
   const { current: generation } = await readGenerations(tx);
   yield Buffer.from(writer.manifest({ sinceMs, generation, ...(await readExportKeys(tx, nowMs)) }));
-  const names: ExportNames = { current: new Map() };
+  const names: ExportNames = new Map();
   let text = textBuffer(sliceBytesUsual);
   const walk = walkChains((attestation, begins) => {
     if (begins !== null) text.add(writer.chain(begins));

@@ -72,7 +72,7 @@ const archivedChain = (part: ArchivablePart): NumberedChain => ({
 });
 
 /** Names that an export has read; they belong to its snapshot. */
-export type ExportNames = { current: NamesOfRows };
+export type ExportNames = Map<number, string>;
 
 /** Names that an export remembers; the records of one chain use few. */
 const namesMax = 10_000;
@@ -96,7 +96,7 @@ export async function readSlice(
       place += 1;
       range = must(slice[place], 'a slice holds only chains that were asked for');
     }
-    walk.take(range.chain, row.sequence, readRow(row, range.chain.chainId, names.current));
+    walk.take(range.chain, row.sequence, readRow(row, range.chain.chainId, names));
   };
   const waiting: StoredRecord[] = [];
   // One index walk per range: a join might be planned as a scan of the whole table.
@@ -113,12 +113,12 @@ export async function readSlice(
       ORDER BY sequence LIMIT last - first + 1
     ) AS record
     ORDER BY place, record.sequence`.forEach((row) => {
-    if (waiting.length === 0 && isNamed(row, names.current)) takeRow(row);
+    if (waiting.length === 0 && isNamed(row, names)) takeRow(row);
     else waiting.push(row);
   });
   if (waiting.length > 0) {
-    const known = names.current.size < namesMax ? names.current : [];
-    names.current = new Map([...known, ...(await namesOfRows(tx, waiting))]);
+    if (names.size >= namesMax) names.clear();
+    for (const [number, name] of await namesOfRows(tx, waiting)) names.set(number, name);
     for (const row of waiting) takeRow(row);
   }
   for (const { chain, last } of slice.slice(place)) walk.reach(chain, last);
