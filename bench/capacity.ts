@@ -17,6 +17,7 @@ import type { UnixMillis } from '../shared/model/time.ts';
 import { systemClock } from '../shared/runtime/clock.ts';
 import { systemRandom } from '../shared/runtime/random.ts';
 import { type AuditStage, setAuditStage } from './harness/audit-stage.ts';
+import { benchExtras } from './harness/bench-facts.ts';
 import { onStopSignal } from './harness/programs.ts';
 
 /*
@@ -91,7 +92,7 @@ async function appender(stage: AuditStage): Promise<Append> {
   const { sql } = stage;
   const random = systemRandom();
   const deps = { sql, clock: systemClock, random, ed25519: chooseEd25519(), sealer: sealer(stage.masterKey) };
-  const appending = { isStopped: false, projections: [] };
+  const appending = { isStopped: false, projections: [], recordForm: () => 2 as const };
   const appendingDeps = { random, signingKeys: await loadSigningKeys(deps), appending };
   return async (from, month) => {
     const timestampMs = (systemClock.now() + month * monthMs) as UnixMillis;
@@ -125,6 +126,7 @@ async function appender(stage: AuditStage): Promise<Append> {
           source: 'control-plane',
           sourceAccount: owner.accountId,
           timestampMs,
+          ...benchExtras,
         },
         passportOwner: owner,
         gateOwner: owner,

@@ -29,6 +29,7 @@ import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-ac
 import { decisionSlots } from './admission/decision-slots.ts';
 import { build } from './app.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
+import { recordFormOf } from './attestations/record-form.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { startChannelMessages } from './channels/deliver-messages.ts';
@@ -251,7 +252,8 @@ async function makeDeps(
   const metrics = new Registry();
   addProcessMetrics(metrics);
   addBuildInfo(metrics, 'agent_trust_build_info', { version: packageVersion, ed25519: ed25519.name });
-  const appending = { isStopped: false, projections: recordProjections };
+  const recordForm = await recordFormOf(sql, { clock, afterMs: settings.RECORDS_V2_AFTER_S * secondMs });
+  const appending = { isStopped: false, projections: recordProjections, recordForm };
   const baseUrl = `${settings.PUBLIC_URL ?? origin}/v1`;
   const voids = ownVoids({ sql, clock: systemClock, random, baseUrl, signingKeys, appending, logger });
   started.add('voids of decisions', () => voids.stop());

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { textHash } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { signPassportToken } from '../../shared/crypto/passport-token.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { emptyExtras, type RecordExtras } from '../../shared/model/attestation.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
@@ -25,6 +27,15 @@ export const nowMs = Date.now() as UnixMillis;
 
 const nowS = Math.floor(nowMs / 1_000) as UnixSeconds;
 const accountId = random.newId('acct', nowMs);
+
+/** Of a record as most sidecars write it. */
+export const benchExtras: RecordExtras = {
+  ...emptyExtras,
+  policyHash: textHash('policy'),
+  trustLevel: 'L1',
+  domain: 'api.example.com',
+  stateAgeMs: 400,
+};
 
 export const gate: CompiledGate = compileGate({
   gateId: random.newId('gate', nowMs),

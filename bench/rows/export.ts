@@ -19,6 +19,7 @@ import type { PermissionKey } from '../../shared/model/permission.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { type AuditStage, setAuditStage } from '../harness/audit-stage.ts';
+import { benchExtras } from '../harness/bench-facts.ts';
 import { measuredCore } from '../harness/cores.ts';
 import { program } from '../harness/installation.ts';
 import { forgetPeak, judgedMemory, type MemoryTaken, mebibytes, memoryOf } from '../harness/memory.ts';
@@ -113,7 +114,11 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
     await sql.begin((tx) =>
       appendRecords(
         tx,
-        { random, signingKeys, appending: { isStopped: false, projections: recordProjections } },
+        {
+          random,
+          signingKeys,
+          appending: { isStopped: false, projections: recordProjections, recordForm: () => 2 },
+        },
         made,
       ),
     );
@@ -148,6 +153,7 @@ function recordOf(
       source: must(sources[number % sources.length], 'there are sidecars'),
       sourceAccount: owner.accountId,
       timestampMs: nowMs,
+      ...benchExtras,
     },
     passportOwner: owner,
     gateOwner: owner,

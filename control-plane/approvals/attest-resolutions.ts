@@ -1,4 +1,4 @@
-import type { Resolution } from '../../shared/model/attestation.ts';
+import { emptyExtras, type RecordExtras, type Resolution } from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -21,16 +21,48 @@ export async function attestResolutions(
   approvals: readonly StoredApproval[],
   how: ResolvedHow,
 ): Promise<void> {
-  await appendRecords(
-    tx,
-    deps,
-    approvals.map((approval) => resolutionRecord(deps, approval, how)),
-  );
+  await appendRecords(tx, deps, await resolutionRecords(tx, deps, approvals, how));
 }
 
-export const resolutionRecord = (
+/** In the order of the approvals. */
+export async function resolutionRecords(
+  tx: Transaction,
+  deps: Pick<AppendingDeps, 'random'>,
+  approvals: readonly StoredApproval[],
+  how: ResolvedHow,
+): Promise<readonly NewRecord[]> {
+  const policies = await boundPolicies(tx, approvals);
+  return approvals.map((approval) => {
+    const policy = policies.get(policyName(approval)) ?? unknownPolicy;
+    return resolutionRecord(deps, { ...approval, ...policy }, how);
+  });
+}
+
+type BoundPolicy = Pick<RecordExtras, 'policyHash' | 'trustLevel'>;
+
+const unknownPolicy: BoundPolicy = { policyHash: null, trustLevel: null };
+
+const policyName = ({ gateId, gateVersion }: Pick<StoredApproval, 'gateId' | 'gateVersion'>): string =>
+  `${gateId} ${gateVersion}`;
+
+/** The policies that approvals are bound to, by `policyName`. */
+async function boundPolicies(
+  tx: Transaction,
+  approvals: readonly StoredApproval[],
+): Promise<ReadonlyMap<string, BoundPolicy>> {
+  const rows = await tx<(BoundPolicy & Pick<StoredApproval, 'gateId' | 'gateVersion'>)[]>`
+    SELECT gate_id AS "gateId", policy_version AS "gateVersion", policy_hash AS "policyHash",
+      trust_level AS "trustLevel"
+    FROM gate_policies JOIN policies USING (policy_hash)
+    WHERE (gate_id, policy_version) IN (
+      SELECT * FROM unnest(${approvals.map(({ gateId }) => gateId)}::text[],
+        ${approvals.map(({ gateVersion }) => gateVersion)}::bigint[]))`;
+  return new Map(rows.map((row) => [policyName(row), row]));
+}
+
+const resolutionRecord = (
   { random }: Pick<AppendingDeps, 'random'>,
-  approval: StoredApproval,
+  approval: StoredApproval & BoundPolicy,
   { resolution, nowMs }: ResolvedHow,
 ): NewRecord => ({
   record: {
@@ -51,6 +83,10 @@ export const resolutionRecord = (
     source: 'control-plane',
     sourceAccount: approval.gateAccountId,
     timestampMs: nowMs,
+    ...emptyExtras,
+    policyHash: approval.policyHash,
+    trustLevel: approval.trustLevel,
+    approvalId: approval.approvalId,
   },
   passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
   gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },

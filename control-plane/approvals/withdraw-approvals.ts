@@ -5,7 +5,7 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { writeWithdrawn } from './approval-store.ts';
-import { resolutionRecord } from './attest-resolutions.ts';
+import { resolutionRecords } from './attest-resolutions.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
 
 /**
@@ -23,7 +23,7 @@ export async function withdrawApprovals(
   const withdrawn = await writeWithdrawn(tx, approvalIds);
   await emitApprovalEvents(tx, deps, 'approval.resolved', withdrawn, nowMs);
   return {
-    records: withdrawn.map((approval) => resolutionRecord(deps, approval, { resolution: 'expired', nowMs })),
+    records: await resolutionRecords(tx, deps, withdrawn, { resolution: 'expired', nowMs }),
     units: withdrawn.flatMap(({ holds }) => holds),
   };
 }

@@ -169,7 +169,7 @@ async function putInPlace(
     : linkRecords(
         records.map(({ record }) => record),
         heads,
-        key,
+        { key, form: deps.appending.recordForm() },
       );
   const linked = links.placed.map(({ attestation, latestMs }, place): NewAttestation => {
     const head = must(heads.get(attestation.chainId), 'a chain that was begun has a head');

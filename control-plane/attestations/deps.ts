@@ -1,4 +1,4 @@
-import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import type { AttestationRecord, RecordForm } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -37,6 +37,8 @@ export interface PreparedProjection {
 }
 
 interface Appending {
+  /** See recordFormOf. */
+  readonly recordForm: () => RecordForm;
   /**
    * Whether this process stopped appending: a broken invariant of a chain stops it until a restart (see
    * append-records.ts).

@@ -130,7 +130,7 @@ export async function ingestBatch(
  * Null if that is unknown or not worth it: the batch is refused, repeated, or voids settlements.
  */
 async function draftBatch(
-  { sql, clock, signingKeys }: IngestDeps,
+  { sql, clock, signingKeys, appending }: IngestDeps,
   batch: NumberedBatch,
   place: IngestPlace,
 ): Promise<BatchDraft | null> {
@@ -159,7 +159,7 @@ async function draftBatch(
   const links = linkRecords(
     accepted.map(({ record }) => record),
     new Map([...others, ...tips]),
-    signingKeys.current('attestation'),
+    { key: signingKeys.current('attestation'), form: appending.recordForm() },
   );
   return { takenSeq, nextSeq: batch.nextSeq, accepted, links };
 }

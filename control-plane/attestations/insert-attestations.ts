@@ -9,7 +9,7 @@ import { CopyRows, copyIn } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
 import type { RecordNames } from './record-names.ts';
-import { letterOf } from './record-row.ts';
+import { digitOf, letterOf, letterOfProof } from './record-row.ts';
 
 export interface NewAttestation {
   /** The linked record; its signature is passed separately. */
@@ -42,7 +42,7 @@ const hashTextStart = 'sha256:'.length;
 const hashBytes = 32;
 const signatureBytes = 64;
 /** Size of a typical row, with separators. */
-const rowBytes = 320;
+const rowBytes = 380;
 
 const writeHash = (to: CopyRows, hash: string): void => to.hex(hash.slice(hashTextStart), hashBytes);
 const writeName = (to: CopyRows, name: string | null, numbers: Numbers): void =>
@@ -83,6 +83,25 @@ const columns: readonly Column[] = [
   column('permission_key', (to, { attestation }) => writeText(to, attestation.permissionKey)),
   column('resolution', (to, { attestation }) => writeText(to, attestation.resolution)),
   column('refers_to', (to, { attestation }) => writeText(to, attestation.refersTo)),
+  column('asserted', (to, { attestation: { asserted } }) =>
+    asserted === null ? to.null() : to.boolean(asserted),
+  ),
+  column('trust_level', (to, { attestation: { trustLevel } }) =>
+    trustLevel === null ? to.null() : to.char(digitOf[trustLevel]),
+  ),
+  column('policy', (to, { attestation }, numbers) => writeName(to, attestation.policyHash, numbers)),
+  column('state_age_ms', (to, { attestation: { stateAgeMs } }) =>
+    stateAgeMs === null ? to.null() : to.int(stateAgeMs),
+  ),
+  column('domain', (to, { attestation }) => writeText(to, attestation.domain)),
+  column('approval_id', (to, { attestation }) => writeText(to, attestation.approvalId)),
+  column('wallet', (to, { attestation }, numbers) => writeName(to, attestation.walletId, numbers)),
+  column('hold_expires_ms', (to, { attestation: { holdExpiresAtMs } }) =>
+    holdExpiresAtMs === null ? to.null() : to.bigint(holdExpiresAtMs),
+  ),
+  column('proof', (to, { attestation: { proof } }) =>
+    proof === null ? to.null() : to.char(letterOfProof[proof]),
+  ),
   column('pii', (to, { attestation: { pii } }) => (pii.length === 0 ? to.null() : to.jsonb(pii))),
 ];
 
@@ -130,6 +149,7 @@ export function namesOf(
   for (const [place, { record }] of records.entries()) {
     const { reader, otherReader } = must(readers[place], 'each record has readers');
     const { chainId, passportId, gateId, source, sourceAccount, reason, constraintsEvaluated } = record;
+    const { policyHash, walletId } = record;
     assert(
       passportId === (isId('pass', chainId) ? chainId : null),
       'a passport has its records in its chain',
@@ -140,6 +160,8 @@ export function namesOf(
     if (gateId !== null) names.add(gateId);
     if (sourceAccount !== null) names.add(sourceAccount);
     if (reason !== null) names.add(reason);
+    if (policyHash !== null) names.add(policyHash);
+    if (walletId !== null) names.add(walletId);
   }
   return [...names];
 }

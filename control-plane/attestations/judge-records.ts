@@ -1,9 +1,10 @@
 import { recordHash } from '../../shared/attestation/record.ts';
-import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import { type AttestationRecord, noExtras } from '../../shared/model/attestation.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
@@ -80,9 +81,12 @@ const isCopy = (record: AttestationRecord, stored: AttestationRecord): boolean =
   contentHash(stored) ===
   contentHash(stored.sourceAccount === null ? { ...record, sourceAccount: null } : record);
 
-/** Hash of a record's content, independent of its place in the chain. */
+/**
+ * Hash of a record's content in form 1, independent of its place in the chain: a record that was shipped in
+ * one form may have been stored in the other.
+ */
 const contentHash = (record: AttestationRecord): string =>
-  recordHash({ ...record, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
+  recordHash({ ...record, ...noExtras, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
 
 interface PassportFact extends PassportTerms {
   readonly owner: Owner;
@@ -94,7 +98,11 @@ export interface KnownThings {
   readonly gates: ReadonlyMap<GateId, Owner>;
   readonly passports: ReadonlyMap<PassportId, PassportFact>;
   readonly stored: ReadonlyMap<string, AttestationRecord>;
+  /** The policies that gates have had, with their trust levels, by `policyName`. */
+  readonly policies: ReadonlyMap<string, TrustTier>;
 }
+
+const policyName = (gateId: string, policyHash: string): string => `${gateId} ${policyHash}`;
 
 /** A decision with the evidence that this sidecar may report it. */
 export interface Told {
@@ -139,8 +147,18 @@ function whyNot(
     record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
   return (
     whyNotTold({ told: record, tokenHash, callerMode, mayBeApproved }, sender, known) ??
-    (isOwnChain ? null : 'chain_id is not the account of this sidecar')
+    (isOwnChain ? null : 'chain_id is not the account of this sidecar') ??
+    whyNotPolicy(record, known)
   );
+}
+
+const policyLevel = ({ gateId, policyHash }: AttestationRecord, known: KnownThings): TrustTier | undefined =>
+  gateId === null || policyHash === null ? undefined : known.policies.get(policyName(gateId, policyHash));
+
+/** A policy that was lost with a database contradicts nothing; see toNewRecord. */
+function whyNotPolicy(record: AttestationRecord, known: KnownThings): string | null {
+  const level = policyLevel(record, known);
+  return level === undefined || level === record.trustLevel ? null : 'trust_level is not that of policy_hash';
 }
 
 function toNewRecord(
@@ -151,8 +169,10 @@ function toNewRecord(
   const { record, callerMode, isApproved } = shipped;
   const passport = record.passportId === null ? undefined : known.passports.get(record.passportId);
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
+  // An export has every policy that its records name, so a record names none that is not on record.
+  const isUnknown = record.policyHash !== null && policyLevel(record, known) === undefined;
   return {
-    record,
+    record: isUnknown ? { ...record, policyHash: null } : record,
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
@@ -181,7 +201,17 @@ export async function readKnown(
   const ofRecords = sql<StoredRecord[]>`
     SELECT ${sql(recordColumns)} FROM records
     WHERE attestation_id = ANY(${`{${ids.map(uuidOfId).join()}}`}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
-  const [gates, passports, stored] = await readTogether(sql, [ofGates, ofPassports, ofRecords]);
+  const hashes = distinct(shipped.map(({ record }) => record.policyHash));
+  const ofPolicies = sql<{ gateId: GateId; policyHash: string; trustLevel: TrustTier }[]>`
+    SELECT DISTINCT gate_id AS "gateId", policy_hash AS "policyHash", trust_level AS "trustLevel"
+    FROM gate_policies JOIN policies USING (policy_hash)
+    WHERE policy_hash = ANY(${hashes}::text[]) AND gate_id = ANY(${gateIds}::text[])`;
+  const [gates, passports, stored, policies] = await readTogether(sql, [
+    ofGates,
+    ofPassports,
+    ofRecords,
+    ofPolicies,
+  ]);
   const owners = sharedOwners();
   return {
     gates: new Map(gates.map((row) => [row.gate_id, owners(row.account_id, row.mode)])),
@@ -189,6 +219,9 @@ export async function readKnown(
       passports.map((row) => [row.passportId, factOf(row, owners(row.accountId, row.mode))]),
     ),
     stored: new Map((await attestationsOf(sql, stored)).map((attestation) => [attestation.id, attestation])),
+    policies: new Map(
+      policies.map(({ gateId, policyHash, trustLevel }) => [policyName(gateId, policyHash), trustLevel]),
+    ),
   };
 }
 

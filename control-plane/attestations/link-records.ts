@@ -1,7 +1,7 @@
 import { type ChainHead, placeRecord } from '../../shared/attestation/chain.ts';
 import { type PlacedRecord, recordHash, signatureMessage } from '../../shared/attestation/record.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
+import type { AttestationRecord, ChainId, RecordForm } from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { SigningKey } from '../signing/signing-keys.ts';
 
@@ -28,11 +28,13 @@ export interface LinkedRecords {
   readonly signatures: Promise<Buffer>;
 }
 
-/** Links records to the tips of their chains and starts signing them. `tips` has every chain. */
+/**
+ * Links records to the tips of their chains, in this form, and starts signing them. `tips` has every chain.
+ */
 export function linkRecords(
   records: readonly AttestationRecord[],
   tips: ReadonlyMap<ChainId, ChainTip>,
-  key: SigningKey,
+  { key, form }: { readonly key: SigningKey; readonly form: RecordForm },
 ): LinkedRecords {
   const before = new Map<ChainId, ChainTip>();
   const after = new Map<ChainId, ChainTip>();
@@ -44,7 +46,7 @@ export function linkRecords(
       tip = must(tips.get(chainId), 'a chain that is added to has a tip');
       before.set(chainId, tip);
     }
-    const attestation = placeRecord(record, tip, key.kid);
+    const attestation = placeRecord(record, tip, key.kid, form);
     const hash = recordHash(attestation);
     messages.push(signatureMessage(hash));
     const latestMs = Math.max(tip.latestMs, attestation.timestampMs) as UnixMillis;

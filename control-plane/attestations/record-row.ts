@@ -1,8 +1,9 @@
 import { recordHash } from '../../shared/attestation/record.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { Attestation, ChainId, PiiFinding } from '../../shared/model/attestation.ts';
+import type { Attestation, ChainId, PiiFinding, RecordProof } from '../../shared/model/attestation.ts';
 import type { CheckName, Outcome } from '../../shared/model/decision.ts';
 import { isId } from '../../shared/model/ids.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { idOfUuid } from './id-uuid.ts';
@@ -34,6 +35,16 @@ export interface StoredRecord {
   readonly source: number;
   readonly source_account: number | null;
   readonly timestamp_ms: Attestation['timestampMs'];
+  /** Null: a record in form 1. */
+  readonly asserted: boolean | null;
+  readonly trust_level: keyof typeof tierOf | null;
+  readonly policy: number | null;
+  readonly state_age_ms: number | null;
+  readonly domain: string | null;
+  readonly approval_id: string | null;
+  readonly wallet: number | null;
+  readonly hold_expires_ms: Attestation['holdExpiresAtMs'];
+  readonly proof: keyof typeof proofOf | null;
 }
 
 /** The columns of a row, for every SELECT. */
@@ -59,10 +70,24 @@ export const recordColumns = [
   'source',
   'source_account',
   'timestamp_ms',
+  'asserted',
+  'trust_level',
+  'policy',
+  'state_age_ms',
+  'domain',
+  'approval_id',
+  'wallet',
+  'hold_expires_ms',
+  'proof',
 ] as const satisfies readonly (keyof StoredRecord)[];
 
 /** The letter of a decision in its row. */
 export const letterOf = { PERMIT: 'P', SUSPEND: 'S', BLOCK: 'B' } as const satisfies Record<Outcome, string>;
+/** The digit of a tier in its row, and the letter of a proof. */
+export const digitOf = { L1: '1', L2: '2', L3: '3' } as const satisfies Record<TrustTier, string>;
+const tierOf: Readonly<Record<'1' | '2' | '3', TrustTier>> = { 1: 'L1', 2: 'L2', 3: 'L3' };
+export const letterOfProof = { dpop: 'd', httpsig: 'h' } as const satisfies Record<RecordProof, string>;
+const proofOf = { d: 'dpop', h: 'httpsig' } as const satisfies Record<string, RecordProof>;
 const outcomeOf = { P: 'PERMIT', S: 'SUSPEND', B: 'BLOCK' } as const satisfies Record<string, Outcome>;
 
 /** Names by number. */
@@ -75,6 +100,8 @@ const numbersOf = (row: StoredRecord): readonly (number | null)[] => [
   row.checks,
   row.source,
   row.source_account,
+  row.policy,
+  row.wallet,
 ];
 
 /** Whether all names of the row are known. */
@@ -132,6 +159,15 @@ export function attestationOf(row: StoredRecord, chainId: ChainId, names: NamesO
     sourceAccount:
       row.source_account === null ? null : (name(row.source_account) as Attestation['sourceAccount']),
     timestampMs: row.timestamp_ms,
+    policyHash: row.policy === null ? null : name(row.policy),
+    trustLevel: row.trust_level === null ? null : tierOf[row.trust_level],
+    domain: row.domain,
+    stateAgeMs: row.state_age_ms,
+    approvalId: row.approval_id,
+    walletId: row.wallet === null ? null : name(row.wallet),
+    holdExpiresAtMs: row.hold_expires_ms,
+    proof: row.proof === null ? null : proofOf[row.proof],
+    asserted: row.asserted,
     sequence: row.sequence,
     previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
     signingKeyId: name(row.signing_key),

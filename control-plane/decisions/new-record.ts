@@ -1,5 +1,7 @@
 import type { Decision } from '../../shared/decision/facts.ts';
+import { emptyExtras } from '../../shared/model/attestation.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
+import { domainOnRecord } from '../../shared/pii/domain-on-record.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
@@ -32,6 +34,11 @@ export function newRecord(
       source: 'control-plane',
       sourceAccount: caller.accountId,
       timestampMs: nowMs,
+      ...emptyExtras,
+      policyHash: gate?.policyHash ?? null,
+      trustLevel: gate?.trustLevel ?? null,
+      domain: domainOnRecord(request.domain, policy.pii),
+      approvalId: decision.outcome === 'PERMIT' ? request.approvalId : null,
     },
     passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
     gateOwner: { accountId: caller.accountId, mode: caller.mode },

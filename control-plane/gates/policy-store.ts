@@ -1,12 +1,10 @@
 import { textHash } from '../../shared/crypto/content-hash.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
+import { policyMessage } from '../../shared/wire/policy.ts';
 import { type CatalogVersion, policyText } from '../../shared/wire/policy-hash.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-
-/** Keeps the signature of a policy apart from other kinds. */
-const policyMessage = (hash: string): string => `agent-trust.policy.v1:${hash}`;
 
 /**
  * Keeps the policy of this version of the gate, signed when it is first used, and resolves to its hash. The

@@ -352,8 +352,22 @@ export const glossary: Readonly<Record<string, string>> = {
   source: 'Id of the sidecar that decided, or `control-plane`.',
   source_account: 'Account of that sidecar, or of the call that the control plane answered.',
   'Attestation.test': 'Whether it was a gate test.',
+  'Attestation.approval_id':
+    'The approval that a PERMIT used, or that a SUSPEND is about. This and the other members of form 2 (contract §9) are absent from older records.',
+  'Attestation.domain':
+    'Host that the request named, in its canonical form; null if it named none, or where the gate finds personal data in it.',
+  'Attestation.trust_level': 'Trust level of the gate when it decided; null without a gate.',
+  asserted: 'Whether the subject was named without its token.',
+  hold_expires_at: 'When the held money goes back; null if none is held.',
+  policy_hash: 'Hash of the policy that decided; null without a gate, or if the policy is not on record.',
+  proof: "How possession of the passport's key was proved; null if it was not.",
+  state_age_ms: 'Age of the state of the sidecar that decided; null if a control plane did, or if not known.',
+  wallet_id: 'Wallet of the passport, `wal_…`; null without one.',
   timestamp: 'When it was decided.',
   manifest: 'What the export holds.',
+  attachments: 'What the records name: the policies that decided. Absent: they name nothing.',
+  policy: 'A policy, with its signature.',
+  body: 'What is hashed: trust level, constraints, routes, and version and hash of the catalog.',
   'Export.format': 'Name and version of the format.',
   'Export.since':
     'Each chain starts at its first record that is not older than this; null: at its first record.',

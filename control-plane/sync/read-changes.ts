@@ -1,6 +1,7 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
 import type { ChangesAnswer } from '../../shared/wire/sync-schema.ts';
+import type { RecordFormDeps } from '../base/record-form.ts';
 import { historyOf } from '../history/history.ts';
 import { feedsReceipt } from '../history/receipts.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -8,7 +9,7 @@ import { subscribeToHints } from './change-hints.ts';
 import { readEntries, readHeads } from './feed-store.ts';
 import { syncLimits } from './limits.ts';
 
-type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId' | 'sealer'>;
+type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId' | 'sealer'> & RecordFormDeps;
 
 interface Reader {
   readonly accountId: AccountId;
@@ -41,6 +42,7 @@ export async function readChanges(
       held_ms: answeredAtMs - askedAtMs,
       replica: deps.replicaId,
       now_ms: deps.clock.now(),
+      record_form: deps.appending.recordForm(),
       generation,
       ...(!answer.changes.snapshot_needed && {
         receipt: feedsReceipt(
@@ -58,7 +60,7 @@ export async function readChanges(
 interface Look {
   readonly changes: Omit<
     ChangesAnswer,
-    'heads_age_ms' | 'held_ms' | 'replica' | 'now_ms' | 'generation' | 'receipt'
+    'heads_age_ms' | 'held_ms' | 'replica' | 'now_ms' | 'record_form' | 'generation' | 'receipt'
   >;
   /** Taken before the heads were read, so they are at most this old. */
   readonly headsAtMs: number;

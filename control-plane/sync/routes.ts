@@ -14,6 +14,7 @@ import {
   GoodbyeRequest,
   HistoryReport,
 } from '../../shared/wire/sync-schema.ts';
+import type { RecordFormDeps } from '../base/record-form.ts';
 import { type OnRegressed, takeReport } from '../history/take-report.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -30,6 +31,8 @@ import {
 import { refuseSyncVersion } from './sync-version.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 
+type SyncDeps = SigningDeps & RecordFormDeps;
+
 const config = { scope: 'sidecars:connect' } as const;
 const connectionSecretBytes = 16;
 /** `reportReceiptsMax` receipts, each as long as it may be. */
@@ -39,7 +42,7 @@ const historyReportBytesMax = 2 * 1024 * 1024;
  * Endpoints for sidecars (ARCHITECTURE.md, "The change feed"). Not a public interface; shared/wire/sync.ts
  * documents each call.
  */
-export function syncRoutes(deps: SigningDeps, onRegressed: OnRegressed): FastifyPluginAsyncTypebox {
+export function syncRoutes(deps: SyncDeps, onRegressed: OnRegressed): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.register(historyRoutes(deps, onRegressed));
     app.register(stateRoutes(deps));
@@ -57,7 +60,7 @@ function historyRoutes(deps: SigningDeps, onRegressed: OnRegressed): FastifyPlug
   };
 }
 
-function stateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+function stateRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request, reply) => {
       const { accountId } = callerOf(request);
@@ -79,6 +82,7 @@ function stateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         connection_id: connectionId,
         replica: deps.replicaId,
         now_ms: deps.clock.now(),
+        record_form: deps.appending.recordForm(),
       } satisfies ConnectAnswer;
     });
 
@@ -94,7 +98,7 @@ function stateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   };
 }
 
-function positionRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+function positionRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
   /** Notes what a connection has applied and wakes waiting revocations. False: the connection is unknown. */
   const note = async (
     connection: Connection,

@@ -6,7 +6,7 @@
 import { decodeBase64url } from '../crypto/base64url.ts';
 import type { Keyset } from '../crypto/keyset.ts';
 import { assert } from '../errors/assert.ts';
-import type { Attestation, AttestationRecord } from '../model/attestation.ts';
+import type { Attestation, AttestationRecord, RecordForm } from '../model/attestation.ts';
 import type { VerificationKey } from '../model/signing-key.ts';
 import { parseAttestation } from '../wire/attestation.ts';
 import { type PlacedRecord, recordHash, signatureMessage } from './record.ts';
@@ -33,11 +33,19 @@ export function linkAttestation(
   return { ...placed, hash, signature: key.sign(signatureMessage(hash)) };
 }
 
+const formOf = ({ asserted }: AttestationRecord): RecordForm => (asserted === null ? 1 : 2);
+
 /**
  * The first half of `linkAttestation`: what is hashed. Spelled out, because a batch places a thousand records
- * and spreading the members of each takes as long as hashing them.
+ * and spreading the members of each takes as long as hashing them. `form`: of the result.
  */
-export function placeRecord(record: AttestationRecord, head: ChainHead, signingKeyId: string): PlacedRecord {
+export function placeRecord(
+  record: AttestationRecord,
+  head: ChainHead,
+  signingKeyId: string,
+  form: RecordForm = formOf(record),
+): PlacedRecord {
+  const is2 = form === 2;
   assert((head.sequence === 0) === (head.hash === null), 'a chain has a hash once it has a record');
   assert(record.sourceAccount !== null, 'a new record names the account that it comes from');
   assert((record.resolution === null) === (record.refersTo === null), 'a resolution names what it resolves');
@@ -59,6 +67,15 @@ export function placeRecord(record: AttestationRecord, head: ChainHead, signingK
     source: record.source,
     sourceAccount: record.sourceAccount,
     timestampMs: record.timestampMs,
+    policyHash: is2 ? record.policyHash : null,
+    trustLevel: is2 ? record.trustLevel : null,
+    domain: is2 ? record.domain : null,
+    stateAgeMs: is2 ? record.stateAgeMs : null,
+    approvalId: is2 ? record.approvalId : null,
+    walletId: is2 ? record.walletId : null,
+    holdExpiresAtMs: is2 ? record.holdExpiresAtMs : null,
+    proof: is2 ? record.proof : null,
+    asserted: is2 ? record.asserted === true : null,
     sequence: head.sequence + 1,
     previousAttestationHash: head.hash,
     signingKeyId,

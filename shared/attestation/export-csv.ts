@@ -26,6 +26,15 @@ const csvColumns = [
   'signing_key_id',
   'refers_to',
   'source_account',
+  'policy_hash',
+  'trust_level',
+  'domain',
+  'state_age_ms',
+  'approval_id',
+  'wallet_id',
+  'hold_expires_at',
+  'proof',
+  'asserted',
 ] as const satisfies readonly (keyof AttestationAnswer)[];
 
 /** The first line, without its line end. */
@@ -33,9 +42,9 @@ export const csvHeader = csvColumns.join(',');
 
 /**
  * The records of an export as CSV (RFC 4180: CRLF, cells in quotes where they must be), for spreadsheets: in
- * the order of jsonl, without manifest, headers of chains and end, which are no rows. So a truncated file
- * looks whole, and CSV cannot be verified. Null is an empty cell; names of checks are separated by spaces;
- * findings of personal data are JSON, or an empty cell for none.
+ * the order of jsonl, without manifest, headers of chains, policies and end, which are no rows. So a
+ * truncated file looks whole, and CSV cannot be verified. Null is an empty cell; names of checks are
+ * separated by spaces; findings of personal data are JSON, or an empty cell for none.
  *
  * Each broken chain has a row at the end without an id: spreadsheets show it, and programs do not mistake it
  * for a record.
@@ -45,6 +54,7 @@ export function csvWriter(): ExportWriter {
     manifest: () => `${csvHeader}\r\n`,
     chain: () => '',
     record: (attestation) => `${cellsOf(attestation).map(guarded).map(quoted).join(',')}\r\n`,
+    policy: () => '',
     end: ({ broken, brokenUnnamed }) =>
       broken
         .map(({ chain_id, sequence, fault }) =>

@@ -1,4 +1,4 @@
-import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
+import { chainLine, type ExportWriter, endLine, manifestLine, policyLine, recordLine } from './export.ts';
 import { csvWriter } from './export-csv.ts';
 import { jsonWriter } from './export-json.ts';
 
@@ -13,7 +13,13 @@ export const exportFormats = {
   json: { contentType: 'application/json; charset=utf-8', writer: jsonWriter },
   jsonl: {
     contentType: 'application/x-ndjson',
-    writer: () => ({ manifest: manifestLine, chain: chainLine, record: recordLine, end: endLine }),
+    writer: () => ({
+      manifest: manifestLine,
+      chain: chainLine,
+      record: recordLine,
+      policy: policyLine,
+      end: endLine,
+    }),
   },
   csv: { contentType: 'text/csv; charset=utf-8', writer: csvWriter },
 } as const satisfies Readonly<Record<string, Format>>;

@@ -1,9 +1,9 @@
 import { assert, must, unreachable } from '../errors/assert.ts';
-import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
+import { chainLine, type ExportWriter, endLine, manifestLine, policyLine, recordLine } from './export.ts';
 
 /*
- * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], end}`, laid out in
- * lines, so that verifying it needs no more memory than jsonl:
+ * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], attachments, end}`,
+ * laid out in lines, so that verifying it needs no more memory than jsonl:
  *
  *     {"manifest":{...},"chains":[
  *     {"chain_id":...,"attestations":[
@@ -13,6 +13,9 @@ import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from 
  *     {"chain_id":...,"attestations":[
  *     {...}
  *     ]}
+ *     ],"attachments":[                  only where there is one
+ *     {"policy":{...}},                    as in jsonl, a comma between two
+ *     {"policy":{...}}
  *     ],"end":{...}}
  *
  * Each line is one of the jsonl export in other brackets, or closes a chain. Both are written and read by way
@@ -31,12 +34,18 @@ const ofManifest: Brackets = { jsonl: ['{"manifest":', '}'], json: ['{"manifest"
 const ofChain: Brackets = { jsonl: ['{"chain":', '}}'], json: ['', ',"attestations":['] };
 const ofEnd: Brackets = { jsonl: ['{"end":', '}'], json: ['],"end":', '}'] };
 const chainClosed = ']}';
+const attachmentsBegin = '],"attachments":[';
 
 /** The next line ends a record, because it decides whether the chain goes on. */
 export function jsonWriter(): ExportWriter {
-  let place: 'outside' | 'chain' | 'record' = 'outside';
+  let place: 'outside' | 'chain' | 'record' | 'attachment' = 'outside';
   const closing = (end: string) =>
     place === 'outside' ? '' : `${place === 'record' ? '\n' : ''}${chainClosed}${end}\n`;
+  const attach = (line: string): string => {
+    const text = place === 'attachment' ? ',\n' : `${closing('')}${attachmentsBegin}\n`;
+    place = 'attachment';
+    return text + withoutNewline(line);
+  };
   return {
     manifest: (manifest) => toJson(ofManifest, manifestLine(manifest)),
     chain: (next) => {
@@ -50,7 +59,8 @@ export function jsonWriter(): ExportWriter {
       place = 'record';
       return text;
     },
-    end: (end) => closing('') + toJson(ofEnd, endLine(end)),
+    policy: (policy) => attach(policyLine(policy)),
+    end: (end) => (place === 'attachment' ? '\n' : closing('')) + toJson(ofEnd, endLine(end)),
   };
 }
 
@@ -71,14 +81,36 @@ export type LineRead =
  *     start ──> first ──chain──> records ──last record──> closing ──"]},"──> chain ──chain──> records
  *                 └────end────> ended                        └─────"]}"────> end ────end────> ended
  *
- * A chain without records is closed in place of its first one.
+ * A chain without records is closed in place of its first one. Attachments stand in place of the end, and are
+ * read until it.
  */
 export function jsonLineReader(): (line: string) => LineRead {
-  let expected: 'start' | 'first' | 'empty' | 'records' | 'closing' | 'chain' | 'end' | 'ended' = 'start';
+  let expected:
+    | 'start'
+    | 'first'
+    | 'empty'
+    | 'records'
+    | 'closing'
+    | 'chain'
+    | 'end'
+    | 'attachments'
+    | 'last'
+    | 'ended' = 'start';
+
+  function readAttachment(line: string): LineRead {
+    const isLast = !line.endsWith(',');
+    if (isLast) expected = 'last';
+    return found(isLast ? line : line.slice(0, -1));
+  }
 
   function readHeader(line: string): LineRead {
+    if (expected === 'end' && line === attachmentsBegin) {
+      expected = 'attachments';
+      return { kind: 'closing' };
+    }
     const end = expected === 'chain' ? null : rebracket(line, ofEnd.json, ofEnd.jsonl);
-    const chain = expected === 'end' ? null : rebracket(line, ofChain.json, ofChain.jsonl);
+    const chain =
+      expected === 'end' || expected === 'last' ? null : rebracket(line, ofChain.json, ofChain.jsonl);
     expected = end === null ? 'empty' : 'ended';
     return found(end ?? chain);
   }
@@ -96,6 +128,7 @@ export function jsonLineReader(): (line: string) => LineRead {
       case 'first':
       case 'chain':
       case 'end':
+      case 'last':
         return readHeader(line);
       case 'empty':
       case 'records':
@@ -104,6 +137,8 @@ export function jsonLineReader(): (line: string) => LineRead {
         if (line.endsWith(',')) return found(line.slice(0, -1));
         expected = 'closing';
         return found(line);
+      case 'attachments':
+        return readAttachment(line);
       case 'closing':
         return readClosing(line);
       case 'ended':

@@ -1,16 +1,18 @@
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import type { Attestation, ChainId } from '../model/attestation.ts';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import type { Attestation, ChainId, RecordForm } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { AttestationAnswer, isChainId, parseExactTime, renderAttestation } from '../wire/attestation.ts';
 import { closed, nullable } from '../wire/fields.ts';
+import { SignedPolicy } from '../wire/policy.ts';
 import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
 
 /**
  * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with
- * its records, then the end. Chains are in ascending order of chain_id, records in that of sequence. Each
- * line is RFC 8785 JSON and ends in one newline, so that there is one spelling of an export and every changed
- * byte shows. The literals below keep their members in order.
+ * its records, then the policies that records name, then the end. Chains are in ascending order of chain_id,
+ * records in that of sequence. Each line is RFC 8785 JSON and ends in one newline, so that there is one
+ * spelling of an export and every changed byte shows. The literals below keep their members in order.
  *
  * format history
  *   agent-trust.attestations.v1  2026-11
@@ -19,10 +21,14 @@ import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
  *     2026-11-26  `end` has `broken` where a chain is not whole in the database; without, it is as before
  *     2026-11-27  `manifest` has `generation`; those written before lack it, and verify as they are
  *     2026-11-27  a chain whose first records are in an archive has `archived`, and may have no records here
+ *   agent-trust.attestations.v2  2026-11-27
+ *     records may be in form 2, beside others in form 1; the policies that they name stand behind the chains
  */
-const exportFormat = 'agent-trust.attestations.v1';
+const formats = { 1: 'agent-trust.attestations.v1', 2: 'agent-trust.attestations.v2' } as const;
 
 export interface ExportManifest {
+  /** The newest form of its records. What is written now has 2. */
+  readonly form: RecordForm;
   readonly createdAtMs: UnixMillis;
   /** Each chain starts at its first record that is not older than this; null: at its first record. */
   readonly sinceMs: UnixMillis | null;
@@ -59,13 +65,15 @@ export interface ExportEnd {
 }
 
 /**
- * Renders one export in one format, in this order: the manifest, each chain with its records, the end. The
- * returned pieces, concatenated, are the file. Keeps only its position.
+ * Renders one export in one format, in this order: the manifest, each chain with its records, the policies,
+ * the end. The returned pieces, concatenated, are the file. Keeps only its position.
  */
 export interface ExportWriter {
   manifest(manifest: ExportManifest): string;
   chain(chain: ExportChain): string;
   record(attestation: Attestation): string;
+  /** Behind all chains, ascending by hash. */
+  policy(policy: SignedPolicy): string;
   end(end: ExportEnd): string;
 }
 
@@ -75,7 +83,7 @@ export const manifestLine = (manifest: ExportManifest): string =>
   line({
     manifest: {
       created_at: renderTime(manifest.createdAtMs),
-      format: exportFormat,
+      format: formats[manifest.form],
       ...(manifest.generation !== null && { generation: manifest.generation }),
       key_ids: manifest.keyIds,
       since: renderOptionalTime(manifest.sinceMs),
@@ -101,6 +109,9 @@ const archivedInOrder = ({ hash, throughSequence }: ArchivedHead) => ({
 
 export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
 
+export const policyLine = ({ body, policy_hash, signature, signing_key_id }: SignedPolicy): string =>
+  `${canonicalJson({ policy: { body, policy_hash, signature, signing_key_id } })}\n`;
+
 export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): string =>
   line({
     end: {
@@ -120,7 +131,7 @@ export const Generation = Type.Optional(Type.String({ pattern: '^gen_[0-9a-f]{32
 
 const Manifest = closed({
   created_at: Type.String(),
-  format: Type.Literal(exportFormat),
+  format: Type.Enum(Object.values(formats)),
   generation: Generation,
   key_ids: Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' })),
   since: nullable(Type.String()),
@@ -153,21 +164,24 @@ const inOrder = ({ chain_id, fault, sequence }: BrokenAnswer): BrokenAnswer => (
 export const ExportAnswer = closed({
   manifest: Manifest,
   chains: Type.Array(closed({ ...chainMembers, attestations: Type.Array(AttestationAnswer) })),
+  /** What records name. Absent: they name nothing. */
+  attachments: Type.Optional(Type.Array(closed({ policy: SignedPolicy }))),
   end: End,
 });
 
 const manifestShape = Compile(closed({ manifest: Manifest }));
 const chainShape = Compile(closed({ chain: closed(chainMembers) }));
+const policyShape = Compile(closed({ policy: SignedPolicy }));
 const endShape = Compile(closed({ end: End }));
 
 /** Each reads the parsed JSON of its line; null for another line. */
 export function parseManifest(value: unknown): ExportManifest | null {
   if (!manifestShape.Check(value)) return null;
-  const { created_at, generation = null, key_ids, since } = value.manifest;
+  const { created_at, format, generation = null, key_ids, since } = value.manifest;
   const createdAtMs = parseExactTime(created_at);
   const sinceMs = since === null ? null : parseExactTime(since);
   if (createdAtMs === null || (since !== null && sinceMs === null)) return null;
-  return { createdAtMs, sinceMs, generation, keyIds: key_ids };
+  return { form: format === formats[1] ? 1 : 2, createdAtMs, sinceMs, generation, keyIds: key_ids };
 }
 
 export function parseChain(value: unknown): ExportChain | null {
@@ -187,6 +201,9 @@ export function parseChain(value: unknown): ExportChain | null {
     lastHash: chain.last_hash,
   };
 }
+
+export const parsePolicy = (value: unknown): SignedPolicy | null =>
+  policyShape.Check(value) ? value.policy : null;
 
 export function parseEnd(value: unknown): ExportEnd | null {
   if (!endShape.Check(value)) return null;

@@ -1,6 +1,6 @@
 import { textHash } from '../crypto/content-hash.ts';
 import type { AttestationRecord } from '../model/attestation.ts';
-import { renderTime, secondMs, type UnixMillis } from '../model/time.ts';
+import { renderOptionalTime, renderTime, secondMs, type UnixMillis } from '../model/time.ts';
 import { type AttestationAnswer, asWritten, renderFinding } from '../wire/attestation.ts';
 import { checksJson } from '../wire/checks-json.ts';
 
@@ -18,15 +18,21 @@ export type SignedBody = Omit<AttestationAnswer, 'hash' | 'signature'>;
 export const signedBody = (record: PlacedRecord): SignedBody =>
   asWritten({
     amount_micro_usd: record.amountMicroUsd,
+    approval_id: record.approvalId,
+    asserted: record.asserted,
     chain_id: record.chainId,
     constraints_evaluated: [...record.constraintsEvaluated],
     decision: record.decision,
+    domain: record.domain,
     gate_id: record.gateId,
+    hold_expires_at: renderOptionalTime(record.holdExpiresAtMs),
     id: record.id,
     passport_id: record.passportId,
     permission_key: record.permissionKey,
     pii: record.pii.map(renderFinding),
+    policy_hash: record.policyHash,
     previous_attestation_hash: record.previousAttestationHash,
+    proof: record.proof,
     reason: record.reason,
     refers_to: record.refersTo,
     request_hash: record.requestHash,
@@ -35,8 +41,11 @@ export const signedBody = (record: PlacedRecord): SignedBody =>
     signing_key_id: record.signingKeyId,
     source: record.source,
     source_account: record.sourceAccount,
+    state_age_ms: record.stateAgeMs,
     test: record.test,
     timestamp: renderTime(record.timestampMs),
+    trust_level: record.trustLevel,
+    wallet_id: record.walletId,
   });
 
 /**
@@ -50,21 +59,30 @@ export const recordHash = (record: PlacedRecord): string => textHash(canonicalRe
  * JSON does not escape (ids, hashes, keys and words of closed lists).
  */
 function canonicalRecord(record: PlacedRecord): string {
-  const { pii, sourceAccount } = record;
+  const { pii, sourceAccount, asserted } = record;
   // Records of earlier builds have neither member.
   const isOfToday = sourceAccount !== null;
+  const is2 = asserted !== null;
   return (
-    `{"amount_micro_usd":${record.amountMicroUsd},"chain_id":"${record.chainId}"` +
+    `{"amount_micro_usd":${record.amountMicroUsd}` +
+    `${is2 ? `,"approval_id":${quotedOrNull(record.approvalId)},"asserted":${asserted}` : ''}` +
+    `,"chain_id":"${record.chainId}"` +
     `,"constraints_evaluated":${checksJson(record.constraintsEvaluated)},"decision":"${record.decision}"` +
-    `,"gate_id":${quotedOrNull(record.gateId)},"id":"${record.id}","passport_id":${quotedOrNull(record.passportId)}` +
+    `${is2 ? `,"domain":${quotedOrNull(record.domain)}` : ''},"gate_id":${quotedOrNull(record.gateId)}` +
+    `${is2 ? `,"hold_expires_at":${quotedOrNull(renderOptionalTime(record.holdExpiresAtMs))}` : ''}` +
+    `,"id":"${record.id}","passport_id":${quotedOrNull(record.passportId)}` +
     `,"permission_key":${quotedOrNull(record.permissionKey)}` +
     `,"pii":${pii.length === 0 ? '[]' : JSON.stringify(pii.map(renderFinding))}` +
-    `,"previous_attestation_hash":${quotedOrNull(record.previousAttestationHash)},"reason":${quotedOrNull(record.reason)}` +
+    `${is2 ? `,"policy_hash":${quotedOrNull(record.policyHash)}` : ''}` +
+    `,"previous_attestation_hash":${quotedOrNull(record.previousAttestationHash)}` +
+    `${is2 ? `,"proof":${quotedOrNull(record.proof)}` : ''},"reason":${quotedOrNull(record.reason)}` +
     `${isOfToday ? `,"refers_to":${quotedOrNull(record.refersTo)}` : ''},"request_hash":"${record.requestHash}"` +
     `,"resolution":${quotedOrNull(record.resolution)},"sequence":${record.sequence}` +
     `,"signing_key_id":"${record.signingKeyId}","source":"${record.source}"` +
-    `${isOfToday ? `,"source_account":"${sourceAccount}"` : ''},"test":${record.test}` +
-    `,"timestamp":"${timeText(record.timestampMs)}"}`
+    `${isOfToday ? `,"source_account":"${sourceAccount}"` : ''}` +
+    `${is2 ? `,"state_age_ms":${record.stateAgeMs}` : ''},"test":${record.test}` +
+    `,"timestamp":"${timeText(record.timestampMs)}"` +
+    `${is2 ? `,"trust_level":${quotedOrNull(record.trustLevel)},"wallet_id":${quotedOrNull(record.walletId)}` : ''}}`
   );
 }
 

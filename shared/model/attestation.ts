@@ -3,6 +3,7 @@ import type { AccountId, ApprovalId, AttestationId, GateId, PassportId, SidecarI
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
 import type { UnixMillis } from './time.ts';
+import type { TrustTier } from './trust-tier.ts';
 
 /** The id of the passport, gate or account whose chain a record belongs to (contract §9). */
 export type ChainId = PassportId | GateId | AccountId;
@@ -19,8 +20,56 @@ export interface PiiFinding {
   readonly type: string;
 }
 
+/** How a passport's holder proved possession of its key (contract §9). */
+export const recordProofs = ['dpop', 'httpsig'] as const;
+export type RecordProof = (typeof recordProofs)[number];
+
+/** The members that records have in form 2 (contract §9). */
+export interface RecordExtras {
+  /** The policy that decided (`policyHash`). Null: no gate, or its policy is not on record. */
+  readonly policyHash: string | null;
+  /** Of the gate when it decided. */
+  readonly trustLevel: TrustTier | null;
+  /** Canonical, as the request named it; null where it may be personal data. */
+  readonly domain: string | null;
+  /**
+   * Age of the state that decided. Null: of a control plane, which decides on the database, or not known.
+   */
+  readonly stateAgeMs: number | null;
+  /** The approval that a PERMIT used, or that a SUSPEND is about. */
+  readonly approvalId: string | null;
+  /** `wal_…`, of the passport. */
+  readonly walletId: string | null;
+  readonly holdExpiresAtMs: UnixMillis | null;
+  readonly proof: RecordProof | null;
+  /** The subject was named without its token. Null: a record in form 1, which has none of these members. */
+  readonly asserted: boolean | null;
+}
+
+/** Of a record in form 1. */
+export const noExtras: RecordExtras = Object.freeze({
+  policyHash: null,
+  trustLevel: null,
+  domain: null,
+  stateAgeMs: null,
+  approvalId: null,
+  walletId: null,
+  holdExpiresAtMs: null,
+  proof: null,
+  asserted: null,
+});
+
+/** Of a record in form 2 without any of them. */
+export const emptyExtras: RecordExtras = Object.freeze({ ...noExtras, asserted: false });
+
+/**
+ * `agent-trust.attestations.v1` or `.v2`. Which one a new record gets is the control plane's to say; a chain
+ * may hold both.
+ */
+export type RecordForm = 1 | 2;
+
 /** The facts of a decision, before the record has a place in its chain. */
-export interface AttestationRecord {
+export interface AttestationRecord extends RecordExtras {
   readonly id: AttestationId;
   readonly chainId: ChainId;
   readonly passportId: PassportId | null;

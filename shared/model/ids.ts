@@ -51,6 +51,8 @@ export type Id<P extends IdPrefix> = IdTypes[P];
 
 /** Crockford base 32 in lower case: no i, l, o or u, and its byte order is its numeric order. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+const approvalName = /^s?appr_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+const walletId = /^wal_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 const timeChars = 10;
 const randomChars = 16;
 const bodyPattern = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
@@ -123,3 +125,8 @@ export const isId = <P extends IdPrefix>(prefix: P, text: unknown): text is Id<P
   text.startsWith(prefix) &&
   text.charCodeAt(prefix.length) === 0x5f &&
   bodyPattern.test(text.slice(prefix.length + 1));
+
+/** The id of an approval, or of a standing approval. */
+export const isApprovalName = (text: string): boolean => approvalName.test(text);
+
+export const isWalletId = (text: string): boolean => walletId.test(text);

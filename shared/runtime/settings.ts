@@ -98,6 +98,13 @@ export const settings = {
     doc: '0: this control plane converts no rows in the background after an upgrade. Where all have 0, a conversion pauses (docs/operate/upgrade.md).',
     read: yesOrNo,
   }),
+  RECORDS_V2_AFTER_S: setting({
+    of: ['control-plane'],
+    default: '86400',
+    unit: 's',
+    doc: 'How long after the upgrade of a database from 0.2.0 its new records stay in the form that 0.2.0 can read (docs/operate/upgrade.md).',
+    read: wholeNumber({ min: 0, max: 90 * 86_400 }),
+  }),
   REDIS_URL: setting({
     of: both,
     default: null,

@@ -1,6 +1,12 @@
 import { type CheckSet, check, listChecks } from '../decision/check-set.ts';
 import { invalidRequest } from '../errors/api-error.ts';
-import type { AttestationRecord, ChainId, PiiFinding } from '../model/attestation.ts';
+import {
+  type AttestationRecord,
+  type ChainId,
+  type PiiFinding,
+  type RecordExtras,
+  recordProofs,
+} from '../model/attestation.ts';
 import { piiTypes } from '../model/constraints.ts';
 import { type CheckName, type DecisionReason, decisionReasons, type Outcome } from '../model/decision.ts';
 import { type AccountId, type ApprovalId, type AttestationId, isId, type SidecarId } from '../model/ids.ts';
@@ -9,8 +15,19 @@ import { isMode, type Mode } from '../model/mode.ts';
 import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
 import { isUnixMillis } from '../model/time.ts';
+import { trustTiers } from '../model/trust-tier.ts';
+import { stateAgeMsMax } from './attestation.ts';
+import { parseHost } from './domain.ts';
 import { requestOf } from './spooled-record.ts';
-import type { ChainPart, OutcomePart, RecordRow, RequestPart, SpooledRecord, VoidRun } from './sync.ts';
+import type {
+  ChainPart,
+  OutcomePart,
+  RecordRow,
+  RequestPart,
+  SpooledExtras,
+  SpooledRecord,
+  VoidRun,
+} from './sync.ts';
 
 /** The sidecar that sent a record, and the account of its API key. */
 export interface RecordSource {
@@ -63,7 +80,7 @@ export interface ShippedBatch {
   readonly end: { readonly nothingLost: boolean; readonly tornBytes: number } | null;
 }
 
-const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'records', 'end']);
+const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'form', 'records', 'end']);
 const epochPattern = /^[0-9a-f]{32}$/;
 
 /**
@@ -75,7 +92,8 @@ export function parseAttestationBatch(body: unknown): ShippedBatch {
   for (const name of Object.keys(body)) {
     if (!batchMembers.has(name)) throw invalidRequest(name, 'There is no such field.');
   }
-  const { sidecar_id, connection_id, epoch, first_seq, records } = body;
+  const { sidecar_id, connection_id, epoch, first_seq, form, records } = body;
+  if (form !== undefined && form !== 2) throw invalidRequest('form', 'Must be 2, or absent.');
   const end = parseEnd(body['end']);
   if (!isId('side', sidecar_id)) throw invalidRequest('sidecar_id', 'Must be the id of a sidecar.');
   if (typeof connection_id !== 'string') throw invalidRequest('connection_id', 'Must be a text.');
@@ -128,7 +146,8 @@ export function parseBatchItem(
   return recordOf(readRequest(value), readChain(value), readOutcome(value), source);
 }
 
-const rowMembersMax = 7;
+const row1Members = 7;
+const row2Members = 9;
 
 /** A RecordRow. */
 function parseRow(
@@ -136,8 +155,10 @@ function parseRow(
   source: RecordSource,
   { chains, outcomes }: ReadParts,
 ): ShippedRecord | Malformed {
-  if (row.length !== rowMembersMax) return malformed('a row has seven members');
-  const [, , , , , chain, outcome] = row;
+  if (row.length !== row1Members && row.length !== row2Members)
+    return malformed('a row has seven or nine members');
+  const chain = row[row.length - 2];
+  const outcome = row[row.length - 1];
   return recordOf(
     readRequest(requestOf(row as RecordRow)),
     partAt(chains, chain, 'chain'),
@@ -156,6 +177,7 @@ function recordOf(
   if ('kind' in request) return request;
   if ('kind' in chain) return malformed(chain.message);
   if ('kind' in outcome) return malformed(outcome.message);
+  if ((request.extras === undefined) !== (outcome.policy === undefined)) return notValid('outcome');
   const contradiction = findContradiction(request, chain, outcome);
   if (contradiction !== null) return malformed(contradiction);
   return {
@@ -240,7 +262,11 @@ type Fields = Readonly<Record<string, unknown>>;
 interface ReadRequest
   extends Pick<AttestationRecord, 'id' | 'requestHash' | 'amountMicroUsd' | 'timestampMs'> {
   readonly took: readonly number[] | undefined;
+  /** Undefined: in form 1. */
+  readonly extras: ReadExtras | undefined;
 }
+
+type ReadExtras = Pick<RecordExtras, 'stateAgeMs' | 'domain' | 'holdExpiresAtMs' | 'proof' | 'asserted'>;
 
 interface ReadChain extends Pick<AttestationRecord, 'chainId' | 'passportId'> {
   readonly tokenHash: string | null;
@@ -252,6 +278,8 @@ interface ReadOutcome
     'gateId' | 'decision' | 'reason' | 'permissionKey' | 'constraintsEvaluated' | 'pii'
   > {
   readonly callerMode: Mode;
+  /** Undefined: in form 1. */
+  readonly policy: Pick<RecordExtras, 'policyHash' | 'trustLevel'> | undefined;
 }
 
 const requestMembers = [
@@ -260,6 +288,8 @@ const requestMembers = [
   'amount_micro_usd',
   'timestamp_ms',
   'took',
+  'state_age_ms',
+  'extras',
 ] as const satisfies (keyof RequestPart)[];
 const chainMembers: ReadonlySet<string> = new Set([
   'chain_id',
@@ -274,7 +304,15 @@ const outcomeMembers: ReadonlySet<string> = new Set([
   'constraints_evaluated',
   'pii',
   'caller_mode',
+  'policy_hash',
+  'trust_level',
 ] satisfies (keyof OutcomePart)[]);
+const extrasMembers: ReadonlySet<string> = new Set([
+  'domain',
+  'hold_expires_at_ms',
+  'proof',
+  'asserted',
+] satisfies (keyof SpooledExtras)[]);
 const members: ReadonlySet<string> = new Set([...requestMembers, ...chainMembers, ...outcomeMembers]);
 
 function hasOthers(value: Fields, known: ReadonlySet<string>): boolean {
@@ -292,24 +330,48 @@ const oneOf = <Word extends string>(list: readonly Word[]): ((value: unknown) =>
 // A SUSPEND is attested by the control plane, when it is resolved (contract §8).
 const isShippedDecision = oneOf<Outcome>(['PERMIT', 'BLOCK']);
 const isReason = oneOf(decisionReasons);
+const isProof = oneOf(recordProofs);
+const isTier = oneOf(trustTiers);
 const isChainId = (value: unknown): value is ChainId =>
   isId('pass', value) || isId('gate', value) || isId('acct', value);
 const hashPattern = /^sha256:[0-9a-f]{64}$/;
 const tokenHashPattern = /^[0-9a-f]{64}$/;
 
-// A missing field is undefined, which only `took` may be. Written out: a batch has a thousand records, and a
-// list of readers took twice as long.
+// A missing field is undefined, which only `took` and the members of form 2 may be. Written out: a batch has
+// a thousand records, and a list of readers took twice as long.
 
 function readRequest(value: { readonly [Name in keyof RequestPart]?: unknown }): ReadRequest | Malformed {
-  const { id, request_hash, amount_micro_usd, timestamp_ms, took } = value;
+  const { id, request_hash, amount_micro_usd, timestamp_ms, took, state_age_ms } = value;
   if (!isId('att', id)) return notValid('id');
   if (!isText(request_hash, hashPattern)) return notValid('request_hash');
   const amountMicroUsd = amount_micro_usd === null ? null : parseMicroUsd(amount_micro_usd);
   if (amount_micro_usd !== null && amountMicroUsd === null) return notValid('amount_micro_usd');
   if (!isUnixMillis(timestamp_ms)) return notValid('timestamp_ms');
   if (took !== undefined && !isListOfLeases(took)) return notValid('took');
-  return { id, requestHash: request_hash, amountMicroUsd, timestampMs: timestamp_ms, took };
+  const extras =
+    state_age_ms === undefined && value.extras === undefined
+      ? undefined
+      : readExtras(state_age_ms, value.extras);
+  if (extras === null) return notValid('extras');
+  return { id, requestHash: request_hash, amountMicroUsd, timestampMs: timestamp_ms, took, extras };
 }
+
+/** Null for a bad member. */
+function readExtras(stateAgeMs: unknown, extras: unknown): ReadExtras | null {
+  if (stateAgeMs !== null && !isStateAge(stateAgeMs)) return null;
+  if (extras === null)
+    return { stateAgeMs, domain: null, holdExpiresAtMs: null, proof: null, asserted: false };
+  if (!isObject(extras) || hasOthers(extras, extrasMembers)) return null;
+  const { domain = null, hold_expires_at_ms: holdExpiresAtMs = null, proof = null, asserted } = extras;
+  if (domain !== null && (typeof domain !== 'string' || parseHost(domain) !== domain)) return null;
+  if (holdExpiresAtMs !== null && !isUnixMillis(holdExpiresAtMs)) return null;
+  if (proof !== null && !isProof(proof)) return null;
+  if (asserted !== undefined && asserted !== true) return null;
+  return { stateAgeMs, domain, holdExpiresAtMs, proof, asserted: asserted === true };
+}
+
+const isStateAge = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= stateAgeMsMax;
 
 function readChain(value: Fields): ReadChain | Malformed {
   const { chain_id, passport_id, token_hash } = value;
@@ -329,6 +391,8 @@ function readOutcome(value: Fields): ReadOutcome | Malformed {
   if (constraintsEvaluated === null) return notValid('constraints_evaluated');
   if (!isListOfFindings(pii)) return notValid('pii');
   if (!isMode(caller_mode)) return notValid('caller_mode');
+  const policy = readPolicy(value);
+  if (policy === null) return notValid('policy_hash');
   return {
     gateId: gate_id,
     decision,
@@ -337,7 +401,16 @@ function readOutcome(value: Fields): ReadOutcome | Malformed {
     constraintsEvaluated,
     pii: pii.length === 0 ? none : pii.map(({ pointer, type }) => ({ pointer, type })),
     callerMode: caller_mode,
+    policy,
   };
+}
+
+/** Undefined: in form 1. Null: malformed. */
+function readPolicy({ policy_hash, trust_level }: Fields): ReadOutcome['policy'] | null {
+  if (policy_hash === undefined && trust_level === undefined) return undefined;
+  if (policy_hash !== null && !isText(policy_hash, hashPattern)) return null;
+  if (trust_level !== null && !isTier(trust_level)) return null;
+  return { policyHash: policy_hash, trustLevel: trust_level };
 }
 
 /** Each at most once. */
@@ -433,6 +506,15 @@ const toRecord = (
   source: source.sidecarId,
   sourceAccount: source.accountId,
   timestampMs: request.timestampMs,
+  policyHash: outcome.policy?.policyHash ?? null,
+  trustLevel: outcome.policy?.trustLevel ?? null,
+  domain: request.extras?.domain ?? null,
+  stateAgeMs: request.extras?.stateAgeMs ?? null,
+  approvalId: null,
+  walletId: null,
+  holdExpiresAtMs: request.extras?.holdExpiresAtMs ?? null,
+  proof: request.extras?.proof ?? null,
+  asserted: request.extras?.asserted ?? null,
 });
 
 const malformed = (message: string): Malformed => ({ kind: 'malformed', message });

@@ -1,39 +1,65 @@
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import type { Attestation, ChainId, PiiFinding, Resolution } from '../model/attestation.ts';
+import { assert } from '../errors/assert.ts';
+import {
+  type Attestation,
+  type ChainId,
+  noExtras,
+  type PiiFinding,
+  type RecordExtras,
+  type Resolution,
+  recordProofs,
+} from '../model/attestation.ts';
 import { checkNames, decisionReasons, outcomes } from '../model/decision.ts';
-import { isId } from '../model/ids.ts';
+import { isApprovalName, isId, isWalletId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { parseMicroUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
-import { parseTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { parseTime, renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
+import { trustTiers } from '../model/trust-tier.ts';
+import { parseHost } from './domain.ts';
 import { closed, nullable, Timestamp } from './fields.ts';
 
 const resolutions = ['approved', 'denied', 'expired', 'voided'] as const satisfies readonly Resolution[];
+
+/** What a column of four bytes holds: 24 days. An older state has this age. */
+export const stateAgeMsMax = 2 ** 31 - 1;
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
 /**
  * A record as answers and exports carry it: the signed body (contract §9), its hash and its signature. Every
- * member is present, null if it has no value. Records older than `refers_to` and `source_account` lack those
- * two, and their hashes do not cover them.
+ * member is present, null if it has no value. Records in form 1 lack the members of form 2, and records older
+ * than `refers_to` and `source_account` lack those two; their hashes do not cover them.
  */
 export const AttestationAnswer = closed({
   /** Integer micro-USD: no floating-point number is in a signed body. */
   amount_micro_usd: nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  /** The approval that a PERMIT used, or that a SUSPEND is about. Form 2. */
+  approval_id: Type.Optional(nullable(Type.String())),
+  /** The subject was named without its token. Form 2. */
+  asserted: Type.Optional(Type.Boolean()),
   /** The passport, gate or account that owns the chain. */
   chain_id: Type.String(),
   constraints_evaluated: Type.Array(Type.Enum(checkNames), { maxItems: checkNames.length }),
   decision: Type.Enum(outcomes),
+  /** The host that the request named, in its canonical form; null where it may be personal data. Form 2. */
+  domain: Type.Optional(nullable(Type.String())),
   gate_id: nullable(Type.String()),
   hash: Hash,
+  /** When the held money goes back. Form 2. */
+  hold_expires_at: Type.Optional(nullable(Timestamp)),
   id: Type.String(),
   passport_id: nullable(Type.String()),
   permission_key: nullable(Type.String()),
   pii: Type.Array(closed({ pointer: Type.String(), type: Type.String() }), {
     maxItems: limits.piiFindingsMax,
   }),
+  /** The policy that decided. Null: no gate, or its policy is not on record. Form 2. */
+  policy_hash: Type.Optional(nullable(Hash)),
   previous_attestation_hash: nullable(Hash),
+  /** How the holder proved possession of the passport's key. Form 2. */
+  proof: Type.Optional(nullable(Type.Enum(recordProofs))),
   reason: nullable(Type.Enum(decisionReasons)),
   /** The approval that the record resolves, or the attestation that it voids. */
   refers_to: Type.Optional(nullable(Type.String())),
@@ -47,8 +73,14 @@ export const AttestationAnswer = closed({
   source: Type.String(),
   /** The account of that sidecar, or of the caller of the control plane. */
   source_account: Type.Optional(Type.String()),
+  /** Age of the state of the sidecar that decided; null: a control plane did, or not known. Form 2. */
+  state_age_ms: Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: stateAgeMsMax }))),
   test: Type.Boolean(),
   timestamp: Timestamp,
+  /** Of the gate when it decided; null: no gate. Form 2. */
+  trust_level: Type.Optional(nullable(Type.Enum(trustTiers))),
+  /** Of the passport. Form 2. */
+  wallet_id: Type.Optional(nullable(Type.String())),
 });
 
 /** `GET /attestations`. `next_cursor` is the cursor of the next page; null on the last page. */
@@ -65,16 +97,22 @@ export type AttestationAnswer = Static<typeof AttestationAnswer>;
 export const renderAttestation = (attestation: Attestation): AttestationAnswer =>
   asWritten({
     amount_micro_usd: attestation.amountMicroUsd,
+    approval_id: attestation.approvalId,
+    asserted: attestation.asserted,
     chain_id: attestation.chainId,
     constraints_evaluated: [...attestation.constraintsEvaluated],
     decision: attestation.decision,
+    domain: attestation.domain,
     gate_id: attestation.gateId,
     hash: attestation.hash,
+    hold_expires_at: renderOptionalTime(attestation.holdExpiresAtMs),
     id: attestation.id,
     passport_id: attestation.passportId,
     permission_key: attestation.permissionKey,
     pii: attestation.pii.map(renderFinding),
+    policy_hash: attestation.policyHash,
     previous_attestation_hash: attestation.previousAttestationHash,
+    proof: attestation.proof,
     reason: attestation.reason,
     refers_to: attestation.refersTo,
     request_hash: attestation.requestHash,
@@ -84,23 +122,61 @@ export const renderAttestation = (attestation: Attestation): AttestationAnswer =
     signing_key_id: attestation.signingKeyId,
     source: attestation.source,
     source_account: attestation.sourceAccount,
+    state_age_ms: attestation.stateAgeMs,
     test: attestation.test,
     timestamp: renderTime(attestation.timestampMs),
+    trust_level: attestation.trustLevel,
+    wallet_id: attestation.walletId,
   });
+
+/** The members of form 2, as they are written. */
+type WrittenExtras = Required<
+  Pick<
+    AttestationAnswer,
+    | 'approval_id'
+    | 'domain'
+    | 'hold_expires_at'
+    | 'policy_hash'
+    | 'proof'
+    | 'state_age_ms'
+    | 'trust_level'
+    | 'wallet_id'
+  >
+> & { readonly asserted: boolean | null };
 
 interface Origin {
   readonly refers_to: string | null;
   readonly source_account: string | null;
 }
 
-/** Omits `refers_to` and `source_account` for a record of an older build, which was hashed without them. */
-export function asWritten<Body extends Origin>(
-  body: Body,
-): Omit<Body, keyof Origin> & { refers_to?: string | null; source_account?: string } {
-  const { source_account } = body;
-  if (source_account !== null) return { ...body, source_account };
-  const { refers_to: _, source_account: __, ...earlier } = body;
-  return earlier;
+type Optional = keyof Origin | keyof WrittenExtras;
+type Written<Body> = Omit<Body, Optional> & Pick<AttestationAnswer, Optional>;
+
+/**
+ * Omits the members that a record lacks: those of form 2 in form 1, and `refers_to` and `source_account` in
+ * one of an older build. It was hashed without them.
+ */
+export function asWritten<Body extends Origin & WrittenExtras>(body: Body): Written<Body> {
+  const { source_account, asserted } = body;
+  if (asserted !== null) {
+    assert(source_account !== null, 'a record in form 2 names the account that it comes from');
+    return { ...body, source_account, asserted };
+  }
+  const {
+    approval_id: _1,
+    asserted: _2,
+    domain: _3,
+    hold_expires_at: _4,
+    policy_hash: _5,
+    proof: _6,
+    state_age_ms: _7,
+    trust_level: _8,
+    wallet_id: _9,
+    ...form1
+  } = body;
+  if (source_account !== null) return form1 as Written<Body>;
+  const { refers_to: _10, source_account: _11, ...earlier } = form1;
+  return earlier as Omit<Body, Optional>;
 }
 
 export const renderFinding = ({ pointer, type }: PiiFinding): { pointer: string; type: string } => ({
@@ -127,6 +203,8 @@ export function parseAttestation(value: unknown): Attestation | null {
   if (source !== 'control-plane' && !isId('side', source)) return null;
   const origin = parseOrigin(value);
   if (origin === null) return null;
+  const extras = parseExtras(value);
+  if (extras === null || (extras.asserted !== null && origin.sourceAccount === null)) return null;
   if (value.pii.some(({ pointer, type }) => loneSurrogate.test(pointer) || loneSurrogate.test(type)))
     return null;
   return {
@@ -147,6 +225,15 @@ export function parseAttestation(value: unknown): Attestation | null {
     source,
     sourceAccount: origin.sourceAccount,
     timestampMs,
+    policyHash: extras.policyHash,
+    trustLevel: extras.trustLevel,
+    domain: extras.domain,
+    stateAgeMs: extras.stateAgeMs,
+    approvalId: extras.approvalId,
+    walletId: extras.walletId,
+    holdExpiresAtMs: extras.holdExpiresAtMs,
+    proof: extras.proof,
+    asserted: extras.asserted,
     sequence: value.sequence,
     previousAttestationHash: value.previous_attestation_hash,
     hash: value.hash,
@@ -164,6 +251,42 @@ function parseOrigin(value: AttestationAnswer): Pick<Attestation, 'refersTo' | '
   if (refers_to === undefined || source_account === undefined || !isId('acct', source_account)) return null;
   if (refers_to !== null && !isId('att', refers_to) && !isId('appr', refers_to)) return null;
   return { refersTo: refers_to, sourceAccount: source_account };
+}
+
+const extraMembers = [
+  'approval_id',
+  'asserted',
+  'domain',
+  'hold_expires_at',
+  'policy_hash',
+  'proof',
+  'state_age_ms',
+  'trust_level',
+  'wallet_id',
+] as const satisfies readonly (keyof WrittenExtras)[];
+
+/** All of the members of form 2, or none of them; null if some are missing or one is malformed. */
+function parseExtras(value: AttestationAnswer): RecordExtras | null {
+  const missing = extraMembers.filter((name) => value[name] === undefined).length;
+  if (missing === extraMembers.length) return noExtras;
+  const { approval_id = null, asserted, domain = null, hold_expires_at = null, wallet_id = null } = value;
+  if (missing > 0 || asserted === undefined) return null;
+  if (approval_id !== null && !isApprovalName(approval_id)) return null;
+  if (domain !== null && parseHost(domain) !== domain) return null;
+  if (wallet_id !== null && !isWalletId(wallet_id)) return null;
+  const holdExpiresAtMs = hold_expires_at === null ? null : parseExactTime(hold_expires_at);
+  if (hold_expires_at !== null && holdExpiresAtMs === null) return null;
+  return {
+    policyHash: value.policy_hash ?? null,
+    trustLevel: value.trust_level ?? null,
+    domain,
+    stateAgeMs: value.state_age_ms ?? null,
+    approvalId: approval_id,
+    walletId: wallet_id,
+    holdExpiresAtMs,
+    proof: value.proof ?? null,
+    asserted,
+  };
 }
 
 /** RFC 8785 has no form for half of a surrogate pair. */

@@ -45,6 +45,8 @@ const CallEnvelope = closed({
   connection_id: Type.String({ maxLength: 128 }),
   /** The holder of the units in `held`, as in LeaseCall. */
   holder: Holder,
+  /** Present if a record is in form 2, as in AttestationBatch. */
+  form: Type.Optional(Type.Literal(2)),
   settlements: Type.Array(Type.Unknown(), { minItems: 1, maxItems: limits.settlementsPerCallMax }),
 });
 type CallWith<Each> = Omit<Wire<typeof CallEnvelope>, 'settlements'> & {
@@ -209,7 +211,8 @@ function withItsRecord(permit: PermitSettlement, source: RecordSource): ArrivedP
     record.gateId === permit.gate_id &&
     record.requestHash === permit.request_hash;
   if (!isOfPermit) throw invalidRequest('record', 'record is not the PERMIT that this settlement is about.');
-  return { ...rest, shipped };
+  // The record of a sidecar does not say what it is settled with.
+  return { ...rest, shipped: { ...shipped, record: { ...record, approvalId: permit.approval_id } } };
 }
 
 /** Only windows that this request draws on: an answer about others' windows would reveal their usage. */

@@ -242,6 +242,9 @@ export const ConnectRequest = Type.Object({
 });
 export type ConnectRequest = Wire<typeof ConnectRequest>;
 
+/** The form in which the control plane wants records (RecordForm). Absent, as of 0.2.0: 1. */
+const RecordFormTaken = Type.Optional(Type.Union([Type.Literal(1), Type.Literal(2)]));
+
 const ConnectAnswer = Type.Object({
   account_id: IdOf('acct'),
   connection_id: ShortText,
@@ -249,6 +252,7 @@ const ConnectAnswer = Type.Object({
   replica: ShortText,
   /** The control plane's clock, read while answering. */
   now_ms: Millis,
+  record_form: RecordFormTaken,
 });
 export type ConnectAnswer = Wire<typeof ConnectAnswer>;
 
@@ -301,6 +305,7 @@ const ChangesAnswer = Type.Object({
    * then empty.
    */
   snapshot_needed: Type.Boolean(),
+  record_form: RecordFormTaken,
   /** The history of this database; another one than that of the sidecar's state: load a snapshot. */
   generation: Type.Optional(ShortText),
   /** About the position behind `entries`; absent where a snapshot is needed. */

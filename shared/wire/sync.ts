@@ -118,6 +118,24 @@ export interface SpooledRecord {
    * a lease of money. Absent in a PERMIT: unknown, so units of its epoch's leases are never given back.
    */
   readonly took?: readonly number[];
+  /**
+   * The members of form 2: all of them, or none. A sidecar writes them once the control plane has said that
+   * it takes them (ConnectAnswer).
+   */
+  readonly policy_hash?: string | null;
+  readonly trust_level?: string | null;
+  /** Whole milliseconds. Null: not known. */
+  readonly state_age_ms?: number | null;
+  /** Null: none of them. */
+  readonly extras?: SpooledExtras | null;
+}
+
+/** What few records have. Absent: null, and `asserted` false. */
+export interface SpooledExtras {
+  readonly domain?: string;
+  readonly hold_expires_at_ms?: number;
+  readonly proof?: string;
+  readonly asserted?: true;
 }
 
 /** Fields shared by all records of a passport. */
@@ -126,7 +144,15 @@ export type ChainPart = Pick<SpooledRecord, 'chain_id' | 'passport_id' | 'token_
 /** Fields shared by all records of one kind at a gate. */
 export type OutcomePart = Pick<
   SpooledRecord,
-  'gate_id' | 'decision' | 'reason' | 'permission_key' | 'constraints_evaluated' | 'pii' | 'caller_mode'
+  | 'gate_id'
+  | 'decision'
+  | 'reason'
+  | 'permission_key'
+  | 'constraints_evaluated'
+  | 'pii'
+  | 'caller_mode'
+  | 'policy_hash'
+  | 'trust_level'
 >;
 
 /** Fields that differ per request. */
@@ -145,7 +171,9 @@ export interface SharedParts {
  * A SpooledRecord as the values of its RequestPart and the indices of its other parts in the SharedParts
  * before it. `took` null: absent.
  */
-export type RecordRow = readonly [
+export type RecordRow = RecordRow1 | RecordRow2;
+
+type RecordRow1 = readonly [
   id: RequestPart['id'],
   request_hash: RequestPart['request_hash'],
   amount_micro_usd: RequestPart['amount_micro_usd'],
@@ -154,6 +182,19 @@ export type RecordRow = readonly [
   /** Index in `chains`. */
   chain: number,
   /** Index in `outcomes`. */
+  outcome: number,
+];
+
+/** In form 2. Its outcome has the members of that form. */
+type RecordRow2 = readonly [
+  id: RequestPart['id'],
+  request_hash: RequestPart['request_hash'],
+  amount_micro_usd: RequestPart['amount_micro_usd'],
+  timestamp_ms: RequestPart['timestamp_ms'],
+  took: readonly number[] | null,
+  state_age_ms: number | null,
+  extras: SpooledExtras | null,
+  chain: number,
   outcome: number,
 ];
 
@@ -199,6 +240,11 @@ export interface AttestationBatch {
   /** Sequence number of the first record; the others follow without holes. From 1 in each epoch. */
   readonly first_seq: number;
   readonly records: readonly BatchItem[];
+  /**
+   * Present if a record is in form 2. A control plane that does not know the member refuses the batch as a
+   * whole, with 400 `invalid_request` naming it, and no record of it.
+   */
+  readonly form?: 2;
   /** No record of this epoch follows, ever. Only with `end` may `records` be empty. */
   readonly end?: EpochEnd;
 }
@@ -234,6 +280,7 @@ export interface RefusedRecord {
  *                                                                lacks this connection
  *   400 { error: { code: 'record_refused', ..., refused } }      refused: these records, so nothing was taken
  *
+ * 400 `invalid_request` for `form`: of the version before; the client sends the batch again in form 1.
  * Every call: 400 `sync_version_unsupported`, for a version that the control plane does not speak.
  *
  * These codes exist on internal endpoints only, so the public catalogue of errors omits them.

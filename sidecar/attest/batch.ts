@@ -1,7 +1,7 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { isRecordRow, wholeRecord } from '../../shared/wire/spooled-record.ts';
+import { form2Mark, isRecordRow, wholeRecord } from '../../shared/wire/spooled-record.ts';
 import type {
   AttestationBatch,
   EpochEnd,
@@ -48,6 +48,8 @@ export class BatchBuilder {
   end: EpochEnd | null = null;
   /** More was there than fits: the next batch need not wait. */
   isFull = false;
+  /** Some record is in form 2. */
+  #isInForm2 = false;
 
   /** Shared with the sending thread. */
   readonly #bytes = Buffer.from(new SharedArrayBuffer(limits.ingestBodyBytesMax));
@@ -76,6 +78,7 @@ export class BatchBuilder {
     this.#end = itemsAt;
     this.#itemCount = 0;
     this.#shared = [];
+    this.#isInForm2 = false;
   }
 
   /**
@@ -97,6 +100,7 @@ export class BatchBuilder {
       const partsAt = this.#end;
       this.#end += source.copy(this.#bytes, partsAt, partsStart, partsEnd);
       this.#shared.push({ start: partsAt, end: this.#end });
+      this.#isInForm2 ||= this.#bytes.subarray(partsAt, this.#end).includes(form2Mark);
     }
     this.#separate();
     const shift = this.#end - start;
@@ -147,6 +151,7 @@ export class BatchBuilder {
       connection_id: connectionId,
       epoch: this.epoch,
       first_seq: this.firstSeq,
+      ...(this.#isInForm2 ? { form: 2 } : {}),
       ...(this.end === null ? {} : { end: this.end }),
       // Last: the records stand between its brackets.
       records: [],

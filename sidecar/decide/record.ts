@@ -1,12 +1,19 @@
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { DecisionReason } from '../../shared/model/decision.ts';
 import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
+import { stateAgeMsMax } from '../../shared/wire/attestation.ts';
 import type { Answered } from '../../shared/wire/decision.ts';
-import { renderChainPart, renderOutcomePart, renderRowHead } from '../../shared/wire/spooled-record.ts';
-import type { ChainPart, OutcomePart, SpooledRecord } from '../../shared/wire/sync.ts';
+import {
+  renderChainPart,
+  renderOutcomePart,
+  renderRowHead,
+  renderRowTail,
+} from '../../shared/wire/spooled-record.ts';
+import type { ChainPart, OutcomePart, SpooledExtras, SpooledRecord } from '../../shared/wire/sync.ts';
 import { type RecordParts, SharedPart } from '../attest/spool-segment.ts';
 import { type HeldView, leasesOf } from '../quota/held-view.ts';
 import { decideLimits } from './limits.ts';
@@ -21,6 +28,8 @@ export interface Attempt extends Answered {
   readonly request: RequestFacts;
   /** Good for the synchronous section that decided. Null where no passport verified. */
   readonly view: HeldView | null;
+  /** Of the state of both feeds; Infinity: never current in this process. */
+  readonly stateAgeMs: number;
   /** See needsRun. */
   readonly mayBePending: boolean;
 }
@@ -29,8 +38,11 @@ export interface Attempt extends Answered {
 export interface RecordContext {
   /** As it may be recorded. */
   readonly permissionKey: PermissionKey | null;
+  readonly domain: string | null;
   readonly callerMode: Mode;
   readonly accountId: AccountId;
+  /** The control plane has said that it takes it. */
+  readonly form: RecordForm;
 }
 
 /**
@@ -53,7 +65,11 @@ function chainPartOf(attempt: Attempt, accountId: AccountId): ChainPart {
   };
 }
 
-const outcomePartOf = ({ decision, gate }: Attempt, context: RecordContext): OutcomePart => ({
+const outcomePartOf = (
+  { decision, gate }: Attempt,
+  context: RecordContext,
+  form: RecordForm,
+): OutcomePart => ({
   gate_id: gate?.gateId ?? null,
   decision: decision.outcome,
   reason: decision.reason,
@@ -61,7 +77,14 @@ const outcomePartOf = ({ decision, gate }: Attempt, context: RecordContext): Out
   constraints_evaluated: decision.evaluated,
   pii: decision.pii,
   caller_mode: context.callerMode,
+  ...(form === 1 ? {} : { policy_hash: gate?.policyHash ?? null, trust_level: gate?.trustLevel ?? null }),
 });
+
+/** Whole milliseconds; null: not known. */
+const ageOnRecord = ({ stateAgeMs }: Attempt): number | null =>
+  stateAgeMs === Number.POSITIVE_INFINITY ? null : Math.min(Math.trunc(stateAgeMs), stateAgeMsMax);
+
+const extrasOf = ({ domain }: RecordContext): SpooledExtras | null => (domain === null ? null : { domain });
 
 /** The leases that a PERMIT takes from; in the section that takes them. */
 const tookOf = ({ decision, view }: Attempt): readonly number[] | undefined =>
@@ -71,6 +94,7 @@ const tookOf = ({ decision, view }: Attempt): readonly number[] | undefined =>
 
 /** The record of a decision, whole: what a settlement carries. */
 export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecord {
+  const { form } = context;
   const took = tookOf(attempt);
   return {
     id: attempt.attestationId,
@@ -78,30 +102,37 @@ export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecor
     amount_micro_usd: attempt.decision.amountMicroUsd,
     timestamp_ms: attempt.nowMs,
     ...(took === undefined ? {} : { took }),
+    ...(form === 1 ? {} : { state_age_ms: ageOnRecord(attempt), extras: extrasOf(context) }),
     ...chainPartOf(attempt, context.accountId),
-    ...outcomePartOf(attempt, context),
+    ...outcomePartOf(attempt, context, form),
   };
 }
 
 /**
  * Records in the parts in which the spool writes them. Parts that many records share, of the passport and of
- * gate, reason and permission, are rendered once and written once in a block.
+ * gate, reason and permission, are rendered once and written once in a block. All are in one form.
  */
 export class RecordRows {
+  readonly form: RecordForm;
   readonly #chains = new WeakMap<VerifiedPassport, SharedPart>();
   readonly #outcomes = new WeakMap<CompiledGate, Outcomes>();
+
+  constructor(form: RecordForm) {
+    this.form = form;
+  }
 
   /** The same record as `recordOf`. */
   rowOf(attempt: Attempt, context: RecordContext): RecordParts {
     const { attestationId, request, decision, nowMs } = attempt;
+    const head = renderRowHead(
+      attestationId,
+      request.requestHash,
+      decision.amountMicroUsd,
+      nowMs,
+      tookOf(attempt),
+    );
     return {
-      head: renderRowHead(
-        attestationId,
-        request.requestHash,
-        decision.amountMicroUsd,
-        nowMs,
-        tookOf(attempt),
-      ),
+      head: this.form === 1 ? head : head + renderRowTail(ageOnRecord(attempt), extrasOf(context)),
       chain: this.#chainOf(attempt, context),
       outcome: this.#outcomeOf(attempt, context),
     };
@@ -122,14 +153,14 @@ export class RecordRows {
     const { gate, decision } = attempt;
     // What was found in one request, and a permission that was scanned, is hardly ever that of another one.
     if (gate === null || gate.pii !== null)
-      return new SharedPart(renderOutcomePart(outcomePartOf(attempt, context)));
+      return new SharedPart(renderOutcomePart(outcomePartOf(attempt, context, this.form)));
     const parts = this.#outcomesOf(gate, decision.reason);
     const known = parts.get(context.permissionKey);
     // Lists of checks are shared: the same checks are the same list.
     if (known !== undefined && known.evaluated === decision.evaluated) return known.part;
     // An agent that holds `orders:*` makes up as many as it likes.
     if (parts.size >= decideLimits.outcomesMax) parts.clear();
-    const part = new SharedPart(renderOutcomePart(outcomePartOf(attempt, context)));
+    const part = new SharedPart(renderOutcomePart(outcomePartOf(attempt, context, this.form)));
     parts.set(context.permissionKey, { evaluated: decision.evaluated, part });
     return part;
   }

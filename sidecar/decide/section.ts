@@ -19,11 +19,13 @@ import { needsRun } from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { ApprovalDisplay } from '../../shared/model/approval.ts';
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { PiiControls } from '../../shared/model/constraints.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { displayOnApproval } from '../../shared/pii/display-on-approval.ts';
+import { domainOnRecord } from '../../shared/pii/domain-on-record.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
@@ -49,6 +51,10 @@ export interface EnforcementState extends KnownCallers {
   readonly accountId: AccountId | null;
   /** Of the sidecar's account, not deleted; whatever text is asked for. */
   gate(gateId: string): CompiledGate | null;
+  /** The form of records that the control plane takes. */
+  readonly recordForm: RecordForm;
+  /** Moment up to which the state is known to be complete; minus infinity if unknown. */
+  readonly asOfMs: number;
   /** `nowMs`: of this moment. */
   standing(passport: VerifiedPassport, nowMs: MonotonicMillis): PassportStanding;
 }
@@ -86,7 +92,7 @@ export type Passed = 'recorded' | 'scan_spent' | 'catching_up' | Attempt;
 export class Section {
   readonly #deps: SectionDeps;
   readonly #scans: ScanBudget;
-  readonly #rows = new RecordRows();
+  #rows = new RecordRows(1);
 
   constructor(deps: SectionDeps) {
     this.#deps = deps;
@@ -124,7 +130,9 @@ export class Section {
   #take(check: Check, attempt: Attempt): void {
     const { leases, spool } = this.#deps;
     const { decision, view } = attempt;
-    const row = this.#rows.rowOf(attempt, this.contextOf(check, attempt.gate));
+    const context = this.contextOf(check, attempt.gate);
+    if (this.#rows.form !== context.form) this.#rows = new RecordRows(context.form);
+    const row = this.#rows.rowOf(attempt, context);
     if (decision.charge !== null && view !== null) leases.take(view, decision.charge);
     spool.append(row, check);
     check.decided = new DecisionReply(decision, attempt, check);
@@ -153,6 +161,7 @@ export class Section {
       facts,
       request,
       view: view === null ? null : drawnView(view, decision.standingApproval),
+      stateAgeMs: monotonicMs - state.asOfMs,
       mayBePending: isPending(policy, facts, request, decision),
     };
   }
@@ -215,12 +224,18 @@ export class Section {
 
   /** At a gate with PII controls the permission is scanned too, within what a turn may spend on that. */
   contextOf(check: Check, gate: CompiledGate | null): RecordContext {
-    const { permissionKey } = requestOf(check);
+    const { permissionKey, domain } = requestOf(check);
+    const { state } = this.#deps;
     const controls = gate?.pii ?? null;
     return {
       permissionKey: controls === null ? permissionKey : this.#onRecord(permissionKey, controls),
+      domain:
+        controls === null || domain === null
+          ? domain
+          : this.#scans.spend(() => domainOnRecord(domain, controls)),
       callerMode: check.caller.mode,
-      accountId: must(this.#deps.state.accountId, 'state is never unloaded'),
+      accountId: must(state.accountId, 'state is never unloaded'),
+      form: state.recordForm,
     };
   }
 

@@ -20,10 +20,12 @@ import {
   type SettlementAnswer,
   type SettlementCall,
 } from '../../shared/wire/settlement.ts';
+import { inForm1 } from '../../shared/wire/spooled-record.ts';
 import {
   type Position,
   renderSidecarAgent,
   type ShipAnswer,
+  type SpooledRecord,
   syncVersion,
   syncVersionHeader,
 } from '../../shared/wire/sync.ts';
@@ -219,7 +221,9 @@ export class ControlPlaneClient {
    */
   async shipAttestations(body: Uint8Array, onOver: () => void = () => undefined): Promise<ShipAnswer> {
     const speaker = this.#connection;
-    const answer = await this.#call({ path: 'attestations', body, onOver });
+    let answer = await this.#call({ path: 'attestations', body, onOver });
+    if (answer.status === 400 && errorOf('attestations', answer).isOfEarlierForm)
+      answer = await this.#call({ path: 'attestations', body: batchInForm1(body) });
     const parsed = parseShipAnswer(answer.status, answer.text);
     if (parsed === null) throw errorOf('attestations', answer);
     if (parsed.kind === 'reconnect') this.#forget(speaker);
@@ -255,15 +259,24 @@ export class ControlPlaneClient {
     trace: TraceContext | null = null,
   ): Promise<readonly SettlementAnswer[]> {
     return this.#asConnected(async (sender) => {
-      const body = JSON.stringify({ ...sender, holder, settlements } satisfies SettlementCall);
-      const { answers } = await this.#ask(
-        {
-          ...{ path: 'settlements', body, by: 'settlements', timeMsMax: replicaLimits.quotaCallMsMax },
-          ...(trace !== null && { headers: { traceparent: trace.traceparent } }),
-        },
-        parseSettlementAnswer,
-      );
-      return answers;
+      const settle = async (call: Pick<SettlementCall, 'form' | 'settlements'>) => {
+        const body = JSON.stringify({ ...sender, holder, ...call } satisfies SettlementCall);
+        const { answers } = await this.#ask(
+          {
+            ...{ path: 'settlements', body, by: 'settlements', timeMsMax: replicaLimits.quotaCallMsMax },
+            ...(trace !== null && { headers: { traceparent: trace.traceparent } }),
+          },
+          parseSettlementAnswer,
+        );
+        return answers;
+      };
+      if (!settlements.some(isInForm2)) return settle({ settlements });
+      try {
+        return await settle({ form: 2, settlements });
+      } catch (error) {
+        if (!(error instanceof ControlPlaneError && error.isOfEarlierForm)) throw error;
+        return settle({ settlements: settlements.map(settlementInForm1) });
+      }
     });
   }
 
@@ -320,6 +333,24 @@ export class ControlPlaneClient {
     return offsetMs === null ? {} : { [clockOffsetHeader]: renderClockOffset(offsetMs) };
   }
 }
+
+/**
+ * For a control plane that was rolled back. What it lacks is lost; spooled until it comes back, records would
+ * fill the spool, and a full spool ends all decisions.
+ */
+function batchInForm1(body: Uint8Array): Uint8Array {
+  // Copied, because it may be shared memory, which a decoder refuses.
+  const { form: _, records, ...envelope } = JSON.parse(Buffer.from(body).toString());
+  return Buffer.from(JSON.stringify({ ...envelope, records: records.map(inForm1) }));
+}
+
+const isInForm2 = (settlement: Settlement): boolean =>
+  settlement.kind === 'permit' && settlement.record.policy_hash !== undefined;
+
+const settlementInForm1 = (settlement: Settlement): Settlement =>
+  settlement.kind === 'permit'
+    ? { ...settlement, record: inForm1(settlement.record) as SpooledRecord }
+    : settlement;
 
 /** A call; absent members have defaults. */
 interface Request extends Pick<Call, 'path'>, Partial<Omit<Call, 'path'>> {

@@ -25,6 +25,11 @@ export class ControlPlaneError extends Error {
     this.#param = error?.param ?? null;
   }
 
+  /** It does not know the form of the records in the call, and has done nothing. */
+  get isOfEarlierForm(): boolean {
+    return this.code === 'invalid_request' && this.#param === 'form';
+  }
+
   /** Another process has connected with the same sidecar id. */
   get isSuperseded(): boolean {
     return this.code === 'precondition_failed';

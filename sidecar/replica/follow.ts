@@ -216,6 +216,7 @@ export class Following {
     const sentAtMs = this.#deps.time.clock.monotonic();
     const answer = await this.#deps.client.connect();
     this.#noteTime({ ...answer, held_ms: 0 }, sentAtMs);
+    this.#deps.replica.recordForm = answer.record_form ?? 1;
   }
 
   /**
@@ -313,6 +314,7 @@ export class Following {
     const answer = await client.changes(position, waitMs, this.#round.signal);
     if (this.#stopping.signal.aborted) return 0;
     this.#noteTime(answer, sentAtMs);
+    replica.recordForm = answer.record_form ?? 1;
     const mustLoad = answer.snapshot_needed || replica.isOtherGeneration(answer.generation);
     if (mustLoad) await this.report();
     if (mustLoad || !(await this.#feed.applyAll(answer.entries, this.#stopping.signal))) {

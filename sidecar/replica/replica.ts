@@ -10,6 +10,7 @@ import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { CompiledRoutes } from '../../shared/decision/compile-routes.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import { digestAt } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
@@ -79,6 +80,8 @@ export class Replica {
   #generation: string | null = null;
   #earlierGenerations: readonly string[] = [];
   #floor: Floor | null = null;
+  /** Set with each answer of the control plane. */
+  recordForm: RecordForm = 1;
   #trust: SyncKeys | null;
   #isRefusedAsSuspended = false;
   #version = 0;

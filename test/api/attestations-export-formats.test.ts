@@ -167,7 +167,8 @@ describe('an export as csv', () => {
     expect(await exportText(api, query('csv'), keys.empty)).toBe(
       'id,timestamp,chain_id,sequence,passport_id,gate_id,decision,reason,permission_key,amount_micro_usd,' +
         'constraints_evaluated,pii,test,resolution,source,request_hash,previous_attestation_hash,hash,signature,signing_key_id,' +
-        'refers_to,source_account\r\n',
+        'refers_to,source_account,policy_hash,trust_level,domain,state_age_ms,approval_id,wallet_id,hold_expires_at,' +
+        'proof,asserted\r\n',
     );
   });
 

@@ -81,6 +81,12 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
   'the last change of an issuer is its standing': [`UPDATE issuers SET status = 'suspended'`],
   'the last change of an account is its standing': [`UPDATE accounts SET status = 'suspended'`],
   'a passport is of the account and mode of its issuer': [`UPDATE issuers SET mode = 'test'`],
+  'a policy is what its hash says, and the newest one of a gate is what was told': [
+    `UPDATE policies SET body = replace(body, '"trust_level"', ' "trust_level"')`,
+    `UPDATE policies SET trust_level = 'L9'`,
+    `UPDATE gates SET constraints = '{"allowed_domains": ["x.example"]}'`,
+    `UPDATE changes SET body = body - 'policy_hash' WHERE kind = 'gate.put'`,
+  ],
   'versions of a catalog, and entries of a version, are counted without holes': [
     `INSERT INTO catalogs SELECT gate_id, 3, 0, '', '', '' FROM catalogs`,
     `UPDATE catalog_entries SET position = 1`,

@@ -48,7 +48,13 @@ function exportOf(change: Change = {}) {
     lastSequence: 5,
     lastHash: hashOf(5),
   };
-  const manifest = { createdAtMs: at(3_600_000), sinceMs, generation: null, keyIds: [key.kid] };
+  const manifest = {
+    form: 2 as const,
+    createdAtMs: at(3_600_000),
+    sinceMs,
+    generation: null,
+    keyIds: [key.kid],
+  };
   const records = chain.slice(first - 1);
   const end = { chains: 1, records: records.length, broken: [], brokenUnnamed: 0 };
   const writer = jsonWriter();

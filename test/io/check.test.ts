@@ -142,6 +142,8 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
           : null,
       gate: (id: string) => gates.get(id) ?? null,
       standing: () => world.standing,
+      recordForm: 2 as const,
+      asOfMs: 0,
     },
     verifier: {
       ...real,

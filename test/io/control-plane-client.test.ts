@@ -5,10 +5,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import type { Settlement } from '../../shared/wire/settlement.ts';
 import { syncVersion, syncVersionHeader } from '../../shared/wire/sync.ts';
 import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneError } from '../../sidecar/replica/control-plane-error.ts';
 import { numbered } from '../support/model-service.ts';
+import { sampleId } from '../support/sample-chains.ts';
+import { spooledRecord } from '../support/spooled-record.ts';
 import { until } from '../support/until.ts';
 
 interface Seen {
@@ -100,6 +103,90 @@ describe('the client of the control plane', () => {
     await client.snapshot().catch(() => undefined);
     expect(seen.map(({ version }) => version)).toEqual(Array.from(seen, () => String(syncVersion)));
     expect(seen).toHaveLength(4);
+  });
+
+  describe('where the control plane is of the version before', () => {
+    const form1 = spooledRecord({ id: sampleId('att', 1) });
+    const form2 = { policy_hash: null, trust_level: 'L1', state_age_ms: 1, extras: null };
+    /** As 0.2.0 refuses a member that it does not know. */
+    const refusesForm = (good: object) => {
+      answer = (_request, response) => {
+        const isKnown = !('form' in JSON.parse(seen.at(-1)?.body ?? '{}'));
+        const error = {
+          code: 'invalid_request',
+          message: 'No.',
+          status: 400,
+          param: 'form',
+          request_id: 'r',
+        };
+        response.writeHead(isKnown ? 200 : 400).end(JSON.stringify(isKnown ? good : { error }));
+      };
+    };
+
+    it('ships a batch once more in form 1, with nothing else changed', async () => {
+      await connected();
+      refusesForm({ next_seq: 5 });
+      const { chain_id, passport_id, token_hash } = form1;
+      const outcome = { gate_id: null, decision: 'PERMIT', pii: [] };
+      const { state_age_ms, extras, ...ofGate } = form2;
+      const row = ['att', 'hash', 1, 2, [3]];
+      const batch = {
+        ...{ sidecar_id: sidecarId, first_seq: 1, form: 2 },
+        records: [
+          { chains: [{ chain_id, passport_id, token_hash }], outcomes: [{ ...outcome, ...ofGate }, outcome] },
+          [...row, state_age_ms, extras, 0, 0],
+          [...row, 0, 1],
+          { void: 'damaged', count: 2 },
+        ],
+      };
+      const body = Buffer.from(JSON.stringify(batch));
+      expect(await client.shipAttestations(body)).toEqual({ kind: 'taken', nextSeq: 5 });
+      const { form: _, ...others } = batch;
+      expect(JSON.parse(seen.at(-1)?.body ?? '')).toEqual({
+        ...others,
+        records: [
+          { chains: [{ chain_id, passport_id, token_hash }], outcomes: [outcome, outcome] },
+          [...row, 0, 0],
+          [...row, 0, 1],
+          { void: 'damaged', count: 2 },
+        ],
+      });
+      expect(seen).toHaveLength(3);
+    });
+
+    it('settles once more in form 1', async () => {
+      await connected();
+      refusesForm({ answers: [{ kind: 'committed' }] });
+      const settlement = {
+        ...{ kind: 'permit', wanted_ms: 1, passport_id: form1.passport_id, token_hash: form1.token_hash },
+        ...{ gate_id: null, gate_version: 0, request_hash: form1.request_hash, idempotency_key: 'k' },
+        ...{ reader_id: sampleId('att', 2), approval_id: null },
+      };
+      const settle = (record: object) => client.settle([{ ...settlement, record } as Settlement], 'holder');
+      expect(await settle({ ...form1, ...form2 })).toEqual([{ kind: 'committed' }]);
+      const [whole, again] = seen.slice(1).map(({ body }) => JSON.parse(body));
+      expect(whole).toMatchObject({ form: 2, settlements: [{ record: form2 }] });
+      expect(again.settlements[0].record).toEqual(form1);
+      expect('form' in again).toBe(false);
+      await settle(form1);
+      expect(seen, 'form 1 is sent once').toHaveLength(4);
+    });
+
+    it('takes any other refusal as it is', async () => {
+      await connected();
+      answer = (_request, response) => {
+        const error = {
+          code: 'invalid_request',
+          message: 'No.',
+          status: 400,
+          param: 'epoch',
+          request_id: 'r',
+        };
+        response.writeHead(400).end(JSON.stringify({ error }));
+      };
+      await expect(client.shipAttestations(Buffer.from('{"form":2}'))).rejects.toThrow('No.');
+      expect(seen).toHaveLength(2);
+    });
   });
 
   it('asks for changes after the applied position', async () => {

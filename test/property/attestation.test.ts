@@ -5,13 +5,19 @@ import { recordLine } from '../../shared/attestation/export.ts';
 import { recordHash, signedBody } from '../../shared/attestation/record.ts';
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
-import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import {
+  type AttestationRecord,
+  noExtras,
+  type RecordExtras,
+  recordProofs,
+} from '../../shared/model/attestation.ts';
 import { checkNames, decisionReasons, outcomes } from '../../shared/model/decision.ts';
 import type { IdPrefix } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
-import { parseAttestation, renderAttestation } from '../../shared/wire/attestation.ts';
+import { trustTiers } from '../../shared/model/trust-tier.ts';
+import { parseAttestation, renderAttestation, stateAgeMsMax } from '../../shared/wire/attestation.ts';
 import { codePoint } from '../support/arbitrary-text.ts';
 import { chainOf, keysetOf, sampleId, sampleKey } from '../support/sample-chains.ts';
 
@@ -37,7 +43,27 @@ const earlierOrigin: typeof origin = fc.record({
   sourceAccount: fc.constant(null),
 });
 
-const rest: fc.Arbitrary<Omit<AttestationRecord, 'resolution' | 'refersTo' | 'sourceAccount'>> = fc.record({
+const orTime = orNull(fc.integer({ min: 0, max: latestUnixMs }).map((ms) => ms as UnixMillis));
+const extras: fc.Arbitrary<RecordExtras> = fc.record({
+  policyHash: orNull(fc.constant(contentHash('policy'))),
+  trustLevel: orNull(fc.constantFrom(...trustTiers)),
+  domain: orNull(fc.constantFrom('api.example.com', '[::1]', '127.0.0.1', 'a_b.xn--bcher-kva.example')),
+  stateAgeMs: orNull(fc.nat({ max: stateAgeMsMax })),
+  approvalId: orNull(
+    fc.oneof(
+      id('appr'),
+      id('appr').map((text) => `s${text}`),
+    ),
+  ),
+  walletId: orNull(id('appr').map((text) => text.replace('appr', 'wal'))),
+  holdExpiresAtMs: orTime,
+  proof: orNull(fc.constantFrom(...recordProofs)),
+  asserted: fc.boolean(),
+});
+
+const rest: fc.Arbitrary<
+  Omit<AttestationRecord, 'resolution' | 'refersTo' | 'sourceAccount' | keyof RecordExtras>
+> = fc.record({
   id: id('att'),
   chainId: fc.oneof(id('pass'), id('gate'), id('acct')),
   passportId: orNull(id('pass')),
@@ -53,10 +79,11 @@ const rest: fc.Arbitrary<Omit<AttestationRecord, 'resolution' | 'refersTo' | 'so
   source: fc.oneof(id('side'), fc.constant('control-plane' as const)),
   timestampMs: fc.integer({ min: 0, max: latestUnixMs }).map((ms) => ms as UnixMillis),
 });
-const recordWith = (from: typeof origin): fc.Arbitrary<AttestationRecord> =>
-  fc.tuple(rest, from).map(([one, other]) => ({ ...one, ...other }));
-const record = recordWith(origin);
-const anyForm = recordWith(fc.oneof(origin, earlierOrigin));
+const recordWith = (from: typeof origin, more: fc.Arbitrary<RecordExtras>): fc.Arbitrary<AttestationRecord> =>
+  fc.tuple(rest, from, more).map(([one, other, third]) => ({ ...one, ...other, ...third }));
+const form1 = fc.constant(noExtras);
+const record = recordWith(origin, fc.oneof(form1, extras));
+const anyForm = fc.oneof(record, recordWith(earlierOrigin, form1));
 
 describe('attestations, for any record', () => {
   it('are hashed over their RFC 8785 form, without sorting anything', () => {

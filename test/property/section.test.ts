@@ -8,8 +8,10 @@ import type { PassportStanding, VerifiedPassport } from '../../shared/decision/f
 import { needsRun } from '../../shared/decision/run.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import { type Id, type IdPrefix, idRandomBytes, makeId, type RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
+import { domainOnRecord } from '../../shared/pii/domain-on-record.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import { windowAt } from '../../shared/quota/window.ts';
@@ -102,6 +104,7 @@ const change = fc.oneof(
     ),
   }),
   fc.record({ kind: fc.constant('key' as const) }),
+  fc.record({ kind: fc.constant('form' as const), form: fc.constantFrom<RecordForm>(1, 2) }),
   fc.record({
     kind: fc.constant('gate' as const),
     gate: fc.nat({ max: gateIds.length - 1 }),
@@ -153,6 +156,8 @@ class World {
       isKeyKnown: true,
       standingGiven: {} as Partial<PassportStanding>,
       gates: new Map<string, CompiledGate>(),
+      recordForm: 1 as RecordForm,
+      asOfMs: 400.5,
       caller: (hash: string) => (state.isKeyKnown && hash === hashApiKey(key) ? caller : null),
       gate: (gateId: string) => state.gates.get(gateId) ?? null,
       standing: () => aStanding(state.standingGiven),
@@ -196,6 +201,9 @@ class World {
     switch (step.kind) {
       case 'standing':
         this.state.standingGiven = step.given;
+        break;
+      case 'form':
+        this.state.recordForm = step.form;
         break;
       case 'key':
         this.state.isKeyKnown = false;
@@ -282,12 +290,15 @@ class World {
     const attempt: Attempt = {
       ...{ decision, attestationId, approval: null, redacted: null, nowMs },
       ...{ gate, facts, request, view, mayBePending: pending },
+      stateAgeMs: monotonicMs - state.asOfMs,
     };
     const { permissionKey } = request;
     const record = recordOf(attempt, {
       permissionKey: policy.pii === null ? permissionKey : permissionOnRecord(permissionKey, policy.pii),
+      domain: domainOnRecord(request.domain, policy.pii),
       callerMode: check.caller.mode,
       accountId,
+      form: state.recordForm,
     });
     if (decision.charge !== null) leases.take(view, decision.charge);
     this.records.push(JSON.stringify(record));

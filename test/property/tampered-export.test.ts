@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { cliLimits } from '../../control-plane/cli/limits.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
+import { emptyExtras } from '../../shared/model/attestation.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
 import { runs } from '../support/runs.ts';
 import {
@@ -12,7 +13,10 @@ import {
   jwksOf,
   keysetOf,
   sampleChain,
+  sampleExtras,
+  sampleId,
   sampleKey,
+  samplePolicy,
   sampleRecord,
 } from '../support/sample-chains.ts';
 
@@ -27,7 +31,23 @@ const chain = [
   ...before,
   ...chainOf([sampleRecord(60, { pii: [{ pointer: '/é/😀', type: 'email' }] })], key, before.at(-1)),
 ];
-const chains = [chain, sampleChain(key, 3, 2)];
+// Form 1 and form 2 in one chain, as after an upgrade.
+const policies = [
+  samplePolicy(key),
+  samplePolicy(old, { spend_limits: { daily_usd: 0.000001, alert_at: 1e-7 } }),
+].sort((one, other) => (one.policy_hash < other.policy_hash ? -1 : 1));
+const mixed = chainOf(
+  [
+    sampleRecord(80),
+    ...policies.map(({ policy_hash }, i) =>
+      sampleRecord(81 + i, { ...sampleExtras, policyHash: policy_hash, proof: 'httpsig' }),
+    ),
+    sampleRecord(83),
+    sampleRecord(84, emptyExtras),
+  ].map((record) => ({ ...record, chainId: sampleId('pass', 3), passportId: sampleId('pass', 3) })),
+  key,
+);
+const chains = [chain, sampleChain(key, 3, 2), mixed];
 const keyIds = [old.kid, key.kid];
 const jwks = jwksOf(old, key);
 const keys = keysetOf(old, key);
@@ -49,8 +69,8 @@ function acceptedBy(bytes: Uint8Array): string[] {
 }
 
 describe.each([
-  { format: 'jsonl', lines: exportLinesOf(chains, { keyIds }), verifiers: ['ours', 'independent'] },
-  { format: 'json', lines: jsonLinesOf(chains, { keyIds }), verifiers: ['ours'] },
+  { format: 'jsonl', lines: exportLinesOf(chains, { keyIds, policies }), verifiers: ['ours', 'independent'] },
+  { format: 'json', lines: jsonLinesOf(chains, { keyIds, policies }), verifiers: ['ours'] },
 ])('an export as $format', ({ lines, verifiers }) => {
   const file = Buffer.from(lines.join(''), 'utf8');
   // What the manifest says of its own time and history is not signed, and docs/verify.md says so.

@@ -29,6 +29,7 @@ import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import type { Role } from '../../shared/model/user.ts';
@@ -112,6 +113,8 @@ export interface Api {
 }
 
 export interface ApiOptions {
+  /** Of new records. Default: 2. */
+  readonly recordForm?: RecordForm;
   readonly logger?: Logger;
   /** What the control plane is to use instead of the test's own pool, from its first request on. */
   readonly wrapSql?: (sql: Database) => Database;
@@ -153,7 +156,8 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
   const signingKeys = await loadSigningKeys({ sql, clock, random, ed25519, sealer: masterSealer });
   const bus = inProcessBus(logger);
   publishHintsOf(sql, hintPublisher(bus));
-  const appending = { isStopped: false, projections: recordProjections };
+  const recordForm = () => options.recordForm ?? 2;
+  const appending = { isStopped: false, projections: recordProjections, recordForm };
   const baseUrl = `${options.origin ?? 'http://127.0.0.1:8080'}/v1`;
   const voids = ownVoids({ sql, clock, random, baseUrl, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });

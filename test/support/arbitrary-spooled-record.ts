@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { limits } from '../../shared/model/limits.ts';
+import { stateAgeMsMax } from '../../shared/wire/attestation.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import { grapheme } from './arbitrary-text.ts';
 import { sampleId } from './sample-chains.ts';
@@ -13,6 +14,24 @@ export const refusedToken: Partial<SpooledRecord> = {
   decision: 'BLOCK',
   reason: 'passport_malformed',
 };
+
+/** The members of form 2. */
+const form2 = fc.record({
+  policy_hash: fc.constantFrom(null, `sha256:${'5'.repeat(64)}`),
+  trust_level: fc.constantFrom(null, 'L1', 'L3'),
+  state_age_ms: fc.option(fc.nat({ max: stateAgeMsMax })),
+  extras: fc.option(
+    fc.record(
+      {
+        domain: fc.constantFrom('api.example.com', '[::1]'),
+        hold_expires_at_ms: fc.nat(),
+        proof: fc.constantFrom('dpop', 'httpsig'),
+        asserted: fc.constant(true as const),
+      },
+      { requiredKeys: [] },
+    ),
+  ),
+});
 
 /** Any record that a sidecar may write. */
 export const anySpooledRecord = fc
@@ -37,6 +56,8 @@ export const anySpooledRecord = fc
     timestamp_ms: fc.nat(),
     caller_mode: fc.constantFrom('live', 'test'),
   })
+  .chain((change) => fc.tuple(fc.constant(change), fc.oneof(fc.constant({}), form2)))
+  .map(([change, form]) => ({ ...change, ...form }))
   .chain((change) =>
     fc.oneof(
       fc.constantFrom(spooledRecord(change), spooledRecord({ ...refusedToken, ...change })),

@@ -25,6 +25,15 @@ export interface AttestationRow {
   readonly source: Attestation['source'];
   readonly source_account: Attestation['sourceAccount'];
   readonly timestamp_ms: Attestation['timestampMs'];
+  readonly policy_hash: string | null;
+  readonly trust_level: Attestation['trustLevel'];
+  readonly state_age_ms: number | null;
+  readonly domain: string | null;
+  readonly approval_id: string | null;
+  readonly wallet_id: string | null;
+  readonly hold_expires_ms: Attestation['holdExpiresAtMs'];
+  readonly proof: Attestation['proof'];
+  readonly asserted: boolean | null;
 }
 
 /**
@@ -48,6 +57,15 @@ export const attestationOf = (row: AttestationRow): Attestation => ({
   source: row.source,
   sourceAccount: row.source_account,
   timestampMs: row.timestamp_ms,
+  policyHash: row.policy_hash,
+  trustLevel: row.trust_level,
+  domain: row.domain,
+  stateAgeMs: row.state_age_ms,
+  approvalId: row.approval_id,
+  walletId: row.wallet_id,
+  holdExpiresAtMs: row.hold_expires_ms,
+  proof: row.proof,
+  asserted: row.asserted,
   sequence: row.sequence,
   previousAttestationHash: row.previous_hash,
   hash: row.hash,

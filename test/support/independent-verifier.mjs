@@ -10,6 +10,11 @@ const recordMembers =
 pii previous_attestation_hash reason refers_to request_hash resolution sequence signing_key_id source source_account test
 timestamp hash signature`.replaceAll('\n', ' ');
 const earlierMembers = recordMembers.replace('refers_to ', '').replace('source_account ', '');
+const record2Members =
+  `amount_micro_usd approval_id asserted chain_id constraints_evaluated decision domain gate_id
+hold_expires_at id passport_id permission_key pii policy_hash previous_attestation_hash proof reason refers_to
+request_hash resolution sequence signing_key_id source source_account state_age_ms test timestamp trust_level wallet_id
+hash signature`.replaceAll('\n', ' ');
 const chainMembers = 'chain_id first_sequence last_hash last_sequence previous_attestation_hash';
 const members = (object) => Object.keys(object).join(' ');
 const sha256 = (text, encoding) => createHash('sha256').update(text).digest(encoding);
@@ -19,7 +24,7 @@ function check(value, what) {
   return value;
 }
 
-const isStop = (line) => line !== undefined && ('chain' in line || 'end' in line);
+const isStop = (line) => line !== undefined && ('chain' in line || 'policy' in line || 'end' in line);
 
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
@@ -36,7 +41,9 @@ export function verifyExport(file, jwks) {
   const { manifest, ...none } = values.pop();
   const manifests = ['created_at format generation key_ids since', 'created_at format key_ids since'];
   check(manifests.includes(members({ ...none, ...manifest })), 'no manifest');
-  check(manifest.format === 'agent-trust.attestations.v1', 'unknown format');
+  const form = ['agent-trust.attestations.v1', 'agent-trust.attestations.v2'].indexOf(manifest.format) + 1;
+  check(form > 0, 'unknown format');
+  const recordForms = [earlierMembers, recordMembers, record2Members].slice(0, form + 1);
   const [createdMs, sinceMs] = [Date.parse(manifest.created_at), Date.parse(manifest.since ?? '1970-01-01')];
   const keys = new Map();
   for (const kid of manifest.key_ids) {
@@ -46,7 +53,8 @@ export function verifyExport(file, jwks) {
     keys.set(kid, { nbf, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }) });
   }
   let [lastId, chains, records] = ['', 0, 0];
-  while (values.length > 1) {
+  const named = new Set();
+  while (values.length > 1 && !('policy' in values.at(-1))) {
     const { chain, ...other } = values.pop();
     check(members(other) === '', 'a chain should stand here');
     const { archived = { hash: null, through_sequence: 0 }, ...header } = chain;
@@ -62,7 +70,8 @@ export function verifyExport(file, jwks) {
       const fault = `chain ${chain.chain_id}, sequence ${sequence}`;
       if (isStop(values.at(-1))) break;
       const { hash, signature, ...body } = check(values.pop(), fault);
-      check([recordMembers, earlierMembers].includes(members({ ...body, hash, signature })), fault);
+      check(recordForms.includes(members({ ...body, hash, signature })), fault);
+      if (typeof body.policy_hash === 'string') named.add(body.policy_hash);
       check(hash === `sha256:${sha256(canonical(body), 'hex')}`, fault);
       const { key, nbf } = check(keys.get(body.signing_key_id), fault);
       const bytes = Buffer.from(signature, 'base64url');
@@ -81,6 +90,20 @@ export function verifyExport(file, jwks) {
     );
     [lastId, chains] = [chain.chain_id, chains + 1];
   }
+  for (let last = ''; values.length > 1; ) {
+    const { policy, ...other } = values.pop();
+    check(members(other) === '' && form === 2, 'a policy should stand here');
+    check(members(policy) === 'body policy_hash signature signing_key_id', 'policy');
+    const { body, policy_hash: hash, signature, signing_key_id } = policy;
+    check(hash > last && named.delete(hash), `policy ${hash}`);
+    check(hash === `sha256:${sha256(canonical(body), 'hex')}`, `policy ${hash}`);
+    const { key } = check(keys.get(signing_key_id), `policy ${hash}`);
+    const bytes = Buffer.from(signature, 'base64url');
+    check(verify(null, Buffer.from(`agent-trust.policy.v1:${hash}`), key, bytes), `policy ${hash}`);
+    check(bytes.toString('base64url') === signature, `policy ${hash}`);
+    last = hash;
+  }
+  check(named.size === 0, 'a policy is missing');
   const { broken = [], broken_unnamed: _, ...end } = values.pop().end;
   check(values.length === 0 && canonical(end) === canonical({ chains, records }), 'end');
   const [first] = broken;

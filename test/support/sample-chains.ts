@@ -1,5 +1,5 @@
 import { type ChainHead, emptyChain, linkAttestation } from '../../shared/attestation/chain.ts';
-import { chainLine, endLine, manifestLine, recordLine } from '../../shared/attestation/export.ts';
+import { chainLine, endLine, manifestLine, policyLine, recordLine } from '../../shared/attestation/export.ts';
 import { jsonWriter } from '../../shared/attestation/export-json.ts';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
@@ -7,12 +7,20 @@ import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { keyset, renderJwks, thumbprint } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { Attestation, AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
+import {
+  type Attestation,
+  type AttestationRecord,
+  type ChainId,
+  noExtras,
+  type RecordExtras,
+  type RecordForm,
+} from '../../shared/model/attestation.ts';
 import { type Id, type IdPrefix, idRandomBytes, makeId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import { parseTime, type UnixMillis } from '../../shared/model/time.ts';
+import { policyMessage, type SignedPolicy } from '../../shared/wire/policy.ts';
 
 /** Chains and exports with fixed content and real signatures: the same bytes on every run. */
 const timeOf = (text: string): UnixMillis => must(parseTime(text), `a time: ${text}`);
@@ -83,7 +91,33 @@ export function sampleRecord(number: number, change: Partial<AttestationRecord> 
     source: sampleId('side', 1),
     sourceAccount: sampleId('acct', 1),
     timestampMs: at(number * 1_000),
+    ...noExtras,
     ...change,
+  };
+}
+
+/** Every member of form 2 with a value. */
+export const sampleExtras: RecordExtras = {
+  policyHash: 'sha256:cb30d7543e34072a537d796eaa39cf6b37cf5d4234e1c16e7a1f56ff0e788b0d',
+  trustLevel: 'L1',
+  domain: 'api.example.com',
+  stateAgeMs: 350,
+  approvalId: sampleId('appr', 1),
+  walletId: `wal_${sampleId('appr', 2).slice('appr_'.length)}`,
+  holdExpiresAtMs: at(3_600_000),
+  proof: 'dpop',
+  asserted: false,
+};
+
+/** A policy, signed. `constraints`: in the public shape. */
+export function samplePolicy(key: SampleKey, constraints: object = {}): SignedPolicy {
+  const body = { catalog_hash: null, catalog_version: null, constraints, routes: [], trust_level: 'L1' };
+  const policyHash = contentHash(body);
+  return {
+    body,
+    policy_hash: policyHash,
+    signature: key.sign(policyMessage(policyHash)),
+    signing_key_id: key.kid,
   };
 }
 
@@ -118,24 +152,31 @@ export function exportLinesOf(
     readonly sinceMs?: UnixMillis;
     /** Null: as before exports had one. */
     readonly generation?: string | null;
+    /** Default: 2. */
+    readonly form?: RecordForm;
+    /** Default: none. */
+    readonly policies?: readonly SignedPolicy[];
   },
 ): string[] {
   const { keyIds, createdAtMs = at(3_600_000), sinceMs = null, generation = sampleGeneration } = options;
-  const lines = [manifestLine({ createdAtMs, sinceMs, generation, keyIds })];
+  const { form = 2, policies = [] } = options;
+  const lines = [manifestLine({ form, createdAtMs, sinceMs, generation, keyIds })];
   for (const records of chains) {
     const first = must(records[0], 'an exported chain has a record');
     const last = must(records.at(-1), 'an exported chain has a record');
     lines.push(headerOf(first, last), ...records.map(recordLine));
   }
   const records = chains.reduce((sum, chain) => sum + chain.length, 0);
+  lines.push(...policies.map(policyLine));
   return [...lines, endLine({ chains: chains.length, records, broken: [], brokenUnnamed: 0 })];
 }
 
 /** The same export as json: its lines, each with its newline. */
 export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesOf>): string[] {
   const { keyIds, createdAtMs = at(3_600_000), sinceMs = null, generation = sampleGeneration } = options;
+  const { form = 2, policies = [] } = options;
   const writer = jsonWriter();
-  let text = writer.manifest({ createdAtMs, sinceMs, generation, keyIds });
+  let text = writer.manifest({ form, createdAtMs, sinceMs, generation, keyIds });
   for (const records of chains) {
     const first = must(records[0], 'an exported chain has a record');
     const last = must(records.at(-1), 'an exported chain has a record');
@@ -150,6 +191,7 @@ export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesO
     for (const record of records) text += writer.record(record);
   }
   const records = chains.reduce((sum, chain) => sum + chain.length, 0);
+  for (const policy of policies) text += writer.policy(policy);
   text += writer.end({ chains: chains.length, records, broken: [], brokenUnnamed: 0 });
   return text.split(/(?<=\n)/);
 }

@@ -83,6 +83,14 @@ export const rules = {
     SELECT account_id FROM accounts a FULL JOIN told t ON t.digest = ${digestOf('account_id')} WHERE coalesce(t.standing, 'active') IS DISTINCT FROM a.status`,
   'a passport is of the account and mode of its issuer': `
     SELECT passport_id FROM passports p JOIN issuers i USING (issuer_id) WHERE (p.account_id, p.mode) <> (i.account_id, i.mode)`,
+  'a policy is what its hash says, and the newest one of a gate is what was told': `
+    SELECT policy_hash FROM policies WHERE policy_hash <> 'sha256:' || encode(sha256(convert_to(body, 'UTF8')), 'hex')
+      OR body::jsonb->>'trust_level' <> trust_level
+    UNION ALL
+    SELECT g.gate_id FROM gates g JOIN gate_policies USING (gate_id, policy_version) JOIN policies p USING (policy_hash)
+    WHERE p.body::jsonb->'constraints' <> g.constraints OR p.trust_level <> g.trust_level OR policy_hash IS DISTINCT FROM (
+      SELECT body->>'policy_hash' FROM changes WHERE kind = 'gate.put' AND body->>'gate_id' = g.gate_id
+      ORDER BY revision DESC LIMIT 1)`,
   'versions of a catalog, and entries of a version, are counted without holes': `
     SELECT gate_id, 0 AS version FROM catalogs GROUP BY gate_id HAVING max(version) <> count(*)
     UNION ALL

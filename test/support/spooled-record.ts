@@ -4,6 +4,7 @@ import {
   renderOutcomePart,
   renderRecordRow,
   renderRowHead,
+  renderRowTail,
   wholeRecord,
 } from '../../shared/wire/spooled-record.ts';
 import type { RecordRow, SharedParts, SpooledRecord } from '../../shared/wire/sync.ts';
@@ -21,6 +22,9 @@ export function spooledRecord(change: Partial<SpooledRecord> = {}): SpooledRecor
     amount_micro_usd: 12_500_000,
     timestamp_ms: Date.UTC(2026, 10, 1),
     ...(change.took === undefined ? {} : { took: change.took }),
+    ...(change.state_age_ms === undefined
+      ? {}
+      : { state_age_ms: change.state_age_ms, extras: change.extras ?? null }),
     chain_id: passportId,
     passport_id: passportId,
     token_hash: 'ab'.repeat(32),
@@ -44,9 +48,10 @@ export function sharedParts(): (record: SpooledRecord) => RecordParts {
     return part;
   };
   return (record) => {
-    const { id, request_hash, amount_micro_usd, timestamp_ms, took } = record;
+    const { id, request_hash, amount_micro_usd, timestamp_ms, took, state_age_ms, extras } = record;
+    const head = renderRowHead(id, request_hash, amount_micro_usd, timestamp_ms, took);
     return {
-      head: renderRowHead(id, request_hash, amount_micro_usd, timestamp_ms, took),
+      head: state_age_ms === undefined ? head : head + renderRowTail(state_age_ms, extras ?? null),
       chain: partOf(renderChainPart(record)),
       outcome: partOf(renderOutcomePart(record)),
     };
@@ -68,8 +73,18 @@ export function shortened(records: readonly SpooledRecord[]): readonly (SharedPa
 
 /** Its parts stand at this place of both lists. */
 function rowOf(record: SpooledRecord, place: number): RecordRow {
-  const { id, request_hash, amount_micro_usd, timestamp_ms, took = null } = record;
-  return [id, request_hash, amount_micro_usd, timestamp_ms, took, place, place];
+  const {
+    id,
+    request_hash,
+    amount_micro_usd,
+    timestamp_ms,
+    took = null,
+    state_age_ms,
+    extras = null,
+  } = record;
+  return state_age_ms === undefined
+    ? [id, request_hash, amount_micro_usd, timestamp_ms, took, place, place]
+    : [id, request_hash, amount_micro_usd, timestamp_ms, took, state_age_ms, extras, place, place];
 }
 
 /** A record that is spooled in parts. */

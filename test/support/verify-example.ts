@@ -3,16 +3,33 @@ import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
-import { at, chainOf, exportLinesOf, jwksOf, sampleId, sampleKey, sampleRecord } from './sample-chains.ts';
+import {
+  at,
+  chainOf,
+  exportLinesOf,
+  jwksOf,
+  sampleExtras,
+  sampleId,
+  sampleKey,
+  samplePolicy,
+  sampleRecord,
+} from './sample-chains.ts';
 
 /** The worked example of docs/verify.md: one passport's chain of two records, and one of a gate. */
 function workedExample() {
   const key = sampleKey(7);
   const gateId = sampleId('gate', 1);
+  const policy = samplePolicy(key, { spend_limits: { daily_usd: 0.5 } });
   const ofPassport = chainOf(
     [
       sampleRecord(1),
       sampleRecord(2, {
+        ...sampleExtras,
+        policyHash: policy.policy_hash,
+        approvalId: null,
+        walletId: null,
+        holdExpiresAtMs: null,
+        proof: null,
         decision: 'BLOCK',
         reason: 'spend_limit_exceeded',
         amountMicroUsd: 900_000_000 as MicroUsd,
@@ -37,7 +54,11 @@ function workedExample() {
     key,
   );
   const jwks = jwksOf(key);
-  const lines = exportLinesOf([ofGate, ofPassport], { keyIds: [key.kid], createdAtMs: at(60_000) });
+  const lines = exportLinesOf([ofGate, ofPassport], {
+    keyIds: [key.kid],
+    createdAtMs: at(60_000),
+    policies: [policy],
+  });
   const second = must(ofPassport[1], 'the chain has two records');
   return {
     jwks,
@@ -65,7 +86,7 @@ function renderExample(): string {
   return [
     'The private key of this example is the byte `07`, 32 times. The JWKS:\n',
     block('json', JSON.stringify(jwks, null, 2)),
-    'The export, six lines and a newline after each:\n',
+    'The export, eight lines and a newline after each:\n',
     block('jsonl', exportText),
     `The last record has sequence number ${second.sequence}. Without \`hash\` and \`signature\` its RFC 8785 form is these ` +
       `${Buffer.byteLength(body)} bytes:\n`,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, BinaryIO
 
-from ._records import canonical, demand
+from ._records import canonical, canonical_any, demand
 
 # Longer than any record: 32 findings with pointers of 512 characters each are about 20 KiB.
 _LINE_BYTES_MAX = 1024 * 1024
 _MANIFEST_END, _CHAIN_END, _END = b',"chains":[\n', b',"attestations":[\n', b'],"end":'
+_ATTACHMENTS = b'],"attachments":[\n'
 
 
 class ExportLines:
@@ -19,7 +20,7 @@ class ExportLines:
         self._file = file
         self.number = 0
         self._is_json = False
-        # What may follow in the json form: chain, record, close (of a chain) or end.
+        # What may follow in the json form: chain, record, close (of a chain), attachments, attachment or end.
         self._expected = {"chain", "end"}
 
     def next(self) -> dict[str, Any]:
@@ -27,7 +28,8 @@ class ExportLines:
         line = self._jsonl()
         try:
             value = json.loads(line)
-            is_canonical = isinstance(value, dict) and canonical(value) + b"\n" == line
+            forms = (canonical, canonical_any)
+            is_canonical = isinstance(value, dict) and any(form(value) + b"\n" == line for form in forms)
         except (ValueError, RecursionError):
             is_canonical = False
         demand(is_canonical, "the line is not a JSON object in its RFC 8785 form")
@@ -51,7 +53,10 @@ class ExportLines:
         if not self._is_json:
             return line
         if line in (b"]}\n", b"]},\n"):
-            self._step("close", {"end"} if line == b"]}\n" else {"chain"})
+            self._step("close", {"attachments", "end"} if line == b"]}\n" else {"chain"})
+            return self._jsonl()
+        if line == _ATTACHMENTS:
+            self._step("attachments", {"attachment"})
             return self._jsonl()
         if line.startswith(_END):
             self._step("end", set())
@@ -59,7 +64,11 @@ class ExportLines:
         if line.endswith(_CHAIN_END):
             self._step("chain", {"record", "close"})
             return b'{"chain":' + line.removesuffix(_CHAIN_END) + b"}}\n"
-        self._step("record", {"record"} if line.endswith(b",\n") else {"close"})
+        is_last = not line.endswith(b",\n")
+        if "attachment" in self._expected:
+            self._step("attachment", {"end"} if is_last else {"attachment"})
+        else:
+            self._step("record", {"close"} if is_last else {"record"})
         return line.removesuffix(b",\n").removesuffix(b"\n") + b"\n"
 
     def _step(self, what: str, expected: set[str]) -> None:

@@ -1357,16 +1357,26 @@ class AttestationPiiItem(TypedDict):
 class Attestation(TypedDict):
     # Amount of the request, in millionths of a USD; null if it had none.
     amount_micro_usd: int | None
+    # The approval that a PERMIT used, or that a SUSPEND is about. This and the other members of form 2
+    # (contract §9) are absent from older records.
+    approval_id: NotRequired[str | None]
+    # Whether the subject was named without its token.
+    asserted: NotRequired[bool | None]
     # The passport, gate or account whose chain this record belongs to.
     chain_id: str
     # The checks made, in order. The last one determined the decision.
     constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # What was decided.
     decision: Literal["PERMIT", "SUSPEND", "BLOCK"]
+    # Host that the request named, in its canonical form; null if it named none, or where the gate finds
+    # personal data in it.
+    domain: NotRequired[str | None]
     # The gate that decided; null for a decision without a gate.
     gate_id: str | None
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature.
     hash: str
+    # When the held money goes back; null if none is held.
+    hold_expires_at: NotRequired[str | None]
     # Id of the record, `att_…`.
     id: str
     # The passport that was presented; null if it did not verify.
@@ -1375,8 +1385,12 @@ class Attestation(TypedDict):
     permission_key: str | None
     # Where personal data was found, never the data itself.
     pii: Sequence[AttestationPiiItem]
+    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
+    policy_hash: NotRequired[str | None]
     # `hash` of the previous record in the chain; null for the first.
     previous_attestation_hash: str | None
+    # How possession of the passport's key was proved; null if it was not.
+    proof: NotRequired[Literal["dpop", "httpsig", None]]
     # Reason code; null for a PERMIT.
     reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
     # The approval that the record resolves, or the attestation that it voids.
@@ -1396,10 +1410,16 @@ class Attestation(TypedDict):
     source: str
     # Account of that sidecar, or of the call that the control plane answered.
     source_account: NotRequired[str | None]
+    # Age of the state of the sidecar that decided; null if a control plane did, or if not known.
+    state_age_ms: NotRequired[int | None]
     # Whether it was a gate test.
     test: bool
     # When it was decided.
     timestamp: str
+    # Trust level of the gate when it decided; null without a gate.
+    trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Wallet of the passport, `wal_…`; null without one.
+    wallet_id: NotRequired[str | None]
 
 
 class AttestationPage(TypedDict):
@@ -1418,7 +1438,7 @@ class ExportManifest(TypedDict):
     # When the export was made.
     created_at: str
     # Name and version of the format.
-    format: Literal["agent-trust.attestations.v1"]
+    format: Literal["agent-trust.attestations.v1", "agent-trust.attestations.v2"]
     # Name of the history of the database.
     generation: NotRequired[str | None]
     # `kid` of every key that may have signed a record of the export.
@@ -1451,6 +1471,24 @@ class ExportChainsItem(TypedDict):
     attestations: Sequence[Attestation]
 
 
+class ExportAttachmentsItemPolicy(TypedDict):
+    """A policy, with its signature."""
+
+    # What is hashed: trust level, constraints, routes, and version and hash of the catalog.
+    body: Mapping[str, Any]
+    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
+    policy_hash: str
+    # base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.
+    signature: str
+    # `kid` of the key that signed, in the JWKS.
+    signing_key_id: str
+
+
+class ExportAttachmentsItem(TypedDict):
+    # A policy, with its signature.
+    policy: ExportAttachmentsItemPolicy
+
+
 class ExportEnd(TypedDict):
     """End line: shows that nothing is missing at the end."""
 
@@ -1469,6 +1507,8 @@ class Export(TypedDict):
     manifest: ExportManifest
     # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
     chains: Sequence[ExportChainsItem]
+    # What the records name: the policies that decided. Absent: they name nothing.
+    attachments: NotRequired[Sequence[ExportAttachmentsItem] | None]
     # End line: shows that nothing is missing at the end.
     end: ExportEnd
 

@@ -7,7 +7,10 @@ import functools
 import hashlib
 import json
 import re
+from decimal import Decimal
 from typing import Any
+
+from ._ed25519 import verify
 
 # Exports from before 2026-11-27, and later ones.
 _EARLIER_MANIFEST = "created_at:time format:str key_ids:list since:time?"
@@ -21,6 +24,15 @@ EARLIER = """
     resolution:str? sequence:int signature:str signing_key_id:str source:str test:bool timestamp:time
 """
 RECORD = f"{EARLIER} refers_to:str? source_account:str"
+RECORD_2 = f"""{RECORD}
+    approval_id:str? asserted:bool domain:str? hold_expires_at:time? policy_hash:hash? proof:str?
+    state_age_ms:int? trust_level:str? wallet_id:str?
+"""
+_POLICY = "body:object policy_hash:hash signature:str signing_key_id:str"
+_FORMATS = {  # Each with the records that it may hold.
+    "agent-trust.attestations.v1": (RECORD, EARLIER),
+    "agent-trust.attestations.v2": (RECORD_2, RECORD, EARLIER),
+}
 _END = "chains:int records:int"
 # What stands in `end` only where chains are not whole.
 _BROKEN = {"broken": "broken", "broken_unnamed": "int"}
@@ -62,6 +74,8 @@ def _is(value: Any, kind: str) -> bool:
         return type(value) is int and 0 <= value < 2**53
     if kind == "list":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == "object":
+        return isinstance(value, dict)
     if kind == "archived":
         return has(value, "hash:hash through_sequence:int") and value["through_sequence"] > 0
     if kind == "broken":
@@ -97,7 +111,41 @@ def read_manifest(value: dict[str, Any]) -> dict[str, Any]:
     """The member `manifest` of the first line. Raises ValueError for another line."""
     is_earlier = has(value.get("manifest"), _EARLIER_MANIFEST)
     manifest = only("manifest", value, _EARLIER_MANIFEST if is_earlier else _MANIFEST)
+    demand(manifest["format"] in _FORMATS, "the format is another one")
     return manifest  # type: ignore[no-any-return]
+
+
+def is_record(value: Any, manifest: dict[str, Any]) -> bool:
+    """Whether it has the members of a record that an export of this format may hold."""
+    return any(has(value, members) for members in _FORMATS[manifest["format"]])
+
+
+class Policies:
+    """Those that the records of an export name, which stand behind its chains."""
+
+    def __init__(self, manifest: dict[str, Any], keys: dict[str, Any]) -> None:
+        self._keys = {kid: keys[kid] for kid in manifest["key_ids"]} if "v2" in manifest["format"] else {}
+        self._named: set[str] = set()
+
+    def name(self, record: dict[str, Any]) -> None:
+        self._named.update([record["policy_hash"]] if record.get("policy_hash") else [])
+
+    def read(self, value: dict[str, Any], lines: Any) -> dict[str, Any]:
+        """The line behind the policies, the first of which `value` may be. Raises ValueError."""
+        before = ""
+        while "policy" in value:
+            policy = only("policy", value, _POLICY)
+            own, kid = policy["policy_hash"], policy["signing_key_id"]
+            demand(own > before, "the policies are not in ascending order")
+            demand(hash_of(canonical_any(policy["body"])) == own, "the hash does not match the policy")
+            demand(kid in self._keys, "the key of the policy is not one of the manifest")
+            message, signature = f"agent-trust.policy.v1:{own}", from_base64url(policy["signature"])
+            demand(verify(self._keys[kid]["x"], message.encode(), signature), "the signature is not valid")
+            demand(own in self._named, "no record names this policy")
+            self._named.discard(own)
+            before, value = own, lines.next()
+        demand(not self._named, "a record names a policy that is not there")
+        return value
 
 
 def read_end(value: dict[str, Any], chains: int, records: int) -> dict[str, Any]:
@@ -111,8 +159,37 @@ def read_end(value: dict[str, Any], chains: int, records: int) -> dict[str, Any]
 
 
 def canonical(value: object) -> bytes:
-    """RFC 8785, of what has no numbers but integers, and no names of members outside of ASCII."""
+    """RFC 8785, of what has no numbers but integers, and no names of members outside of ASCII: a record."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+
+
+def canonical_any(value: object) -> bytes:
+    """RFC 8785, of any value. Slower by far."""
+    return _text(value).encode()
+
+
+def hash_of(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):  # In the order of UTF-16 code units.
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return "{" + ",".join(f"{_text(name)}:{_text(value[name])}" for name in names) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(_text(each) for each in value) + "]"
+    return _number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    """As ECMAScript writes it. The digits are those of Python; the exponent begins elsewhere."""
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    digits, _, exponent = repr(value).partition("e")
+    if not exponent:
+        return digits
+    power = int(exponent)
+    return format(Decimal(repr(value)), "f") if -7 <= power < 0 else f"{digits}e{power:+d}"
 
 
 def from_base64url(text: str) -> bytes:

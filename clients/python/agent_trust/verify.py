@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
@@ -11,8 +10,8 @@ from ._answers import AnswerVerdict as AnswerVerdict
 from ._answers import verify_answer as verify_answer
 from ._ed25519 import verify
 from ._export_lines import ExportLines
-from ._records import EARLIER, LINK, RECORD, attestation_keys, canonical, demand
-from ._records import from_base64url, has, read_chain, read_end, read_manifest
+from ._records import LINK, Policies, attestation_keys, canonical, demand, from_base64url
+from ._records import hash_of, is_record, read_chain, read_end, read_manifest
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
 
@@ -46,19 +45,19 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
     try:
         manifest = read_manifest(lines.next())
         created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
-        demand(manifest["format"] == "agent-trust.attestations.v1", "the format is another one")
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
-        value = lines.next()
+        policies, value = Policies(manifest, keys), lines.next()
         while "chain" in value:
             chain, follows_archive = read_chain(value, chain_id, manifest["since"])
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
             chain_id, chains = chain["chain_id"], chains + 1
             for sequence in range(first, last + 1):
                 record = value = lines.next()
-                if "chain" in record or "end" in record:
+                if record.keys() & {"chain", "policy", "end"}:
                     has_stopped = True
                     break
-                demand(has(record, RECORD) or has(record, EARLIER), "the line is no record of this format")
+                demand(is_record(record, manifest), "the line is no record of this format")
+                policies.name(record)
                 demand(record["chain_id"] == chain_id, "the record is of another chain")
                 demand(record["sequence"] == sequence, "the sequence has a hole or a repetition")
                 demand(record[LINK] == previous, "the link to the record before is wrong")
@@ -67,7 +66,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 is_late = record["timestamp"] >= (manifest["since"] or "")
                 demand(sequence > first or follows_archive or is_late, "before since")
                 body = {name: record[name] for name in record if name not in ("hash", "signature")}
-                previous = "sha256:" + hashlib.sha256(canonical(body)).hexdigest()
+                previous = hash_of(canonical(body))
                 demand(record["hash"] == previous, "the hash does not match the record")
                 demand(record["signing_key_id"] in manifest["key_ids"], "the key is not one of the manifest")
                 key, message = keys[record["signing_key_id"]], f"agent-trust.attestation.v1:{previous}"
@@ -79,7 +78,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 demand(previous == chain["last_hash"], "the last record is not that of the header")
                 value = lines.next()
             sequence = None
-        end = read_end(value, chains, records)
+        end = read_end(policies.read(value, lines), chains, records)
         lines.finish()
         if broken := end.get("broken"):
             chain_id, sequence = broken[0]["chain_id"], broken[0]["sequence"]

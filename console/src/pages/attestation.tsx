@@ -56,6 +56,14 @@ export default function AttestationPage(): ReactNode {
               ['Amount', shown.amount_micro_usd === null ? 'none' : microUsd(shown.amount_micro_usd)],
               ['Decided', <Time key="at" at={shown.timestamp} />],
               ['By', <code key="by">{shown.source}</code>],
+              ...(shown.trust_level ? [['Trust level', shown.trust_level] as const] : []),
+              ...(shown.domain ? [['Domain', <code key="domain">{shown.domain}</code>] as const] : []),
+              ...(shown.approval_id
+                ? [['Approval', <code key="approval">{shown.approval_id}</code>] as const]
+                : []),
+              ...(typeof shown.state_age_ms === 'number'
+                ? [['State of the sidecar', `${shown.state_age_ms} ms old`] as const]
+                : []),
               ['Checks', shown.constraints_evaluated.map(words).join(', ')],
               ...(shown.pii.length === 0
                 ? []
@@ -79,6 +87,9 @@ export default function AttestationPage(): ReactNode {
                 'Record before',
                 <code key="before">{shown.previous_attestation_hash ?? 'none: the chain begins here'}</code>,
               ],
+              ...(shown.policy_hash
+                ? [['Policy', <code key="policy">{shown.policy_hash}</code>] as const]
+                : []),
               ['Request hash', <code key="request">{shown.request_hash}</code>],
               ['Signature', <code key="signature">{shown.signature}</code>],
               ['Signing key', <code key="key">{shown.signing_key_id}</code>],

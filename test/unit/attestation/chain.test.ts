@@ -3,11 +3,13 @@ import { emptyChain, linkAttestation, verifyAttestation } from '../../../shared/
 import { signatureMessage, signedBody } from '../../../shared/attestation/record.ts';
 import { contentHash } from '../../../shared/crypto/content-hash.ts';
 import { must } from '../../../shared/errors/assert.ts';
+import type { Attestation } from '../../../shared/model/attestation.ts';
 import { renderAttestation } from '../../../shared/wire/attestation.ts';
 import {
   chainOf,
   keysetOf,
   sampleChain,
+  sampleExtras,
   sampleId,
   sampleKey,
   sampleRecord,
@@ -19,6 +21,8 @@ const chain = sampleChain(key, 3);
 const first = must(chain[0], 'three records');
 const second = must(chain[1], 'three records');
 const wire = renderAttestation(second);
+/** In form 2, behind a record in form 1. */
+const [secondOf2] = chainOf([sampleRecord(41, sampleExtras)], key, first) as [Attestation];
 const faultOf = (value: unknown, previous = first as Parameters<typeof verifyAttestation>[1], set = keys) => {
   const verdict = verifyAttestation(value, previous, set);
   return verdict.kind === 'valid' ? 'valid' : verdict.fault;
@@ -104,6 +108,7 @@ describe('verifyAttestation', () => {
   });
 
   it('finds a change of any member', () => {
+    const wire = renderAttestation(secondOf2);
     const changes: Record<keyof typeof wire, unknown> = {
       amount_micro_usd: 12_500_001,
       chain_id: wire.chain_id.replace('pass_', 'gate_'),
@@ -127,6 +132,15 @@ describe('verifyAttestation', () => {
       source_account: sampleId('acct', 2),
       test: true,
       timestamp: '2026-11-20T09:00:02.001Z',
+      approval_id: null,
+      asserted: true,
+      domain: 'api.example.org',
+      hold_expires_at: '2026-11-20T10:00:00.001Z',
+      policy_hash: first.hash,
+      proof: 'httpsig',
+      state_age_ms: 351,
+      trust_level: 'L2',
+      wallet_id: null,
     };
     expect(Object.keys(changes).sort()).toEqual(Object.keys(wire).sort());
     for (const [name, value] of Object.entries(changes)) {

@@ -57,7 +57,7 @@ describe('jsonWriter', () => {
 
   it('takes a record outside of a chain for our mistake', () => {
     const writer = jsonWriter();
-    writer.manifest({ createdAtMs: at(0), sinceMs: null, generation: null, keyIds: [] });
+    writer.manifest({ form: 2, createdAtMs: at(0), sinceMs: null, generation: null, keyIds: [] });
     expect(() => writer.record(chains[0]?.[0] as never)).toThrow(InvariantError);
   });
 });

@@ -50,7 +50,13 @@ const get = (chain: readonly Attestation[], index: number) => must(chain.at(inde
 const without = (index: number) => lines.filter((_, i) => i !== index);
 const replaced = (index: number, line: string) => lines.map((old, i) => (i === index ? line : old));
 const generation = `gen_${'0'.repeat(32)}`;
-const manifest: ExportManifest = { createdAtMs: at(3_600_000), sinceMs: null, generation, keyIds };
+const manifest: ExportManifest = {
+  form: 2,
+  createdAtMs: at(3_600_000),
+  sinceMs: null,
+  generation,
+  keyIds,
+};
 
 describe('the lines of an export', () => {
   it('are in RFC 8785 form, each with one newline', () => {
@@ -69,7 +75,7 @@ describe('the lines of an export', () => {
   it('have the members of contract §9', () => {
     expect(JSON.parse(manifestLine({ ...manifest, sinceMs: startMs }))).toEqual({
       manifest: {
-        format: 'agent-trust.attestations.v1',
+        format: 'agent-trust.attestations.v2',
         created_at: '2026-11-20T10:00:00.000Z',
         since: '2026-11-20T09:00:00.000Z',
         generation,
@@ -222,7 +228,7 @@ describe('exportVerifier', () => {
 
   it('finds a manifest that is missing, of another format, or names other keys', () => {
     expect(faultOf([])).toBe('no_end');
-    expect(faultOf(replaced(0, lines[0]?.replace('.v1', '.v2') ?? ''))).toBe('no_manifest');
+    expect(faultOf(replaced(0, lines[0]?.replace('.v2', '.v3') ?? ''))).toBe('no_manifest');
     expect(faultOf(replaced(0, lines[1] ?? ''))).toBe('no_manifest');
     const stranger = sampleKey(2);
     expect(faultOf(replaced(0, manifestLine({ ...manifest, keyIds: [stranger.kid] })))).toBe(

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { emptyExtras, noExtras } from '../../../shared/model/attestation.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import {
   firstTimeMs,
@@ -8,11 +9,27 @@ import {
   parseBatchItem,
   readSharedParts,
 } from '../../../shared/wire/attestation-batch.ts';
+import type { SpooledRecord } from '../../../shared/wire/sync.ts';
 import { anySpooledRecord, refusedToken } from '../../support/arbitrary-spooled-record.ts';
 import { sampleId } from '../../support/sample-chains.ts';
 import { shortened, spooledRecord } from '../../support/spooled-record.ts';
 
 const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
+
+/** What its members of form 2 say; none: it is in form 1. */
+const extrasOf = ({ policy_hash, trust_level, state_age_ms, extras }: SpooledRecord) =>
+  policy_hash === undefined
+    ? noExtras
+    : {
+        ...emptyExtras,
+        policyHash: policy_hash,
+        trustLevel: trust_level,
+        stateAgeMs: state_age_ms,
+        domain: extras?.domain ?? null,
+        holdExpiresAtMs: extras?.hold_expires_at_ms ?? null,
+        proof: extras?.proof ?? null,
+        asserted: extras?.asserted ?? false,
+      };
 
 describe('parseBatchItem', () => {
   it('reads rendered records back', () => {
@@ -42,6 +59,7 @@ describe('parseBatchItem', () => {
             source: source.sidecarId,
             sourceAccount: source.accountId,
             timestampMs: spooled.timestamp_ms,
+            ...extrasOf(spooled),
           },
         });
       }),
@@ -195,10 +213,15 @@ describe('a row', () => {
     fc.assert(
       fc.property(fc.array(anySpooledRecord, { minLength: 1, maxLength: 5 }), (records) => {
         const asParts = records.map(
-          ({ id, request_hash, amount_micro_usd, timestamp_ms, took, ...rest }, index) => {
+          ({ id, request_hash, amount_micro_usd, timestamp_ms, took, ...others }, index) => {
+            const { state_age_ms, extras = null, ...rest } = others;
             const { chain_id, passport_id, token_hash, ...outcome } = rest;
             return {
-              row: [id, request_hash, amount_micro_usd, timestamp_ms, took ?? null, index, index],
+              row: [
+                ...[id, request_hash, amount_micro_usd, timestamp_ms, took ?? null],
+                ...(state_age_ms === undefined ? [] : [state_age_ms, extras]),
+                ...[index, index],
+              ],
               chain: { chain_id, passport_id, token_hash },
               outcome,
             };
@@ -228,9 +251,21 @@ describe('a row', () => {
     ['timestamp_ms', [id, request_hash, 1, 0.5, null, 0, 0]],
     ['took', [id, request_hash, 1, 1, 7, 0, 0]],
     ['took', [id, request_hash, 1, 1, [7, 7], 0, 0]],
-    ['seven members', [id, request_hash, 1, 1, null, 0]],
-    ['seven members', [id, request_hash, 1, 1, null, 0, 0, 0]],
-    ['seven members', []],
+    ['seven or nine members', [id, request_hash, 1, 1, null, 0]],
+    ['seven or nine members', [id, request_hash, 1, 1, null, 0, 0, 0]],
+    ['seven or nine members', [id, request_hash, 1, 1, null, 0, null, 0, 0, 0]],
+    ['seven or nine members', []],
+    ['outcome', [id, request_hash, 1, 1, null, 0, null, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, -1, null, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 2 ** 31, null, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0.5, null, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, 7, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, { other: 1 }, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, { domain: 'API.example.com' }, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, { domain: 'a"b' }, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, { proof: 'mtls' }, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, { hold_expires_at_ms: '1' }, 0, 0]],
+    ['extras', [id, request_hash, 1, 1, null, 0, { asserted: false }, 0, 0]],
     ['unknown field', { id, request_hash, amount_micro_usd, timestamp_ms, chain: 0, outcome: 0 }],
   ])('is refused where its %s is wrong', (name, value) => {
     expect(read(value)).toMatchObject({ kind: 'malformed', message: expect.stringContaining(name) });

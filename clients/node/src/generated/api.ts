@@ -1494,16 +1494,30 @@ export interface StandingApprovalPage {
 export interface Attestation {
   /** Amount of the request, in millionths of a USD; null if it had none. */
   readonly amount_micro_usd: number | null;
+  /**
+   * The approval that a PERMIT used, or that a SUSPEND is about. This and the other members of form 2
+   * (contract §9) are absent from older records.
+   */
+  readonly approval_id?: string | null;
+  /** Whether the subject was named without its token. */
+  readonly asserted?: boolean | null;
   /** The passport, gate or account whose chain this record belongs to. */
   readonly chain_id: string;
   /** The checks made, in order. The last one determined the decision. */
   readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
   /** What was decided. */
   readonly decision: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+  /**
+   * Host that the request named, in its canonical form; null if it named none, or where the gate finds
+   * personal data in it.
+   */
+  readonly domain?: string | null;
   /** The gate that decided; null for a decision without a gate. */
   readonly gate_id: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature. */
   readonly hash: string;
+  /** When the held money goes back; null if none is held. */
+  readonly hold_expires_at?: string | null;
   /** Id of the record, `att_…`. */
   readonly id: string;
   /** The passport that was presented; null if it did not verify. */
@@ -1517,8 +1531,12 @@ export interface Attestation {
     /** Kind of personal data. */
     readonly type: string;
   }[];
+  /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
+  readonly policy_hash?: string | null;
   /** `hash` of the previous record in the chain; null for the first. */
   readonly previous_attestation_hash: string | null;
+  /** How possession of the passport's key was proved; null if it was not. */
+  readonly proof?: 'dpop' | 'httpsig' | null;
   /** Reason code; null for a PERMIT. */
   readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
   /** The approval that the record resolves, or the attestation that it voids. */
@@ -1540,10 +1558,16 @@ export interface Attestation {
   readonly source: string;
   /** Account of that sidecar, or of the call that the control plane answered. */
   readonly source_account?: string | null;
+  /** Age of the state of the sidecar that decided; null if a control plane did, or if not known. */
+  readonly state_age_ms?: number | null;
   /** Whether it was a gate test. */
   readonly test: boolean;
   /** When it was decided. */
   readonly timestamp: string;
+  /** Trust level of the gate when it decided; null without a gate. */
+  readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** Wallet of the passport, `wal_…`; null without one. */
+  readonly wallet_id?: string | null;
 }
 
 export interface AttestationPage {
@@ -1564,7 +1588,7 @@ export interface Export {
     /** When the export was made. */
     readonly created_at: string;
     /** Name and version of the format. */
-    readonly format: 'agent-trust.attestations.v1';
+    readonly format: 'agent-trust.attestations.v1' | 'agent-trust.attestations.v2';
     /** Name of the history of the database. */
     readonly generation?: string | null;
     /** `kid` of every key that may have signed a record of the export. */
@@ -1597,6 +1621,20 @@ export interface Export {
     /** The records of this page. */
     readonly attestations: readonly Attestation[];
   }[];
+  /** What the records name: the policies that decided. Absent: they name nothing. */
+  readonly attachments?: readonly {
+    /** A policy, with its signature. */
+    readonly policy: {
+      /** What is hashed: trust level, constraints, routes, and version and hash of the catalog. */
+      readonly body: Readonly<Record<string, unknown>>;
+      /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
+      readonly policy_hash: string;
+      /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
+      readonly signature: string;
+      /** `kid` of the key that signed, in the JWKS. */
+      readonly signing_key_id: string;
+    };
+  }[] | null;
   /** End line: shows that nothing is missing at the end. */
   readonly end: {
     /** Chains that are not whole in the database. Absent: all are. */

@@ -84,10 +84,19 @@ async function* chunksOf(file: ExportBytes): AsyncGenerator<string | Uint8Array>
 /** The lines of the jsonl form, of either form (docs/verify.md, 8). */
 async function* jsonLines(lines: AsyncIterable<string>, count: () => void): AsyncGenerator<string> {
   const [first, chain, close, last] = [',"chains":[', ',"attestations":[', ']}', '],"end":'];
+  const attachments = '],"attachments":[';
   let isJson: boolean | null = null;
   /** What the line before has announced. */
-  let next: 'chain or end' | 'chain' | 'record' | 'another record' | 'close' | 'end' | 'nothing' =
-    'chain or end';
+  let next:
+    | 'chain or end'
+    | 'chain'
+    | 'record'
+    | 'another record'
+    | 'close'
+    | 'end'
+    | 'attachment'
+    | 'last'
+    | 'nothing' = 'chain or end';
   for await (const line of lines) {
     count();
     if (isJson === null) {
@@ -95,9 +104,16 @@ async function* jsonLines(lines: AsyncIterable<string>, count: () => void): Asyn
       yield isJson ? `${line.slice(0, -first.length)}}` : line;
     } else if (!isJson) yield line;
     else if (line.startsWith(last)) {
-      demand(next === 'chain or end' || next === 'end', 'a chain is not closed');
+      demand(next === 'chain or end' || next === 'end' || next === 'last', 'a chain is not closed');
       next = 'nothing';
       yield `{${line.slice(2)}`;
+    } else if (line === attachments) {
+      demand(next === 'end', 'what follows the chains begins in the wrong place');
+      next = 'attachment';
+    } else if (next === 'attachment') {
+      const isLast = !line.endsWith(',');
+      if (isLast) next = 'last';
+      yield isLast ? line : line.slice(0, -1);
     } else if (line.endsWith(chain)) {
       demand(next === 'chain or end' || next === 'chain', 'a chain begins in the wrong place');
       next = 'record';
@@ -176,6 +192,19 @@ const earlierRecordMembers = {
   timestamp: time,
 };
 const recordMembers = { ...earlierRecordMembers, refers_to: orNull(text), source_account: text };
+const record2Members = {
+  ...recordMembers,
+  approval_id: orNull(text),
+  asserted: (value: unknown) => typeof value === 'boolean',
+  domain: orNull(text),
+  hold_expires_at: orNull(time),
+  policy_hash: orNull(hash),
+  proof: orNull(text),
+  state_age_ms: orNull(integer),
+  trust_level: orNull(text),
+  wallet_id: orNull(text),
+};
+const policyMembers = { body: isObject, policy_hash: hash, signature: text, signing_key_id: text };
 
 /** Exactly these members, each as its check demands. */
 const hasMembers = (value: Json, members: Readonly<Record<string, Check>>): boolean =>
@@ -183,6 +212,7 @@ const hasMembers = (value: Json, members: Readonly<Record<string, Check>>): bool
   Object.entries(members).every(([name, check]) => Object.hasOwn(value, name) && check(value[name]));
 
 interface Manifest {
+  readonly format: string;
   readonly created_at: string;
   readonly key_ids: readonly string[];
   readonly since: string | null;
@@ -211,6 +241,9 @@ class ExportReader {
   /** Whether a chain stops early, which it may where the end names broken chains. */
   #hasStopped = false;
   #broken: { readonly chain_id: string; readonly sequence: number; readonly fault: string } | null = null;
+  /** Hashes that records name, and whose policies were not read yet. */
+  readonly #named = new Set<string>();
+  #lastPolicy = '';
   sequence: number | null = null;
 
   constructor(keys: ReadonlyMap<string, ServiceKey>) {
@@ -232,6 +265,8 @@ class ExportReader {
     if (this.#manifest === null) this.#readManifest(value);
     else if ('chain' in value)
       this.#readChain(onlyMember(value, 'chain', chainMembersOf(value['chain'])) as unknown as Chain);
+    else if ('policy' in value)
+      await this.#readPolicy(onlyMember(value, 'policy', policyMembers), this.#manifest);
     else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembersOf(value['end'])));
     else await this.#readRecord(value, this.#manifest);
   }
@@ -247,7 +282,7 @@ class ExportReader {
     const isEarlier = isObject(value['manifest']) && !('generation' in value['manifest']);
     const members = isEarlier ? earlierManifestMembers : manifestMembers;
     const manifest = onlyMember(value, 'manifest', members);
-    demand(manifest['format'] === 'agent-trust.attestations.v1', 'the format is another one');
+    demand(manifest['format'] === format1 || manifest['format'] === format2, 'the format is another one');
     const { key_ids } = manifest as unknown as Manifest;
     for (const kid of key_ids) {
       demand(this.#keys.get(kid)?.purpose === 'attestation', `${kid} is no attestation key of the JWKS`);
@@ -256,6 +291,7 @@ class ExportReader {
   }
 
   #readChain(chain: Chain): void {
+    demand(this.#lastPolicy === '', 'a chain stands behind the policies');
     this.#closeChain();
     const { chain_id, first_sequence, last_sequence, previous_attestation_hash: previous } = chain;
     demand(chain_id > (this.#chain?.chain_id ?? ''), 'the chains are not in ascending order');
@@ -275,7 +311,9 @@ class ExportReader {
   async #readRecord(record: Json, manifest: Manifest): Promise<void> {
     const chain = this.#chain;
     demand(chain !== null, 'a record stands before the first chain');
-    const members = 'refers_to' in record ? recordMembers : earlierRecordMembers;
+    demand(this.#lastPolicy === '', 'a record stands behind the policies');
+    const isForm2 = 'asserted' in record && manifest.format === format2;
+    const members = isForm2 ? record2Members : 'refers_to' in record ? recordMembers : earlierRecordMembers;
     demand(hasMembers(record, members), 'the line is no record of this format');
     const { hash: own, signature, ...body } = record;
     const { signing_key_id: kid, timestamp } = record as { signing_key_id: string; timestamp: string };
@@ -300,13 +338,29 @@ class ExportReader {
       'the key is newer than the export',
     );
     demand(await verifies(key, `agent-trust.attestation.v1:${own}`, signature), 'the signature is not valid');
+    if (typeof body['policy_hash'] === 'string') this.#named.add(body['policy_hash']);
     this.#head = { sequence: this.sequence, hash: own as string };
     this.#records += 1;
     if (key.isCompromised) this.#compromised += 1;
   }
 
+  async #readPolicy(policy: Json, { format, key_ids }: Manifest): Promise<void> {
+    this.#closeChain();
+    const { body, policy_hash, signing_key_id, signature } = policy;
+    const [own, kid] = [policy_hash as string, signing_key_id as string];
+    demand(format === format2, 'the line is no policy of this format');
+    demand(own > this.#lastPolicy, 'the policies are not in ascending order');
+    this.#lastPolicy = own;
+    demand((await hashOf(canonical(body) ?? '')) === own, 'the hash does not match the policy');
+    const key = key_ids.includes(kid) ? this.#keys.get(kid) : undefined;
+    demand(key !== undefined, 'the key of the policy is not one of the manifest');
+    demand(await verifies(key, `agent-trust.policy.v1:${own}`, signature), 'the signature is not valid');
+    demand(this.#named.delete(own), 'no record names this policy');
+  }
+
   #readEnd(end: Json): void {
     this.#closeChain();
+    demand(this.#named.size === 0, 'a record names a policy that is not there');
     const isRight = end['chains'] === this.#chains && end['records'] === this.#records;
     demand(isRight, 'the end counts other chains or records');
     this.#isEnded = true;
@@ -331,6 +385,8 @@ class ExportReader {
 }
 
 const nbfLeewayMs = 60_000;
+const format1 = 'agent-trust.attestations.v1';
+const format2 = 'agent-trust.attestations.v2';
 
 /** `archived` stands only where an archive is. */
 const chainMembersOf = (chain: unknown): Readonly<Record<string, Check>> =>

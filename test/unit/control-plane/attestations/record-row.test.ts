@@ -39,6 +39,15 @@ const row = (sequence: number): StoredRecord => ({
   source: 3,
   source_account: null,
   timestamp_ms: (1_767_225_600_000 + sequence) as UnixMillis,
+  asserted: sequence % 2 === 0 ? null : false,
+  trust_level: sequence % 2 === 0 ? null : '1',
+  policy: null,
+  state_age_ms: sequence % 2 === 0 ? null : sequence,
+  domain: null,
+  approval_id: null,
+  wallet: null,
+  hold_expires_ms: null,
+  proof: null,
 });
 
 it('makes all records objects of one hidden class of V8', () => {
