@@ -184,12 +184,12 @@ def _text(value: Any) -> str:
 def _number(value: float) -> str:
     """As ECMAScript writes it. The digits are those of Python; the exponent begins elsewhere."""
     if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
     digits, _, exponent = repr(value).partition("e")
     if not exponent:
         return digits
     power = int(exponent)
-    return format(Decimal(repr(value)), "f") if -7 <= power < 0 else f"{digits}e{power:+d}"
+    return format(Decimal(repr(value)), "f") if -7 < power < 0 else f"{digits}e{power:+d}"
 
 
 def from_base64url(text: str) -> bytes:

@@ -19,8 +19,10 @@ import {
   jsonLinesOf,
   jwksOf,
   sampleChain,
+  sampleExtras,
   sampleId,
   sampleKey,
+  samplePolicy,
   sampleRecord,
 } from '../../support/sample-chains.ts';
 import { earlierExportLines, earlierJwks } from '../../vectors/earlier-export.ts';
@@ -141,11 +143,47 @@ async function exportsToVerify(): Promise<readonly object[]> {
   ];
   const twoChains = exportLinesOf(two, options);
   const json = jsonLinesOf([chain], options);
+  const policies = [
+    samplePolicy(key),
+    // Numbers that Python writes in another way, and names beyond ASCII in the order of UTF-16.
+    samplePolicy(key, { amounts: [1e-6, 1e-7, 1.5e-9, 100.5, 1e16, 1e21, 123456789012345680000, 0.1] }),
+    samplePolicy(key, { '\ufb33': 1, '\u{1f600}': 2, é: 3 }),
+  ].sort((one, other) => (one.policy_hash < other.policy_hash ? -1 : 1));
+  const policyNames = policies.map(({ policy_hash }) => policy_hash);
+  const inForm2 = policyNames.map((policyHash, i) => sampleRecord(2 + i, { ...sampleExtras, policyHash }));
+  const mixed = chainOf([sampleRecord(1), ...inForm2, sampleRecord(9)], key);
+  const form2 = exportLinesOf([mixed], { ...options, policies });
+  const replace2 = (place: number, from: string | RegExp, to: string) =>
+    form2.map((line, i) => (i === place ? line.replace(from, to) : line));
+  const json2 = jsonLinesOf([mixed], { ...options, policies });
   const earlier = earlierExportLines.map((line) => (line.endsWith('\n') ? line : `${line}\n`));
   const jwks = jwksOf(key);
   const table: readonly (readonly [string, readonly string[], unknown?])[] = [
     ['as it is', lines],
     ['of an earlier build', earlier, earlierJwks],
+    ['both forms, with policies', form2],
+    ['both forms, with policies, as json', json2],
+    ['form 2 in the format of before', replace2(0, 'attestations.v2', 'attestations.v1')],
+    ['form 2 without one of its members', replace2(3, '"proof":"dpop",', '')],
+    ['form 2 with a number for a truth value', replace2(3, '"asserted":false', '"asserted":0')],
+    ['form 2 with another age', replace2(3, '"state_age_ms":350', '"state_age_ms":351')],
+    ['form 2 with another policy', replace2(3, policyNames[0] ?? '', policyNames[1] ?? '')],
+    ['a policy is missing', form2.toSpliced(7, 1)],
+    ['a policy comes twice', form2.toSpliced(7, 0, form2[7] ?? '')],
+    ['policies are exchanged', form2.toSpliced(7, 2, form2[8] ?? '', form2[7] ?? '')],
+    ['a policy that no record names', exportLinesOf([chain], { ...options, policies })],
+    ['a policy is changed', form2.map((line) => line.replace('"trust_level":"L1"}', '"trust_level":"L3"}'))],
+    [
+      'a policy by another key',
+      form2.map((line) => line.replace(/(y_hash":"[^"]+","signature":")../, '$1AA')),
+    ],
+    ['a policy within a chain', form2.toSpliced(4, 0, form2[7] ?? '')],
+    ['a chain behind a policy', [...form2.slice(0, -1), ...lines.slice(1, 5), form2.at(-1) ?? '']],
+    [
+      'json: a policy is missing',
+      json2.filter((line) => !line.includes(policyNames[0] ?? '') || line.includes('"id"')),
+    ],
+    ['json: attachments without one', json2.filter((line) => !line.startsWith('{"policy"'))],
     ['two chains', twoChains],
     ['chains in another order', [0, 3, 4, 1, 2, 5].map((i) => twoChains[i] ?? '')],
     ['a chain is missing', [0, 1, 2, 5].map((i) => twoChains[i] ?? '')],
