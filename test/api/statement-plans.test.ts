@@ -321,7 +321,10 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
       readKnown(
         tx,
         some.map((n) => ({
-          record: { id: attestationId(n), gateId: gateId(n), passportId: passportId(n) },
+          record: {
+            ...{ id: attestationId(n), gateId: gateId(n), passportId: passportId(n) },
+            policyHash: `sha256:${String(n).padStart(64, '0')}`,
+          },
         })) as readonly unknown[] as readonly ShippedRecord[],
       ),
     ),
