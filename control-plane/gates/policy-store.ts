@@ -1,10 +1,15 @@
+import type { Static } from 'typebox';
 import { textHash } from '../../shared/crypto/content-hash.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { policyMessage } from '../../shared/wire/policy.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import { type GatePolicyVersion, type PolicyAnswer, policyMessage } from '../../shared/wire/policy.ts';
 import { type CatalogVersion, policyText } from '../../shared/wire/policy-hash.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { readPage } from '../storage/read-page.ts';
 
 /**
  * Keeps the policy of this version of the gate, signed when it is first used, and resolves to its hash. The
@@ -50,3 +55,45 @@ export const findUnkeptGates = (
     WHERE g.deleted_at_ms IS NULL AND NOT EXISTS (
       SELECT FROM gate_policies p WHERE p.gate_id = g.gate_id AND p.policy_version = g.policy_version)
     LIMIT ${limit}`;
+
+/** A page of the policies that the gate has had, newest first. */
+export const listGatePolicies = (
+  sql: Database,
+  gateId: GateId,
+  page: PagePlace,
+): Promise<Page<GatePolicyVersion>> =>
+  readPage(page, {
+    count: () =>
+      sql<{ total: number }[]>`SELECT count(*) AS total FROM gate_policies WHERE gate_id = ${gateId}`,
+    rows: (limit) => sql<GatePolicyVersion[]>`
+      SELECT policy_version AS "policyVersion", policy_hash AS "policyHash", trust_level AS "trustLevel",
+        since_ms AS "sinceMs"
+      FROM gate_policies JOIN policies USING (policy_hash)
+      WHERE gate_id = ${gateId} ${page.behind === null ? sql`` : sql`AND policy_version < ${Number(page.behind)}`}
+      ORDER BY policy_version DESC LIMIT ${limit} OFFSET ${page.offset}`,
+    idOf: ({ policyVersion }) => String(policyVersion),
+  });
+
+/** Null: none of the owner's gates has had it, deleted ones included. */
+export async function findPolicy(
+  sql: Database,
+  { accountId, mode }: Owner,
+  hash: string,
+): Promise<Static<typeof PolicyAnswer> | null> {
+  const [row] = await sql<
+    { body: string; signature: string; signing_key_id: string; firstUsedAtMs: UnixMillis }[]
+  >`
+    SELECT body, signature, signing_key_id, first_used_at_ms AS "firstUsedAtMs" FROM policies
+    WHERE policy_hash = ${hash} AND EXISTS (
+      SELECT FROM gate_policies JOIN gates USING (gate_id)
+      WHERE gate_policies.policy_hash = ${hash} AND account_id = ${accountId} AND mode = ${mode})`;
+  if (row === undefined) return null;
+  const { body, signature, signing_key_id, firstUsedAtMs } = row;
+  return {
+    body: JSON.parse(body),
+    policy_hash: hash,
+    signature,
+    signing_key_id,
+    first_used_at: renderTime(firstUsedAtMs),
+  };
+}

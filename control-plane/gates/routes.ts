@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import {
@@ -16,7 +17,8 @@ import {
   renderNewGate,
 } from '../../shared/wire/gate.ts';
 import { GateUsageAnswer, GateUsageQuery, renderLimitUsage } from '../../shared/wire/gate-usage.ts';
-import { NamedListQuery, PageAnswer } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { GatePolicyItem, PolicyAnswer, renderGatePolicy } from '../../shared/wire/policy.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
@@ -25,9 +27,10 @@ import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
 import { createGate, type FirstCatalog } from './create-gate.ts';
 import { deleteGate } from './delete-gate.ts';
-import { findCountedGate, hasGateNamed } from './gate-store.ts';
+import { findCountedGate, findGate, hasGateNamed } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { listGatesUseCase } from './list-gates-use-case.ts';
+import { findPolicy, listGatePolicies } from './policy-store.ts';
 import { readGateUsage } from './read-gate-usage.ts';
 import { updateGate } from './update-gate.ts';
 
@@ -42,6 +45,7 @@ export function gateRoutes(deps: AppendingDeps, catalogs: FirstCatalog): Fastify
   return async (app) => {
     app.register(creationRoutes(deps, catalogs));
     app.register(readRoutes(deps));
+    app.register(policyRoutes(deps));
     app.register(changeRoutes(deps));
   };
 }
@@ -112,6 +116,41 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
           read_at: renderTime(nowMs),
           limits: usages.map(renderLimitUsage),
         };
+      },
+    );
+  };
+}
+
+const HashParams = Type.Object({ hash: Type.String({ maxLength: 128 }) });
+
+function policyRoutes({ sql }: Pick<AppendingDeps, 'sql'>): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get(
+      '/gates/:id/policies',
+      {
+        config: read,
+        schema: {
+          params: IdParams,
+          querystring: PagingQuery,
+          response: { 200: PageAnswer(GatePolicyItem) },
+        },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const gateId = gateIdOf(request.params.id);
+        if ((await findGate(sql, caller, gateId)) === null) throw new ApiError('gate_not_found');
+        const page = placePage(request.query, caller, 'policies', [gateId]);
+        return renderPage(await listGatePolicies(sql, gateId, page), page, renderGatePolicy);
+      },
+    );
+
+    app.get(
+      '/policies/:hash',
+      { config: read, schema: { params: HashParams, response: { 200: PolicyAnswer } } },
+      async (request) => {
+        const policy = await findPolicy(sql, callerOf(request), request.params.hash);
+        if (policy === null) throw new ApiError('policy_not_found');
+        return policy;
       },
     );
   };

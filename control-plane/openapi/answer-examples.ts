@@ -659,6 +659,23 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       ],
     },
   ],
+  GatePolicy: [
+    {
+      policy_version: 3,
+      policy_hash: 'sha256:cb30d7543e34072a537d796eaa39cf6b37cf5d4234e1c16e7a1f56ff0e788b0d',
+      trust_level: 'L1',
+      since: '2026-11-20T10:36:41.929Z',
+    },
+  ],
+  Policy: [
+    {
+      body: { catalog_hash: null, catalog_version: null, constraints: {}, routes: [], trust_level: 'L1' },
+      policy_hash: 'sha256:cb30d7543e34072a537d796eaa39cf6b37cf5d4234e1c16e7a1f56ff0e788b0d',
+      signature: 'jB9CGpY6oTWQX8TDAZ11WW8MuTRsM3KUxJusQ_C12L55uCsxmww6lBs0dNKYHztBB_quDHvk-th7F5r6N2pVDQ',
+      signing_key_id: 'WgK65EjSf-MdPMQjLC4m7Sm-Ua3pZFiA5pVIcet_7nE',
+      first_used_at: '2026-11-20T10:36:41.929Z',
+    },
+  ],
   GateUsage: [
     {
       gate_id: 'gate_01m7w8f9w7q9s1t3v5x7z9b1d3',

@@ -81,6 +81,7 @@ import {
   VerificationAnswer,
 } from '../../shared/wire/passport.ts';
 import { MachineIssue, ReferenceIssue, UnattendedIssue } from '../../shared/wire/passport-issue.ts';
+import { GatePolicyItem, PolicyAnswer, PolicyBody } from '../../shared/wire/policy.ts';
 import { RetentionAnswer, RetentionUpdate } from '../../shared/wire/retention.ts';
 import { Login, SessionAccountAnswer, SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
 import { DecisionTimesAnswer, SidecarAnswer } from '../../shared/wire/sidecar.ts';
@@ -148,6 +149,10 @@ export const namedSchemas = {
   GateListItem,
   GatePage: PageAnswer(GateListItem),
   GateDeletion,
+  GatePolicy: GatePolicyItem,
+  GatePolicyPage: PageAnswer(GatePolicyItem),
+  PolicyBody,
+  Policy: PolicyAnswer,
   CatalogPublication,
   Catalog: CatalogAnswer,
   Discovery: DiscoveryAnswer,

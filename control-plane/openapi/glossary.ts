@@ -367,6 +367,12 @@ export const glossary: Readonly<Record<string, string>> = {
   manifest: 'What the export holds.',
   attachments: 'What the records name: the policies that decided. Absent: they name nothing.',
   policy: 'A policy, with its signature.',
+  'PolicyBody.catalog_version': 'Version of the newest catalog; null: none was published.',
+  'PolicyBody.routes': 'Routes of the gate; empty: none.',
+  'GatePolicy.since': 'When it came into force.',
+  policy_version: 'Version of the gate at which this policy came into force.',
+  first_used_at: 'When a gate had this policy first.',
+  catalog_hash: '`content_hash` of the newest catalog; null: none was published.',
   body: 'What is hashed: trust level, constraints, routes, and version and hash of the catalog.',
   'Export.format': 'Name and version of the format.',
   'Export.since':

@@ -372,6 +372,22 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'is yours and you may read it. `limit` = `used` + `leased` + `remaining`, unless the limit was lowered. Nothing is reserved by reading.',
     errors: ['gate_not_found', 'passport_not_found'],
   },
+  'GET /v1/gates/:id/policies': {
+    id: 'listGatePolicies',
+    tag: 'Gates',
+    summary: 'List the policies that a gate has had, newest first',
+    description:
+      'One for each change of what decides: trust level, constraints, routes or catalog. Policies are kept for ever; records name theirs by its hash.',
+    errors: ['gate_not_found'],
+  },
+  'GET /v1/policies/:hash': {
+    id: 'getPolicy',
+    tag: 'Gates',
+    summary: 'Get a policy by its hash',
+    description:
+      'Signed when it was first used. Found are policies that a gate of the caller has had, deleted gates included.',
+    errors: ['policy_not_found'],
+  },
   'GET /v1/events': {
     id: 'streamEvents',
     tag: 'Statistics',

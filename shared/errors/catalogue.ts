@@ -42,6 +42,7 @@ export const catalogue = {
   passport_not_found: { status: 404, message: 'No such passport.' },
   gate_not_found: { status: 404, message: 'No such gate.' },
   catalog_not_found: { status: 404, message: 'This gate has no published catalog.' },
+  policy_not_found: { status: 404, message: 'None of your gates has had a policy of this hash.' },
   issuer_not_found: { status: 404, message: 'No such issuer.' },
   template_not_found: { status: 404, message: 'No such template.' },
   attestation_not_found: { status: 404, message: 'No such attestation.' },

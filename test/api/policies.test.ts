@@ -104,4 +104,27 @@ describe('policies of gates', () => {
     expect(await api.changes(accountId)).toHaveLength(before + 1);
     expect(await findUnkeptGates(api.deps.sql, 10)).toEqual([]);
   });
+
+  it('are listed newest first, and found by their hash by the account that had them, and no other', async () => {
+    const { gate_id: id } = await api.createGate({});
+    await put(id, { constraints: { allowed_domains: ['only-here.example'] } });
+    await publish(id, [{ key: 'orders:read' }]);
+    const list = (query: string) => api.call({ url: `/v1/gates/${id}/policies${query}` });
+    const { body } = await list('?limit=2');
+    expect(body.items.map((each: Reply['body']) => each.policy_version)).toEqual([3, 2]);
+    const rest = (await list(`?limit=2&cursor=${body.next_cursor}`)).body;
+    expect([rest.items.length, rest.items[0].policy_version, rest.next_cursor]).toEqual([1, 1, null]);
+    const [newest] = body.items;
+    expect(newest).toMatchObject({ policy_hash: await computedHash(id), trust_level: 'L1' });
+    const url = `/v1/policies/${newest.policy_hash}`;
+    const found = (await api.call({ url })).body;
+    expect(found).toMatchObject({ policy_hash: newest.policy_hash, first_used_at: newest.since });
+    expect(contentHash(found.body)).toBe(newest.policy_hash);
+    const other = await api.createAccount();
+    for (const key of [other.key, (await api.createKey({ scopes: ['gates:read'], mode: 'test' })).key])
+      expect((await api.call({ url, key })).body.error.code).toBe('policy_not_found');
+    expect((await api.call({ url: `/v1/gates/${id}/policies`, key: other.key })).status).toBe(404);
+    await api.call({ method: 'DELETE', url: `/v1/gates/${id}` });
+    expect((await api.call({ url })).status).toBe(200);
+  });
 });

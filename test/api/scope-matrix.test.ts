@@ -21,6 +21,8 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /gates/x',
     'POST /gates/x/test',
     'GET /gates/x/usage',
+    'GET /gates/x/policies',
+    'GET /policies/x',
     'GET /sidecars',
     'GET /mcp-pins',
     'GET /mcp-pins/x',
@@ -248,7 +250,8 @@ it.each(Object.entries(ofSeveralScopes()))('%s takes one of several scopes', asy
 describe('the table', () => {
   const normal = (operation: string): string => {
     const [method = '', path = ''] = operation.split(' ');
-    return `${method} ${urlOf(path).replace('/x', '/:id').replace('deliveries/x', 'deliveries/:delivery_id')}`;
+    const url = urlOf(path).replace('policies/x', 'policies/:hash').replace('/x', '/:id');
+    return `${method} ${url.replace('deliveries/x', 'deliveries/:delivery_id')}`;
   };
 
   it('has every route, and nothing that is none', () => {

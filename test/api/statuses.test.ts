@@ -580,6 +580,7 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     passport: '',
     request: { gate_id: nobodys('/gates/{id}').split('/').at(-1) },
   }),
+  'getPolicy policy_not_found': async () => api.call({ url: `/v1/policies/sha256:${'0'.repeat(64)}` }),
   'getCatalog catalog_not_found': async () => {
     const { gate_id } = await api.createGate();
     return api.call({ url: `/v1/gates/${gate_id}/catalog`, key: null });

@@ -263,6 +263,11 @@ export function goodCalls(api: Api): GoodCalls {
       return { url: `/v1/attestations/${body.attestation_id}` };
     },
     getDecisionStatistics: get('/v1/statistics/decisions'),
+    listGatePolicies: async () => ({ url: `/v1/gates/${await gateId()}/policies` }),
+    getPolicy: async () => {
+      const { body } = await api.call({ url: `/v1/gates/${await gateId()}/policies` });
+      return { url: `/v1/policies/${body.items[0].policy_hash}` };
+    },
     getGateUsage: async () => ({ url: `/v1/gates/${await gateId()}/usage` }),
     streamEvents: get('/v1/events'),
     listSidecars: get('/v1/sidecars'),

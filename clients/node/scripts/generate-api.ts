@@ -21,6 +21,8 @@ const methods: Readonly<Record<string, string>> = {
   deleteGate: 'gates.delete',
   testGate: 'gates.test',
   discoverGates: 'gates.discover',
+  listGatePolicies: 'gates.listPolicies',
+  getPolicy: 'gates.getPolicy',
   publishCatalog: 'catalogs.publish',
   getCatalog: 'catalogs.get',
   checkGate: 'decisions.check',

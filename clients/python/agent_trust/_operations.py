@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "webhook_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -651,6 +651,56 @@ class GateDeletion(TypedDict):
     deleted: Literal[True]
     # When it was deleted.
     deleted_at: str
+
+
+class GatePolicy(TypedDict):
+    # Version of the gate at which this policy came into force.
+    policy_version: int
+    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
+    policy_hash: str
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # When it came into force.
+    since: str
+
+
+class GatePolicyPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[GatePolicy]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class PolicyBody(TypedDict):
+    # `content_hash` of the newest catalog; null: none was published.
+    catalog_hash: str | None
+    # Version of the newest catalog; null: none was published.
+    catalog_version: int | None
+    # Limits that apply to every decision.
+    constraints: GateConstraints
+    # Routes of the gate; empty: none.
+    routes: Sequence[GateRoute]
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+
+
+class Policy(TypedDict):
+    # What is hashed: trust level, constraints, routes, and version and hash of the catalog.
+    body: PolicyBody
+    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
+    policy_hash: str
+    # base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.
+    signature: str
+    # `kid` of the key that signed, in the JWKS.
+    signing_key_id: str
+    # When a gate had this policy first.
+    first_used_at: str
 
 
 CatalogPublication: TypeAlias = "Mapping[str, Any]"
@@ -3549,6 +3599,28 @@ class Operations:
         )
         return answer
 
+    def list_gate_policies(
+        self,
+        gate_id: str,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> GatePolicyPage:
+        """List the policies that a gate has had, newest first. Needs a key with the scope `gates:read`."""
+        answer: GatePolicyPage = self._call(
+            "GET",
+            "/v1/gates/{id}/policies",
+            "",
+            path_ids={"id": gate_id},
+            query={"limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def test_gate(
         self,
         gate_id: str,
@@ -3890,6 +3962,25 @@ class Operations:
             "/v1/passports/{id}/verify",
             "",
             path_ids={"id": passport_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_policy(
+        self,
+        hash: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Policy:
+        """Get a policy by its hash. Needs a key with the scope `gates:read`."""
+        answer: Policy = self._call(
+            "GET",
+            "/v1/policies/{hash}",
+            "",
+            path_ids={"hash": hash},
             query={},
             headers={},
             body=None,

@@ -20,6 +20,7 @@ const closedList = [
   'passport_not_found',
   'gate_not_found',
   'catalog_not_found',
+  'policy_not_found',
   'issuer_not_found',
   'template_not_found',
   'attestation_not_found',

@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'webhook_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -680,6 +680,56 @@ export interface GateDeletion {
   readonly deleted: true;
   /** When it was deleted. */
   readonly deleted_at: string;
+}
+
+export interface GatePolicy {
+  /** Version of the gate at which this policy came into force. */
+  readonly policy_version: number;
+  /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
+  readonly policy_hash: string;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+  /** When it came into force. */
+  readonly since: string;
+}
+
+export interface GatePolicyPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly GatePolicy[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface PolicyBody {
+  /** `content_hash` of the newest catalog; null: none was published. */
+  readonly catalog_hash: string | null;
+  /** Version of the newest catalog; null: none was published. */
+  readonly catalog_version: number | null;
+  /** Limits that apply to every decision. */
+  readonly constraints: GateConstraints;
+  /** Routes of the gate; empty: none. */
+  readonly routes: readonly GateRoute[];
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+}
+
+export interface Policy {
+  /** What is hashed: trust level, constraints, routes, and version and hash of the catalog. */
+  readonly body: PolicyBody;
+  /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
+  readonly policy_hash: string;
+  /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
+  readonly signature: string;
+  /** `kid` of the key that signed, in the JWKS. */
+  readonly signing_key_id: string;
+  /** When a gate had this policy first. */
+  readonly first_used_at: string;
 }
 
 export interface CatalogPublication {
@@ -2782,8 +2832,19 @@ export interface GatesResource {
   update(id: string, body?: GatePatch, options?: CallOptions & { readonly ifMatch?: string }): Promise<Gate>;
   /** Delete a gate. Needs a key with the scope `gates:manage`. */
   delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<GateDeletion>;
+  /** List the policies that a gate has had, newest first. Needs a key with the scope `gates:read`. */
+  listPolicies(id: string, query?: {
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<GatePolicy, GatePolicyPage>;
   /** Ask what a gate would decide. Needs a key with the scope `gates:read`. */
   test(id: string, body: GateTestRequest, options?: CallOptions): Promise<GateTest>;
+  /** Get a policy by its hash. Needs a key with the scope `gates:read`. */
+  getPolicy(hash: string, options?: CallOptions): Promise<Policy>;
 }
 
 export interface CatalogsResource {
@@ -3157,7 +3218,9 @@ export const resources = {
     get: ['GET', '/v1/gates/{id}', ''],
     update: ['PUT', '/v1/gates/{id}', 'body'],
     delete: ['DELETE', '/v1/gates/{id}', ''],
+    listPolicies: ['GET', '/v1/gates/{id}/policies', 'query list'],
     test: ['POST', '/v1/gates/{id}/test', 'body'],
+    getPolicy: ['GET', '/v1/policies/{hash}', ''],
   },
   catalogs: {
     publish: ['POST', '/v1/gates/{id}/catalog', 'body creates'],
