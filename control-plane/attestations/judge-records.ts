@@ -8,6 +8,7 @@ import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { quotaLimits } from '../quota/limits.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
@@ -100,6 +101,14 @@ export interface KnownThings {
   readonly stored: ReadonlyMap<string, AttestationRecord>;
   /** The policies that gates have had, with their trust levels, by `policyName`. */
   readonly policies: ReadonlyMap<string, TrustTier>;
+  /** Leases of standing approvals, by number. */
+  readonly standingApprovals: ReadonlyMap<number, StandingApprovalLease>;
+}
+
+interface StandingApprovalLease {
+  readonly leaseId: number;
+  readonly standingApprovalId: string;
+  readonly madeAtMs: UnixMillis;
 }
 
 const policyName = (gateId: string, policyHash: string): string => `${gateId} ${policyHash}`;
@@ -171,8 +180,13 @@ function toNewRecord(
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
   // An export has every policy that its records name, so a record names none that is not on record.
   const isUnknown = record.policyHash !== null && policyLevel(record, known) === undefined;
+  const approvalId = record.asserted === null ? null : standingApprovalOf(shipped, known);
   return {
-    record: isUnknown ? { ...record, policyHash: null } : record,
+    record: {
+      ...record,
+      policyHash: isUnknown ? null : record.policyHash,
+      approvalId: approvalId ?? record.approvalId,
+    },
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
@@ -181,6 +195,16 @@ function toNewRecord(
       !isApproved && record.decision === 'PERMIT' && needsApproval(record, passport?.own?.approvals ?? null),
   };
 }
+
+/** By its lease, which judgeTakes judges: the sidecar's word does not count. A lease that is gone names none. */
+const standingApprovalOf = (
+  { record: { timestampMs }, took }: Pick<ShippedRecord, 'record' | 'took'>,
+  { standingApprovals }: Pick<KnownThings, 'standingApprovals'>,
+): string | null =>
+  (took ?? [])
+    .map((id) => standingApprovals.get(id))
+    .find((lease) => lease !== undefined && timestampMs + quotaLimits.leaseClockLeewayMs >= lease.madeAtMs)
+    ?.standingApprovalId ?? null;
 
 /** Reads what is needed to judge these records, and suspends to be settled. */
 export async function readKnown(
@@ -206,11 +230,16 @@ export async function readKnown(
     SELECT DISTINCT gate_id AS "gateId", policy_hash AS "policyHash", trust_level AS "trustLevel"
     FROM gate_policies JOIN policies USING (policy_hash)
     WHERE policy_hash = ANY(${hashes}::text[]) AND gate_id = ANY(${gateIds}::text[])`;
-  const [gates, passports, stored, policies] = await readTogether(sql, [
+  const took = distinct(shipped.flatMap((each) => each.took ?? []));
+  const ofStandingApprovals = sql<StandingApprovalLease[]>`
+    SELECT lease_id AS "leaseId", split_part(counter, ':', 3) AS "standingApprovalId", made_at_ms AS "madeAtMs"
+    FROM quota_leases WHERE lease_id = ANY(${took}::bigint[]) AND window_name = 'total'`;
+  const [gates, passports, stored, policies, standingApprovals] = await readTogether(sql, [
     ofGates,
     ofPassports,
     ofRecords,
     ofPolicies,
+    ofStandingApprovals,
   ]);
   const owners = sharedOwners();
   return {
@@ -222,6 +251,7 @@ export async function readKnown(
     policies: new Map(
       policies.map(({ gateId, policyHash, trustLevel }) => [policyName(gateId, policyHash), trustLevel]),
     ),
+    standingApprovals: new Map(standingApprovals.map((lease) => [lease.leaseId, lease])),
   };
 }
 

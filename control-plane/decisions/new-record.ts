@@ -38,7 +38,9 @@ export function newRecord(
       policyHash: gate?.policyHash ?? null,
       trustLevel: gate?.trustLevel ?? null,
       domain: domainOnRecord(request.domain, policy.pii),
-      approvalId: decision.outcome === 'PERMIT' ? request.approvalId : null,
+      approvalId:
+        decision.standingApproval?.standingApprovalId ??
+        (decision.outcome === 'PERMIT' ? request.approvalId : null),
     },
     passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
     gateOwner: { accountId: caller.accountId, mode: caller.mode },

@@ -75,6 +75,12 @@ const usedIs = (id: string, usd: number) =>
     { what: `${usd} USD used and nothing leased` },
   );
 
+/** Records that name it. */
+async function namedBy(id: string): Promise<number> {
+  const rows = await api.deps.sql`SELECT FROM records WHERE approval_id = ${id}`;
+  return rows.count;
+}
+
 describe('a standing approval at sidecars', () => {
   it('permits exactly its total over three sidecars that race for more', async () => {
     const { ask, id } = await standing({ each_usd: 3, total_usd: 60 });
@@ -83,6 +89,7 @@ describe('a standing approval at sidecars', () => {
     expect([count('PERMIT'), count('SUSPEND')]).toEqual([20, 40]);
     await usedIs(id, 60);
     expect(await givenOf(api, id)).toBe(60e6);
+    expect(await namedBy(id)).toBe(20);
   });
 
   it('asks a person for a micro-dollar more than each', async () => {

@@ -60,6 +60,8 @@ describe('a standing approval', () => {
     // Below the limit of the gate's rule nothing is asked, and nothing of it used.
     expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
     expect(await givenOf(api, id)).toBe(99_999_999);
+    const named = await api.deps.sql`SELECT FROM records WHERE approval_id = ${id}`;
+    expect(named.count).toBe(10);
   });
 
   it('asks a person for a micro-dollar more than each, another permission, passport or gate', async () => {

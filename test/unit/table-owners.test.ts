@@ -65,7 +65,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'approvals/waits-for.ts': ['gates', 'passkeys', 'users'],
   'attestations/chain-store.ts': ['accounts', 'gates', 'generations', 'known_places', 'passports'],
   'attestations/export-attestations.ts': ['policies'],
-  'attestations/judge-records.ts': ['gate_policies', 'gates', 'passports', 'policies'],
+  'attestations/judge-records.ts': ['gate_policies', 'gates', 'passports', 'policies', 'quota_leases'],
   'attestations/list-attestations.ts': ['gates', 'passports'],
   'attestations/stored-records.ts': ['gates', 'passports'],
   'catalogs/catalog-store.ts': ['gates'],
