@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:92cfdaba4368340fdf487aa77d8aa8951a5139d9f82890481590bb072124a2e8',
+      shapes: 'sha256:5d53c7d754e6209879a5cf86d38a3d1cc168566f000e77f05dae0827c0582698',
     });
   });
 });
