@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "webhook_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
