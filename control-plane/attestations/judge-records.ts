@@ -196,7 +196,9 @@ function toNewRecord(
   };
 }
 
-/** By its lease, which judgeTakes judges: the sidecar's word does not count. A lease that is gone names none. */
+/**
+ * By its lease, which judgeTakes judges: the sidecar's word does not count. A lease that is gone names none.
+ */
 const standingApprovalOf = (
   { record: { timestampMs }, took }: Pick<ShippedRecord, 'record' | 'took'>,
   { standingApprovals }: Pick<KnownThings, 'standingApprovals'>,

@@ -92,7 +92,7 @@ const resources = [
 ];
 
 /** A few rows of the program itself. */
-const fixed = ['expansions', 'installation', 'migrations'];
+const fixed = ['expansions', 'installation', 'migrations', 'record_form'];
 
 const page = readFileSync(new URL('../../docs/operate/capacity.md', import.meta.url), 'utf8');
 const sourceOf = (file: string) =>
