@@ -105,6 +105,13 @@ export interface KnownThings {
   readonly standingApprovals: ReadonlyMap<number, StandingApprovalLease>;
 }
 
+interface GateRow extends Owner {
+  readonly gateId: GateId;
+  /** Of those that the records name: which the gate has had, with their trust levels. */
+  readonly policies: Readonly<Record<string, TrustTier>> | null;
+  readonly leaseId: null;
+}
+
 interface StandingApprovalLease {
   readonly leaseId: number;
   readonly standingApprovalId: string;
@@ -218,8 +225,19 @@ export async function readKnown(
   const gateIds = distinct(about.map(({ gateId }) => gateId));
   const passportIds = distinct(about.map(({ passportId }) => passportId));
   const ids = shipped.map(({ record }) => record.id);
-  const ofGates = sql<{ gate_id: GateId; account_id: AccountId; mode: Mode }[]>`
-    SELECT gate_id, account_id, mode FROM gates WHERE gate_id = ANY(${gateIds}::text[])`;
+  const hashes = distinct(shipped.map(({ record }) => record.policyHash));
+  const took = distinct(shipped.flatMap((each) => each.took ?? []));
+  // One statement: outside of a transaction each is a journey to PostgreSQL.
+  const ofGates = sql<(GateRow | StandingApprovalLease)[]>`
+    SELECT gate_id AS "gateId", account_id AS "accountId", mode, (
+        SELECT jsonb_object_agg(policy_hash, policies.trust_level) FROM policies
+        WHERE policy_hash = ANY(${hashes}::text[]) AND EXISTS (
+          SELECT FROM gate_policies had WHERE had.policy_hash = policies.policy_hash AND had.gate_id = gates.gate_id)
+      ) AS policies, NULL AS "leaseId", NULL AS "standingApprovalId", NULL AS "madeAtMs"
+    FROM gates WHERE gate_id = ANY(${gateIds}::text[])
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, lease_id, split_part(counter, ':', 3), made_at_ms
+    FROM quota_leases WHERE lease_id = ANY(${took}::bigint[]) AND window_name = 'total'`;
   const ofPassports = sql<PassportRow[]>`
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
       issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
@@ -227,33 +245,22 @@ export async function readKnown(
   const ofRecords = sql<StoredRecord[]>`
     SELECT ${sql(recordColumns)} FROM records
     WHERE attestation_id = ANY(${`{${ids.map(uuidOfId).join()}}`}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
-  const hashes = distinct(shipped.map(({ record }) => record.policyHash));
-  const ofPolicies = sql<{ gateId: GateId; policyHash: string; trustLevel: TrustTier }[]>`
-    SELECT DISTINCT gate_id AS "gateId", policy_hash AS "policyHash", trust_level AS "trustLevel"
-    FROM gate_policies JOIN policies USING (policy_hash)
-    WHERE policy_hash = ANY(${hashes}::text[]) AND gate_id = ANY(${gateIds}::text[])`;
-  const took = distinct(shipped.flatMap((each) => each.took ?? []));
-  const ofStandingApprovals = sql<StandingApprovalLease[]>`
-    SELECT lease_id AS "leaseId", split_part(counter, ':', 3) AS "standingApprovalId", made_at_ms AS "madeAtMs"
-    FROM quota_leases WHERE lease_id = ANY(${took}::bigint[]) AND window_name = 'total'`;
-  const [gates, passports, stored, policies, standingApprovals] = await readTogether(sql, [
-    ofGates,
-    ofPassports,
-    ofRecords,
-    ofPolicies,
-    ofStandingApprovals,
-  ]);
+  const [gatesAndLeases, passports, stored] = await readTogether(sql, [ofGates, ofPassports, ofRecords]);
+  const gates = gatesAndLeases.filter((row) => row.leaseId === null);
+  const leases = gatesAndLeases.filter((row) => row.leaseId !== null);
   const owners = sharedOwners();
   return {
-    gates: new Map(gates.map((row) => [row.gate_id, owners(row.account_id, row.mode)])),
+    gates: new Map(gates.map((row) => [row.gateId, owners(row.accountId, row.mode)])),
     passports: new Map(
       passports.map((row) => [row.passportId, factOf(row, owners(row.accountId, row.mode))]),
     ),
     stored: new Map((await attestationsOf(sql, stored)).map((attestation) => [attestation.id, attestation])),
     policies: new Map(
-      policies.map(({ gateId, policyHash, trustLevel }) => [policyName(gateId, policyHash), trustLevel]),
+      gates.flatMap(({ gateId, policies }) =>
+        Object.entries(policies ?? {}).map(([hash, level]) => [policyName(gateId, hash), level] as const),
+      ),
     ),
-    standingApprovals: new Map(standingApprovals.map((lease) => [lease.leaseId, lease])),
+    standingApprovals: new Map(leases.map((lease) => [lease.leaseId, lease])),
   };
 }
 

@@ -71,7 +71,7 @@ it('finds settlements by their keys also with plans that were made while there w
 });
 
 it('finds records by their ids, at ingest and in settlements, however often it has looked while there were none', async () => {
-  const record = { id: systemRandom().newId('att', nowMs), gateId: null, passportId: null };
+  const record = { id: systemRandom().newId('att', nowMs), gateId: null, passportId: null, policyHash: null };
   const shipped = [{ record }] as readonly unknown[] as readonly ShippedRecord[];
   const inSettlement = () =>
     pool.begin((tx) => together([() => setUpSettling(tx), () => readKnown(tx, shipped)]));

@@ -85,7 +85,6 @@ export const rules = {
     SELECT passport_id FROM passports p JOIN issuers i USING (issuer_id) WHERE (p.account_id, p.mode) <> (i.account_id, i.mode)`,
   'a policy is what its hash says, and the newest one of a gate is what was told': `
     SELECT policy_hash FROM policies WHERE policy_hash <> 'sha256:' || encode(sha256(convert_to(body, 'UTF8')), 'hex')
-      OR body::jsonb->>'trust_level' <> trust_level
     UNION ALL
     SELECT g.gate_id FROM gates g JOIN gate_policies USING (gate_id, policy_version) JOIN policies p USING (policy_hash)
     WHERE p.body::jsonb->'constraints' <> g.constraints OR p.trust_level <> g.trust_level OR policy_hash IS DISTINCT FROM (
