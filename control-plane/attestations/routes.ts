@@ -67,7 +67,7 @@ export function attestationRoutes(
     voidSettlements,
   }: { readonly exportSnapshot: ExportSnapshot; readonly voidSettlements: VoidSettlements },
 ): FastifyPluginAsyncTypebox {
-  const exportAttestations = attestationExporter(exportSnapshot);
+  const exportAttestations = attestationExporter(deps, exportSnapshot);
 
   return async (app) => {
     app.get(

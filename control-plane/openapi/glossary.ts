@@ -365,8 +365,8 @@ export const glossary: Readonly<Record<string, string>> = {
   wallet_id: 'Wallet of the passport, `wal_…`; null without one.',
   timestamp: 'When it was decided.',
   manifest: 'What the export holds.',
-  attachments: 'What the records name: the policies that decided. Absent: they name nothing.',
-  policy: 'A policy, with its signature.',
+  attachments:
+    'What the records name, each with its signature: `policy`, `catalog`, `passport` or `approval`. docs/verify.md has their members. Absent: they name nothing.',
   'PolicyBody.catalog_version': 'Version of the newest catalog; null: none was published.',
   'PolicyBody.routes': 'Routes of the gate; empty: none.',
   'GatePolicy.since': 'When it came into force.',

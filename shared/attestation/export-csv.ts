@@ -54,7 +54,7 @@ export function csvWriter(): ExportWriter {
     manifest: () => `${csvHeader}\r\n`,
     chain: () => '',
     record: (attestation) => `${cellsOf(attestation).map(guarded).map(quoted).join(',')}\r\n`,
-    policy: () => '',
+    attachment: () => '',
     end: ({ broken, brokenUnnamed }) =>
       broken
         .map(({ chain_id, sequence, fault }) =>

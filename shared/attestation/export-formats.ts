@@ -1,4 +1,5 @@
-import { chainLine, type ExportWriter, endLine, manifestLine, policyLine, recordLine } from './export.ts';
+import { attachmentLine } from './attachments.ts';
+import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
 import { csvWriter } from './export-csv.ts';
 import { jsonWriter } from './export-json.ts';
 
@@ -17,7 +18,7 @@ export const exportFormats = {
       manifest: manifestLine,
       chain: chainLine,
       record: recordLine,
-      policy: policyLine,
+      attachment: attachmentLine,
       end: endLine,
     }),
   },

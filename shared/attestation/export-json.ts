@@ -1,5 +1,6 @@
 import { assert, must, unreachable } from '../errors/assert.ts';
-import { chainLine, type ExportWriter, endLine, manifestLine, policyLine, recordLine } from './export.ts';
+import { attachmentLine } from './attachments.ts';
+import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
 
 /*
  * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], attachments, end}`,
@@ -15,7 +16,7 @@ import { chainLine, type ExportWriter, endLine, manifestLine, policyLine, record
  *     ]}
  *     ],"attachments":[                  only where there is one
  *     {"policy":{...}},                    as in jsonl, a comma between two
- *     {"policy":{...}}
+ *     {"passport":{...}}
  *     ],"end":{...}}
  *
  * Each line is one of the jsonl export in other brackets, or closes a chain. Both are written and read by way
@@ -59,7 +60,7 @@ export function jsonWriter(): ExportWriter {
       place = 'record';
       return text;
     },
-    policy: (policy) => attach(policyLine(policy)),
+    attachment: (attachment) => attach(attachmentLine(attachment)),
     end: (end) => (place === 'attachment' ? '\n' : closing('')) + toJson(ofEnd, endLine(end)),
   };
 }

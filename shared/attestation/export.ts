@@ -1,17 +1,16 @@
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { canonicalJson } from '../crypto/canonical-json.ts';
 import type { Attestation, ChainId, RecordForm } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { AttestationAnswer, isChainId, parseExactTime, renderAttestation } from '../wire/attestation.ts';
-import { closed, nullable } from '../wire/fields.ts';
-import { SignedPolicy } from '../wire/policy.ts';
+import { closed, FreeForm, nullable } from '../wire/fields.ts';
+import type { Attachment } from './attachments.ts';
 import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
 
 /**
  * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with
- * its records, then the policies that records name, then the end. Chains are in ascending order of chain_id,
- * records in that of sequence. Each line is RFC 8785 JSON and ends in one newline, so that there is one
+ * its records, then what records name, then the end. Chains are in ascending order of chain_id, records in
+ * that of sequence. Each line is RFC 8785 JSON and ends in one newline, so that there is one
  * spelling of an export and every changed byte shows. The literals below keep their members in order.
  *
  * format history
@@ -22,7 +21,8 @@ import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
  *     2026-11-27  `manifest` has `generation`; those written before lack it, and verify as they are
  *     2026-11-27  a chain whose first records are in an archive has `archived`, and may have no records here
  *   agent-trust.attestations.v2  2026-11-27
- *     records may be in form 2, beside others in form 1; the policies that they name stand behind the chains
+ *     records may be in form 2, beside others in form 1; the policies, catalogs, passports and approvals that
+ *     they name stand behind the chains
  */
 const formats = { 1: 'agent-trust.attestations.v1', 2: 'agent-trust.attestations.v2' } as const;
 
@@ -65,15 +65,15 @@ export interface ExportEnd {
 }
 
 /**
- * Renders one export in one format, in this order: the manifest, each chain with its records, the policies,
- * the end. The returned pieces, concatenated, are the file. Keeps only its position.
+ * Renders one export in one format, in this order: the manifest, each chain with its records, the
+ * attachments, the end. The returned pieces, concatenated, are the file. Keeps only its position.
  */
 export interface ExportWriter {
   manifest(manifest: ExportManifest): string;
   chain(chain: ExportChain): string;
   record(attestation: Attestation): string;
-  /** Behind all chains, ascending by hash. */
-  policy(policy: SignedPolicy): string;
+  /** Behind all chains, in the order of `Attachment`. */
+  attachment(attachment: Attachment): string;
   end(end: ExportEnd): string;
 }
 
@@ -108,9 +108,6 @@ const archivedInOrder = ({ hash, throughSequence }: ArchivedHead) => ({
 });
 
 export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
-
-export const policyLine = ({ body, policy_hash, signature, signing_key_id }: SignedPolicy): string =>
-  `${canonicalJson({ policy: { body, policy_hash, signature, signing_key_id } })}\n`;
 
 export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): string =>
   line({
@@ -164,14 +161,13 @@ const inOrder = ({ chain_id, fault, sequence }: BrokenAnswer): BrokenAnswer => (
 export const ExportAnswer = closed({
   manifest: Manifest,
   chains: Type.Array(closed({ ...chainMembers, attestations: Type.Array(AttestationAnswer) })),
-  /** What records name. Absent: they name nothing. */
-  attachments: Type.Optional(Type.Array(closed({ policy: SignedPolicy }))),
+  /** What records name, each an `Attachment`. Absent: they name nothing. */
+  attachments: Type.Optional(Type.Array(FreeForm)),
   end: End,
 });
 
 const manifestShape = Compile(closed({ manifest: Manifest }));
 const chainShape = Compile(closed({ chain: closed(chainMembers) }));
-const policyShape = Compile(closed({ policy: SignedPolicy }));
 const endShape = Compile(closed({ end: End }));
 
 /** Each reads the parsed JSON of its line; null for another line. */
@@ -201,9 +197,6 @@ export function parseChain(value: unknown): ExportChain | null {
     lastHash: chain.last_hash,
   };
 }
-
-export const parsePolicy = (value: unknown): SignedPolicy | null =>
-  policyShape.Check(value) ? value.policy : null;
 
 export function parseEnd(value: unknown): ExportEnd | null {
   if (!endShape.Check(value)) return null;

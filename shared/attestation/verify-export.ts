@@ -1,8 +1,12 @@
-import { decodeBase64url } from '../crypto/base64url.ts';
-import { contentHash } from '../crypto/content-hash.ts';
 import type { Keyset } from '../crypto/keyset.ts';
 import { limits } from '../model/limits.ts';
-import { policyMessage, type SignedPolicy } from '../wire/policy.ts';
+import {
+  type Attachment,
+  AttachmentReader,
+  attachmentFaults,
+  attachmentLine,
+  parseAttachment,
+} from './attachments.ts';
 import { type ChainHead, emptyChain, type RecordFault, recordFaults, verifyAttestation } from './chain.ts';
 import {
   chainLine,
@@ -13,8 +17,6 @@ import {
   parseChain,
   parseEnd,
   parseManifest,
-  parsePolicy,
-  policyLine,
   recordLine,
 } from './export.ts';
 import { csvHeader } from './export-csv.ts';
@@ -47,12 +49,7 @@ const lineFaults = {
   broken: 'the service itself found chains that are not whole in its database',
   wrong_archived: 'this chain does not go on behind the archived records that its header names',
   not_joined: 'this chain does not go on where the files before this one end',
-  policy_order: 'the policies are not in ascending order',
-  policy_mismatch: 'the body of this policy does not match its hash: it was changed',
-  policy_key_unknown: 'this policy names a signing key that the manifest or the JWKS does not have',
-  policy_signature_invalid: 'the signature of this policy is not valid',
-  policy_unnamed: 'no record of this export names this policy',
-  policy_missing: 'a record names a policy that is not in this export',
+  ...attachmentFaults,
   wrong_counts: 'the counts of chains and records differ from those in the end line',
 } as const;
 
@@ -93,7 +90,7 @@ export class JoinedChains {
 
 /**
  *     manifest ──> between ──chain──> inside ──last record──> between ──end──> ended
- *                     └──policy──> attached ──policies──> attached ──end──> ended
+ *                     └──attachment──> attached ──attachments──> attached ──end──> ended
  */
 type State =
   | { readonly kind: 'start' }
@@ -113,14 +110,13 @@ class ExportReader implements LineReader {
   /** The first chain that stops early; a fault unless the end names broken chains. */
   #stopped: Finding<'stops_early'> | null = null;
   readonly #before: JoinedChains | null;
-  /** Hashes that records name, and whose policies were not read yet. */
-  readonly #namedPolicies = new Set<string>();
-  #lastPolicy = '';
+  readonly #attachments: AttachmentReader;
   readonly count = { chains: 0, records: 0, compromised: 0, archived: 0 };
 
   constructor(keys: Keyset, before: JoinedChains | null) {
     this.#keys = keys;
     this.#before = before;
+    this.#attachments = new AttachmentReader(keys);
   }
 
   get isEnded(): boolean {
@@ -152,8 +148,8 @@ class ExportReader implements LineReader {
       this.#state = { kind: 'between', manifest: state.manifest };
     }
     if (parseEnd(value) !== null) return this.#readEnd(line, value);
-    const policy = state.manifest.form === 1 ? null : parsePolicy(value);
-    if (policy !== null) return this.#readPolicy(line, policy, state.manifest);
+    const attachment = state.manifest.form === 1 ? null : parseAttachment(value);
+    if (attachment !== null) return this.#readAttachment(line, attachment, state.manifest);
     return this.#state.kind === 'attached' ? 'no_chain' : this.#readChain(line, value, state.manifest);
   }
 
@@ -196,7 +192,7 @@ class ExportReader implements LineReader {
     if (recordLine(attestation) !== `${line}\n`) return 'not_canonical';
     if (attestation.chainId !== chain.chainId) return 'wrong_chain';
     if (manifest.form === 1 && attestation.asserted !== null) return 'malformed';
-    if (attestation.policyHash !== null) this.#namedPolicies.add(attestation.policyHash);
+    if (manifest.form === 2) this.#attachments.name(attestation);
     if (!manifest.keyIds.includes(key.kid)) return 'key_not_listed';
     // A record has the time of its decision, possibly long before its signature, so the export's time is the
     // bound.
@@ -216,27 +212,18 @@ class ExportReader implements LineReader {
     return null;
   }
 
-  #readPolicy(line: string, policy: SignedPolicy, manifest: ExportManifest): Found {
-    const { body, policy_hash: hash, signature, signing_key_id: kid } = policy;
-    if (policyLine(policy) !== `${line}\n`) return 'not_canonical';
-    if (hash <= this.#lastPolicy) return 'policy_order';
-    if (contentHash(body) !== hash) return 'policy_mismatch';
-    const signer = manifest.keyIds.includes(kid) ? this.#keys.find('attestation', kid) : null;
-    if (signer === null) return 'policy_key_unknown';
-    const bytes = decodeBase64url(signature);
-    if (bytes === null || !signer.verify(Buffer.from(policyMessage(hash), 'latin1'), bytes))
-      return 'policy_signature_invalid';
-    if (!this.#namedPolicies.delete(hash)) return 'policy_unnamed';
-    this.#lastPolicy = hash;
-    this.#state = { kind: 'attached', manifest };
-    return null;
+  #readAttachment(line: string, attachment: Attachment, manifest: ExportManifest): Found {
+    if (attachmentLine(attachment) !== `${line}\n`) return 'not_canonical';
+    const fault = this.#attachments.read(attachment, manifest.keyIds);
+    if (fault === null) this.#state = { kind: 'attached', manifest };
+    return fault;
   }
 
   #readEnd(line: string, value: unknown): Found {
     const end = parseEnd(value);
     if (end === null) return 'no_chain';
     if (endLine(end) !== `${line}\n`) return 'not_canonical';
-    if (this.#namedPolicies.size > 0) return 'policy_missing';
+    if (this.#attachments.isAnyMissing) return 'attachment_missing';
     if (end.chains !== this.count.chains || end.records !== this.count.records) return 'wrong_counts';
     this.#state = { kind: 'ended' };
     const [first] = end.broken;
@@ -259,5 +246,5 @@ const isStop = (value: unknown): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (('chain' in value && parseChain(value) !== null) ||
-    ('policy' in value && parsePolicy(value) !== null) ||
+    parseAttachment(value) !== null ||
     ('end' in value && parseEnd(value) !== null));

@@ -98,6 +98,7 @@ function valueOfJsonl(text: string): Json {
   for (const line of linesOf(text)) {
     if ('manifest' in line) value.manifest = line.manifest;
     else if ('chain' in line) value.chains.push({ ...line.chain, attestations: [] });
+    else if ('passport' in line) value.attachments = [...(value.attachments ?? []), line];
     else if ('end' in line) value.end = line.end;
     else value.chains.at(-1).attestations.push(line);
   }
@@ -114,7 +115,8 @@ describe('an export as json', () => {
     const jsonl = valueOfJsonl(await exportText(api, query('jsonl'), keys[who]));
     const text = await exportText(api, query('json'), keys[who]);
     const json = JSON.parse(text);
-    expect(Object.keys(json)).toEqual(['manifest', 'chains', 'end']);
+    const attached = who === 'empty' ? [] : ['attachments'];
+    expect(Object.keys(json)).toEqual(['manifest', 'chains', ...attached, 'end']);
     expect({ ...json, manifest: { ...json.manifest, created_at: '' } }).toEqual({
       ...jsonl,
       manifest: { ...jsonl.manifest, created_at: '' },
@@ -126,8 +128,8 @@ describe('an export as json', () => {
   it('has a line per record, so a reader holds one record at a time', async () => {
     const lines = (await exportText(api, query('json'))).split('\n');
     expect(lines.pop()).toBe('');
-    const { end } = JSON.parse(lines.join('\n'));
-    expect(lines).toHaveLength(2 + 2 * end.chains + end.records);
+    const { attachments, end } = JSON.parse(lines.join('\n'));
+    expect(lines).toHaveLength(3 + 2 * end.chains + end.records + attachments.length);
   });
 
   it('is refused when another program has reformatted it', async () => {

@@ -5,13 +5,14 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
 import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
+import { attachmentLine } from '../../shared/attestation/attachments.ts';
 import { chainLine, endLine, manifestLine, recordLine } from '../../shared/attestation/export.ts';
 import { jsonWriter } from '../../shared/attestation/export-json.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { independentVerifier } from '../support/installation.ts';
-import { at, jwksOf, sampleChain, sampleKey } from '../support/sample-chains.ts';
+import { at, jwksOf, sampleChain, sampleKey, samplePassport } from '../support/sample-chains.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { pythonEnv, pythons } from './support/python.ts';
 
@@ -58,12 +59,17 @@ function exportOf(change: Change = {}) {
   const records = chain.slice(first - 1);
   const end = { chains: 1, records: records.length, broken: [], brokenUnnamed: 0 };
   const writer = jsonWriter();
+  const attachments = records.length === 0 ? [] : [{ passport: samplePassport(key, header.chainId) }];
   return {
-    jsonl: [manifestLine(manifest), chainLine(header), ...records.map(recordLine), endLine(end)].join(''),
+    jsonl: [
+      ...[manifestLine(manifest), chainLine(header), ...records.map(recordLine)],
+      ...[...attachments.map(attachmentLine), endLine(end)],
+    ].join(''),
     json: [
       writer.manifest(manifest),
       writer.chain(header),
       ...records.map((each) => writer.record(each)),
+      ...attachments.map((each) => writer.attachment(each)),
       writer.end(end),
     ].join(''),
   };

@@ -51,6 +51,7 @@ afterAll(() => api.close());
 
 const exporter = (bounds: Partial<ExportBounds> = {}, sql = api.deps.sql) =>
   attestationExporter(
+    api.deps,
     snapshotExporter(
       { sql, logger: silentLogger },
       { ...limits, atOnceMax: 1, perOwnerMax: limits.exportsPerAccountMax, ...bounds },

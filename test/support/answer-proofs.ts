@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
-import { answerChallenge } from '../../shared/attestation/answer-proof.ts';
+import { answerChallenge, type SignedAnswer } from '../../shared/attestation/answer-proof.ts';
 import type { AnswerProof } from '../../shared/wire/answer-proof.ts';
 
 export const answered = {
@@ -29,12 +29,16 @@ export interface Said {
 }
 
 /** As an authenticator and a browser make it (WebAuthn Level 3). */
-export function proofBy(kind: keyof typeof kinds, said: Said = {}): AnswerProof {
+export function proofBy(
+  kind: keyof typeof kinds,
+  said: Said = {},
+  about: SignedAnswer = { ...answered, policy_hash },
+): AnswerProof {
   const { publicKey, privateKey } = kinds[kind]();
   const clientData = Buffer.from(
     JSON.stringify({
       type: said.type ?? 'webauthn.get',
-      challenge: said.challenge ?? answerChallenge({ ...answered, policy_hash }),
+      challenge: said.challenge ?? answerChallenge(about),
       origin: said.origin ?? origin,
       crossOrigin: said.crossOrigin ?? false,
     }),
@@ -48,7 +52,7 @@ export function proofBy(kind: keyof typeof kinds, said: Said = {}): AnswerProof 
     passkey_id: 'pkey_01m7w8f9wq3n5k7s9t1w2x4y6z',
     credential_id: 'AAAA',
     public_key: publicKey.export({ format: 'jwk' }) as AnswerProof['public_key'],
-    policy_hash,
+    policy_hash: about.policy_hash,
     rp_id: 'trust.example.com',
     origin,
     authenticator_data: base64url(data),

@@ -24,13 +24,93 @@ function check(value, what) {
   return value;
 }
 
-const isStop = (line) => line !== undefined && ('chain' in line || 'policy' in line || 'end' in line);
+const kinds = ['policy', 'catalog', 'passport', 'approval'];
+const isStop = (line) => line !== undefined && ['chain', 'end', ...kinds].some((name) => name in line);
+const isAttached = (line) => kinds.some((name) => name in line);
 
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   const names = Object.keys(value).sort();
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join()}}`;
+}
+
+function keyOf(jwks, kid, purpose) {
+  const { x, nbf } = check(
+    jwks.keys.find((each) => each.kid === kid && each.purpose === purpose),
+    `unknown key ${kid}`,
+  );
+  check(sha256(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`, 'base64url') === kid, 'kid is no thumbprint');
+  return { nbf, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }) };
+}
+
+/** By its place in the file: the records that name it. */
+function nameAll(record, named) {
+  const { policy_hash, passport_id, approval_id, refers_to, chain_id } = record;
+  const names = [policy_hash && `0 ${policy_hash}`, passport_id && `2 ${passport_id}`];
+  const resolved = refers_to?.startsWith('appr_') ? refers_to : null;
+  for (const id of new Set([approval_id, resolved])) names.push(id && `3 ${chain_id} ${id}`);
+  for (const name of names.filter(Boolean)) {
+    // Of passports and policies the records are not needed.
+    if (!named.has(name)) named.set(name, []);
+    if (name.startsWith('3')) named.get(name).push(record);
+  }
+}
+
+function partsOf(kind, value) {
+  if (kind === 'catalog') {
+    const { content_hash: hash, signature, ...body } = value;
+    return { name: hash, hash, body, kid: body.signing_key_id, signature };
+  }
+  const first = kind === 'policy' ? 'body policy_hash' : 'body hash';
+  check(members(value) === `${first} signature signing_key_id`, kind);
+  const { body, signature, signing_key_id: kid } = value;
+  const hash = value.policy_hash ?? value.hash;
+  const { passport_id, approval_id } = body;
+  const names = { policy: hash, passport: passport_id, approval: `${passport_id} ${approval_id}` };
+  return { name: names[kind], hash, body, kid, signature };
+}
+
+function checkApproval(approval, records, policies) {
+  const { approval_id: id, request_hash, amount_micro_usd, removed, answers = [] } = approval;
+  if (id.startsWith('sappr_') || removed === true) return;
+  const isSame = (each) => each.request_hash === request_hash && each.amount_micro_usd === amount_micro_usd;
+  check(records.every(isSame), `another request than that of ${id}`);
+  const hashes = new Set(records.map((each) => each.policy_hash).filter(Boolean));
+  check(hashes.size <= 1, `two policies of ${id}`);
+  const [policy] = hashes;
+  for (const { answer, assertion } of answers) {
+    if (assertion === null) continue;
+    check(policy === undefined || assertion.policy_hash === policy, `policy that an answer of ${id} signs`);
+    checkAssertion({ amount_micro_usd, answer, approval_id: id, request_hash }, assertion);
+  }
+  const rule = policies.get(policy)?.constraints.approvals;
+  if (rule?.passkey !== true) return;
+  const people = (given) =>
+    new Set(answers.filter(({ answer }) => answer === given).map((each) => each.user_id));
+  const has = (resolution) => records.some((each) => each.resolution === resolution);
+  check(
+    answers.every(({ assertion }) => assertion !== null),
+    `an answer of ${id} is not signed`,
+  );
+  check(!has('approved') || people('approved').size >= (rule.approvers?.count ?? 1), `answers of ${id}`);
+  check(!has('denied') || people('denied').size >= 1, `answers of ${id}`);
+}
+
+/** docs/approvals.md, Proof. */
+function checkAssertion(answered, { policy_hash, ...proof }) {
+  const [data, client, signature] = ['authenticator_data', 'client_data_json', 'signature'].map((part) =>
+    Buffer.from(proof[part], 'base64url'),
+  );
+  const said = JSON.parse(client.toString());
+  check(said.type === 'webauthn.get' && said.origin === proof.origin && said.crossOrigin !== true, 'page');
+  check(said.challenge === sha256(canonical({ ...answered, policy_hash }), 'base64url'), 'challenge');
+  check(data.subarray(0, 32).equals(createHash('sha256').update(proof.rp_id).digest()), 'host');
+  check(data.length >= 37 && (data[32] & 5) === 5, 'nobody unlocked the passkey');
+  const message = Buffer.concat([data, createHash('sha256').update(client).digest()]);
+  const key = createPublicKey({ key: proof.public_key, format: 'jwk' });
+  const digest = proof.public_key.kty === 'OKP' ? null : 'sha256';
+  check(verify(digest, message, key, signature), 'signature of a passkey');
 }
 
 export function verifyExport(file, jwks) {
@@ -45,16 +125,10 @@ export function verifyExport(file, jwks) {
   check(form > 0, 'unknown format');
   const recordForms = [earlierMembers, recordMembers, record2Members].slice(0, form + 1);
   const [createdMs, sinceMs] = [Date.parse(manifest.created_at), Date.parse(manifest.since ?? '1970-01-01')];
-  const keys = new Map();
-  for (const kid of manifest.key_ids) {
-    const jwk = jwks.keys.find((each) => each.kid === kid && each.purpose === 'attestation');
-    const { x, nbf } = check(jwk, `unknown key ${kid}`);
-    check(sha256(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`, 'base64url') === kid, 'kid is no thumbprint');
-    keys.set(kid, { nbf, key: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }) });
-  }
+  const keys = new Map(manifest.key_ids.map((kid) => [kid, keyOf(jwks, kid, 'attestation')]));
   let [lastId, chains, records] = ['', 0, 0];
-  const named = new Set();
-  while (values.length > 1 && !('policy' in values.at(-1))) {
+  const [named, policies] = [new Map(), new Map()];
+  while (values.length > 1 && !isAttached(values.at(-1))) {
     const { chain, ...other } = values.pop();
     check(members(other) === '', 'a chain should stand here');
     const { archived = { hash: null, through_sequence: 0 }, ...header } = chain;
@@ -71,7 +145,7 @@ export function verifyExport(file, jwks) {
       if (isStop(values.at(-1))) break;
       const { hash, signature, ...body } = check(values.pop(), fault);
       check(recordForms.includes(members({ ...body, hash, signature })), fault);
-      if (typeof body.policy_hash === 'string') named.add(body.policy_hash);
+      if (form === 2) nameAll(body, named);
       check(hash === `sha256:${sha256(canonical(body), 'hex')}`, fault);
       const { key, nbf } = check(keys.get(body.signing_key_id), fault);
       const bytes = Buffer.from(signature, 'base64url');
@@ -91,19 +165,23 @@ export function verifyExport(file, jwks) {
     [lastId, chains] = [chain.chain_id, chains + 1];
   }
   for (let last = ''; values.length > 1; ) {
-    const { policy, ...other } = values.pop();
-    check(members(other) === '' && form === 2, 'a policy should stand here');
-    check(members(policy) === 'body policy_hash signature signing_key_id', 'policy');
-    const { body, policy_hash: hash, signature, signing_key_id } = policy;
-    check(hash > last && named.delete(hash), `policy ${hash}`);
-    check(hash === `sha256:${sha256(canonical(body), 'hex')}`, `policy ${hash}`);
-    const { key } = check(keys.get(signing_key_id), `policy ${hash}`);
+    const [[kind, value], ...others] = Object.entries(values.pop());
+    check(others.length === 0 && kinds.includes(kind) && form === 2, 'a policy should stand here');
+    const { name, hash, body, kid, signature } = partsOf(kind, value);
+    const place = `${kinds.indexOf(kind)} ${name}`;
+    check(place > last && named.has(place), `${kind} ${name}`);
+    check(hash === `sha256:${sha256(canonical(body), 'hex')}`, `${kind} ${name}`);
+    const key = kind === 'catalog' ? keyOf(jwks, kid, 'catalog') : check(keys.get(kid), `key of ${name}`);
     const bytes = Buffer.from(signature, 'base64url');
-    check(verify(null, Buffer.from(`agent-trust.policy.v1:${hash}`), key, bytes), `policy ${hash}`);
-    check(bytes.toString('base64url') === signature, `policy ${hash}`);
-    last = hash;
+    check(verify(null, Buffer.from(`agent-trust.${kind}.v1:${hash}`), key.key, bytes), `${kind} ${name}`);
+    check(bytes.toString('base64url') === signature, `${kind} ${name}`);
+    if (kind === 'policy' && body.catalog_hash !== null) named.set(`1 ${body.catalog_hash}`, []);
+    if (kind === 'policy') policies.set(hash, body);
+    if (kind === 'approval') checkApproval(body, named.get(place), policies);
+    named.delete(place);
+    last = place;
   }
-  check(named.size === 0, 'a policy is missing');
+  check(named.size === 0, `${[...named.keys()][0]} is missing`);
   const { broken = [], broken_unnamed: _, ...end } = values.pop().end;
   check(values.length === 0 && canonical(end) === canonical({ chains, records }), 'end');
   const [first] = broken;

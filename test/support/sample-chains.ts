@@ -1,6 +1,8 @@
+import { type Attachment, attachmentLine } from '../../shared/attestation/attachments.ts';
 import { type ChainHead, emptyChain, linkAttestation } from '../../shared/attestation/chain.ts';
-import { chainLine, endLine, manifestLine, policyLine, recordLine } from '../../shared/attestation/export.ts';
+import { chainLine, endLine, manifestLine, recordLine } from '../../shared/attestation/export.ts';
 import { jsonWriter } from '../../shared/attestation/export-json.ts';
+import { approvalsOf } from '../../shared/attestation/named-approvals.ts';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
@@ -19,7 +21,8 @@ import { type Id, type IdPrefix, idRandomBytes, makeId } from '../../shared/mode
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
-import { parseTime, type UnixMillis } from '../../shared/model/time.ts';
+import { parseTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { type SignedApproval, type SignedPassport, signEvidence } from '../../shared/wire/evidence.ts';
 import { policyMessage, type SignedPolicy } from '../../shared/wire/policy.ts';
 
 /** Chains and exports with fixed content and real signatures: the same bytes on every run. */
@@ -48,7 +51,7 @@ export function sampleKey(
 ): SampleKey {
   const signer = ed25519.signer(new Uint8Array(32).fill(seedByte));
   const kid = thumbprint(signer.publicKey);
-  return {
+  const key: SampleKey = {
     kid,
     sign: (message) => encodeBase64url(signer.sign(Buffer.from(message, 'utf8'))),
     verification: {
@@ -61,7 +64,11 @@ export function sampleKey(
       ...change,
     },
   };
+  made.set(kid, key);
+  return key;
 }
+
+const made = new Map<string, SampleKey>();
 
 export const keysetOf = (...keys: readonly SampleKey[]) =>
   keyset(
@@ -102,7 +109,7 @@ export const sampleExtras: RecordExtras = {
   trustLevel: 'L1',
   domain: 'api.example.com',
   stateAgeMs: 350,
-  approvalId: sampleId('appr', 1),
+  approvalId: sampleId('sappr', 1),
   walletId: `wal_${sampleId('appr', 2).slice('appr_'.length)}`,
   holdExpiresAtMs: at(3_600_000),
   proof: 'dpop',
@@ -110,8 +117,13 @@ export const sampleExtras: RecordExtras = {
 };
 
 /** A policy, signed. `constraints`: in the public shape. */
-export function samplePolicy(key: SampleKey, constraints: object = {}): SignedPolicy {
-  const body = { catalog_hash: null, catalog_version: null, constraints, routes: [], trust_level: 'L1' };
+export function samplePolicy(
+  key: SampleKey,
+  constraints: object = {},
+  catalog: { readonly catalog_hash: string; readonly catalog_version: number } | null = null,
+): SignedPolicy {
+  const named = catalog ?? { catalog_hash: null, catalog_version: null };
+  const body = { ...named, constraints, routes: [], trust_level: 'L1' };
   const policyHash = contentHash(body);
   return {
     body,
@@ -119,6 +131,90 @@ export function samplePolicy(key: SampleKey, constraints: object = {}): SignedPo
     signature: key.sign(policyMessage(policyHash)),
     signing_key_id: key.kid,
   };
+}
+
+export function samplePassport(key: SampleKey, passportId: string, change: object = {}): SignedPassport {
+  const body: SignedPassport['body'] = {
+    passport_id: passportId,
+    account_id: sampleId('acct', 1),
+    mode: 'live',
+    issuer_id: sampleId('iss', 1),
+    agent_id: 'buyer-7',
+    agent_name: 'Bücher & Co 😀',
+    permissions: ['orders:create'],
+    constraints: { spend_limits: { daily_usd: 0.000001 } },
+    trust_tier: 'L1',
+    public_key: `ed25519:${'A'.repeat(43)}`,
+    token_hash: '5'.repeat(64),
+    token_signing_key_id: key.kid,
+    issued_at: renderTime(startMs),
+    expires_at: null,
+    status_changes: [
+      { at: renderTime(at(1)), status: 'suspended' },
+      { at: renderTime(at(2)), status: 'active' },
+    ],
+    status_changes_omitted: 0,
+    ...change,
+  };
+  return signEvidence('passport', body, key);
+}
+
+/** Of the approval that this record names. */
+export function sampleApproval(
+  key: SampleKey,
+  record: Attestation,
+  approvalId: string,
+  change: object = {},
+): SignedApproval {
+  const { chainId: passport_id, gateId, requestHash, permissionKey, amountMicroUsd } = record;
+  const about = { approval_id: approvalId, passport_id, gate_id: gateId ?? sampleId('gate', 1) };
+  const created_at = renderTime(startMs);
+  if (approvalId.startsWith('sappr_')) {
+    const amounts = { each_micro_usd: 20_000_000, total_micro_usd: 100_000_000 };
+    const times = { created_at, expires_at: renderTime(at(3_600_000)), ended_at: null, ended_by: null };
+    const body = {
+      ...about,
+      ...amounts,
+      ...times,
+      permission_key: permissionKey,
+      created_by: 'key_1',
+      ...change,
+    };
+    return signEvidence('approval', body, key);
+  }
+  const body = {
+    ...about,
+    ...{ permission_key: permissionKey, request_hash: requestHash, amount_micro_usd: amountMicroUsd },
+    ...{ created_at, resolved_at: renderTime(at(1_000)), resolved_by: 'key_1', requesters: null },
+    ...{ answers: [], answers_omitted: 0 },
+    ...change,
+  };
+  return signEvidence('approval', body, key);
+}
+
+/** What the records name beside policies, in the order of an export. */
+function sampleAttachments(
+  chains: readonly (readonly Attestation[])[],
+  key: SampleKey,
+  given: readonly Attachment[],
+): readonly Attachment[] {
+  const passports = new Map<string, Attachment>();
+  const approvals = new Map<string, Attachment>();
+  for (const record of chains.flat()) {
+    const { passportId } = record;
+    if (passportId !== null) passports.set(passportId, { passport: samplePassport(key, passportId) });
+    for (const { name, approvalId } of approvalsOf(record))
+      approvals.set(name, { approval: sampleApproval(key, record, approvalId) });
+  }
+  for (const each of given) {
+    if ('passport' in each) passports.set(each.passport.body.passport_id, each);
+    if ('approval' in each)
+      approvals.set(`${each.approval.body.passport_id} ${each.approval.body.approval_id}`, each);
+  }
+  const sorted = (found: Map<string, Attachment>) =>
+    [...found].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, attachment]) => attachment);
+  const others = given.filter((each) => 'policy' in each || 'catalog' in each);
+  return [...others, ...sorted(passports), ...sorted(approvals)];
 }
 
 /** Links the records one behind the other, from `head` on. */
@@ -156,10 +252,12 @@ export function exportLinesOf(
     readonly form?: RecordForm;
     /** Default: none. */
     readonly policies?: readonly SignedPolicy[];
+    /** Catalogs, and passports and approvals in place of samples. */
+    readonly attachments?: readonly Attachment[];
   },
 ): string[] {
   const { keyIds, createdAtMs = at(3_600_000), sinceMs = null, generation = sampleGeneration } = options;
-  const { form = 2, policies = [] } = options;
+  const { form = 2 } = options;
   const lines = [manifestLine({ form, createdAtMs, sinceMs, generation, keyIds })];
   for (const records of chains) {
     const first = must(records[0], 'an exported chain has a record');
@@ -167,14 +265,21 @@ export function exportLinesOf(
     lines.push(headerOf(first, last), ...records.map(recordLine));
   }
   const records = chains.reduce((sum, chain) => sum + chain.length, 0);
-  lines.push(...policies.map(policyLine));
+  lines.push(...attachmentsOf(chains, options).map(attachmentLine));
   return [...lines, endLine({ chains: chains.length, records, broken: [], brokenUnnamed: 0 })];
+}
+
+function attachmentsOf(...[chains, options]: Parameters<typeof exportLinesOf>): readonly Attachment[] {
+  const { form = 2, keyIds, policies = [], attachments = [] } = options;
+  if (form === 1 || chains.length === 0) return [];
+  const key = must(made.get(keyIds[0] ?? ''), 'the first key of a sample export is a sample key');
+  return sampleAttachments(chains, key, [...policies.map((policy) => ({ policy })), ...attachments]);
 }
 
 /** The same export as json: its lines, each with its newline. */
 export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesOf>): string[] {
   const { keyIds, createdAtMs = at(3_600_000), sinceMs = null, generation = sampleGeneration } = options;
-  const { form = 2, policies = [] } = options;
+  const { form = 2 } = options;
   const writer = jsonWriter();
   let text = writer.manifest({ form, createdAtMs, sinceMs, generation, keyIds });
   for (const records of chains) {
@@ -191,7 +296,7 @@ export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesO
     for (const record of records) text += writer.record(record);
   }
   const records = chains.reduce((sum, chain) => sum + chain.length, 0);
-  for (const policy of policies) text += writer.policy(policy);
+  for (const each of attachmentsOf(chains, options)) text += writer.attachment(each);
   text += writer.end({ chains: chains.length, records, broken: [], brokenUnnamed: 0 });
   return text.split(/(?<=\n)/);
 }

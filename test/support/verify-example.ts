@@ -86,7 +86,7 @@ function renderExample(): string {
   return [
     'The private key of this example is the byte `07`, 32 times. The JWKS:\n',
     block('json', JSON.stringify(jwks, null, 2)),
-    'The export, eight lines and a newline after each:\n',
+    'The export, nine lines and a newline after each:\n',
     block('jsonl', exportText),
     `The last record has sequence number ${second.sequence}. Without \`hash\` and \`signature\` its RFC 8785 form is these ` +
       `${Buffer.byteLength(body)} bytes:\n`,

@@ -1521,24 +1521,6 @@ class ExportChainsItem(TypedDict):
     attestations: Sequence[Attestation]
 
 
-class ExportAttachmentsItemPolicy(TypedDict):
-    """A policy, with its signature."""
-
-    # What is hashed: trust level, constraints, routes, and version and hash of the catalog.
-    body: Mapping[str, Any]
-    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
-    policy_hash: str
-    # base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.
-    signature: str
-    # `kid` of the key that signed, in the JWKS.
-    signing_key_id: str
-
-
-class ExportAttachmentsItem(TypedDict):
-    # A policy, with its signature.
-    policy: ExportAttachmentsItemPolicy
-
-
 class ExportEnd(TypedDict):
     """End line: shows that nothing is missing at the end."""
 
@@ -1557,8 +1539,9 @@ class Export(TypedDict):
     manifest: ExportManifest
     # The chains in ascending order of `chain_id`, each with its records; at the end, how many.
     chains: Sequence[ExportChainsItem]
-    # What the records name: the policies that decided. Absent: they name nothing.
-    attachments: NotRequired[Sequence[ExportAttachmentsItem] | None]
+    # What the records name, each with its signature: `policy`, `catalog`, `passport` or `approval`.
+    # docs/verify.md has their members. Absent: they name nothing.
+    attachments: NotRequired[Sequence[Mapping[str, Any]] | None]
     # End line: shows that nothing is missing at the end.
     end: ExportEnd
 

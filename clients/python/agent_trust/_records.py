@@ -10,8 +10,6 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from ._ed25519 import verify
-
 # Exports from before 2026-11-27, and later ones.
 _EARLIER_MANIFEST = "created_at:time format:str key_ids:list since:time?"
 _MANIFEST = f"{_EARLIER_MANIFEST} generation:generation"
@@ -28,7 +26,6 @@ RECORD_2 = f"""{RECORD}
     approval_id:str? asserted:bool domain:str? hold_expires_at:time? policy_hash:hash? proof:str?
     state_age_ms:int? trust_level:str? wallet_id:str?
 """
-_POLICY = "body:object policy_hash:hash signature:str signing_key_id:str"
 _FORMATS = {  # Each with the records that it may hold.
     "agent-trust.attestations.v1": (RECORD, EARLIER),
     "agent-trust.attestations.v2": (RECORD_2, RECORD, EARLIER),
@@ -120,34 +117,6 @@ def is_record(value: Any, manifest: dict[str, Any]) -> bool:
     return any(has(value, members) for members in _FORMATS[manifest["format"]])
 
 
-class Policies:
-    """Those that the records of an export name, which stand behind its chains."""
-
-    def __init__(self, manifest: dict[str, Any], keys: dict[str, Any]) -> None:
-        self._keys = {kid: keys[kid] for kid in manifest["key_ids"]} if "v2" in manifest["format"] else {}
-        self._named: set[str] = set()
-
-    def name(self, record: dict[str, Any]) -> None:
-        self._named.update([record["policy_hash"]] if record.get("policy_hash") else [])
-
-    def read(self, value: dict[str, Any], lines: Any) -> dict[str, Any]:
-        """The line behind the policies, the first of which `value` may be. Raises ValueError."""
-        before = ""
-        while "policy" in value:
-            policy = only("policy", value, _POLICY)
-            own, kid = policy["policy_hash"], policy["signing_key_id"]
-            demand(own > before, "the policies are not in ascending order")
-            demand(hash_of(canonical_any(policy["body"])) == own, "the hash does not match the policy")
-            demand(kid in self._keys, "the key of the policy is not one of the manifest")
-            message, signature = f"agent-trust.policy.v1:{own}", from_base64url(policy["signature"])
-            demand(verify(self._keys[kid]["x"], message.encode(), signature), "the signature is not valid")
-            demand(own in self._named, "no record names this policy")
-            self._named.discard(own)
-            before, value = own, lines.next()
-        demand(not self._named, "a record names a policy that is not there")
-        return value
-
-
 def read_end(value: dict[str, Any], chains: int, records: int) -> dict[str, Any]:
     """The member `end` of the last line. Raises ValueError for another line, and for other counts."""
     end = value.get("end")
@@ -201,7 +170,7 @@ def from_base64url(text: str) -> bytes:
     return data if base64.urlsafe_b64encode(data).rstrip(b"=").decode() == text else b""
 
 
-def attestation_keys(jwks: Any) -> dict[str, Any]:
+def keys_for(purpose: str, jwks: Any) -> dict[str, Any]:
     """By `kid`, which is the thumbprint of the key (RFC 7638). Raises ValueError for what is no JWK set."""
     if not isinstance(jwks, dict) or not isinstance(jwks.get("keys"), list):
         raise ValueError("jwks must be a parsed JWK set")
@@ -213,7 +182,7 @@ def attestation_keys(jwks: Any) -> dict[str, Any]:
         if not isinstance(kid, str) or not isinstance(x, str) or type(nbf) is not int:
             continue
         member = hashlib.sha256(f'{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}'.encode()).digest()
-        if jwk.get("purpose") != "attestation" or from_base64url(kid) != member:
+        if jwk.get("purpose") != purpose or from_base64url(kid) != member:
             continue
         # A key that comes twice is compromised if either says so.
         is_compromised = jwk.get("compromised") is not False or keys.get(kid, {}).get("compromised", False)

@@ -8,10 +8,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ._answers import AnswerVerdict as AnswerVerdict
 from ._answers import verify_answer as verify_answer
+from ._attachments import KINDS, Attachments
 from ._ed25519 import verify
 from ._export_lines import ExportLines
-from ._records import LINK, Policies, attestation_keys, canonical, demand, from_base64url
-from ._records import hash_of, is_record, read_chain, read_end, read_manifest
+from ._records import LINK, canonical, demand, from_base64url, hash_of
+from ._records import is_record, keys_for, read_chain, read_end, read_manifest
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
 
@@ -37,7 +38,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
     the file raises. What it does not prove is in docs/verify.md, section 7.
     """
     lines = ExportLines(io.BytesIO(export) if isinstance(export, bytes) else export)
-    keys, chains, records, compromised = attestation_keys(jwks), 0, 0, 0
+    keys, chains, records, compromised = keys_for("attestation", jwks), 0, 0, 0
     chain_id: str | None = None
     sequence: int | None = None
     has_stopped = False  # A chain may stop early only where the end names broken chains.
@@ -46,18 +47,18 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
         manifest = read_manifest(lines.next())
         created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
-        policies, value = Policies(manifest, keys), lines.next()
+        attachments, value = Attachments(manifest, keys, keys_for("catalog", jwks)), lines.next()
         while "chain" in value:
             chain, follows_archive = read_chain(value, chain_id, manifest["since"])
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
             chain_id, chains = chain["chain_id"], chains + 1
             for sequence in range(first, last + 1):
                 record = value = lines.next()
-                if record.keys() & {"chain", "policy", "end"}:
+                if record.keys() & {"chain", "end", *KINDS}:
                     has_stopped = True
                     break
                 demand(is_record(record, manifest), "the line is no record of this format")
-                policies.name(record)
+                attachments.name(record)
                 demand(record["chain_id"] == chain_id, "the record is of another chain")
                 demand(record["sequence"] == sequence, "the sequence has a hole or a repetition")
                 demand(record[LINK] == previous, "the link to the record before is wrong")
@@ -78,7 +79,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 demand(previous == chain["last_hash"], "the last record is not that of the header")
                 value = lines.next()
             sequence = None
-        end = read_end(policies.read(value, lines), chains, records)
+        end = read_end(attachments.read(value, lines), chains, records)
         lines.finish()
         if broken := end.get("broken"):
             chain_id, sequence = broken[0]["chain_id"], broken[0]["sequence"]

@@ -12,6 +12,7 @@ import {
   toBytes,
   toNumber,
 } from '../../support/ed25519-edge-cases.ts';
+import { contradictingRecords, evidenceCases, evidenceJwks } from '../../support/evidence-cases.ts';
 import {
   at,
   chainOf,
@@ -129,6 +130,12 @@ function signatures(): readonly object[] {
   }));
 }
 
+/** These lines, and those behind the chains. */
+const inOrder = (lines: readonly string[], order: readonly number[]): readonly string[] => [
+  ...order.map((i) => lines[i] ?? ''),
+  ...lines.slice(5),
+];
+
 /** Each with the verdict of the client for Node.js, and the line at which it found the fault. */
 async function exportsToVerify(): Promise<readonly object[]> {
   const key = sampleKey(7);
@@ -185,12 +192,12 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ],
     ['json: attachments without one', json2.filter((line) => !line.startsWith('{"policy"'))],
     ['two chains', twoChains],
-    ['chains in another order', [0, 3, 4, 1, 2, 5].map((i) => twoChains[i] ?? '')],
-    ['a chain is missing', [0, 1, 2, 5].map((i) => twoChains[i] ?? '')],
-    ['a chain comes twice', [0, 1, 2, 1, 2, 5].map((i) => twoChains[i] ?? '')],
+    ['chains in another order', inOrder(twoChains, [0, 3, 4, 1, 2])],
+    ['a chain is missing', inOrder(twoChains, [0, 1, 2])],
+    ['a chain comes twice', inOrder(twoChains, [0, 1, 2, 1, 2])],
     ['a record is missing', lines.filter((_, i) => i !== 3)],
     ['a record comes twice', lines.flatMap((line, i) => (i === 3 ? [line, line] : [line]))],
-    ['records are exchanged', [0, 1, 3, 2, 4, 5].map((i) => lines[i] ?? '')],
+    ['records are exchanged', inOrder(lines, [0, 1, 3, 2, 4])],
     ['the last record is missing', lines.filter((_, i) => i !== 4)],
     ['the header is missing', lines.filter((_, i) => i !== 1)],
     ['the manifest is missing', lines.slice(1)],
@@ -235,6 +242,8 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['a compromised key', lines, jwksOf(sampleKey(7, { compromised: true }))],
     ['a key from later', lines, jwksOf(sampleKey(7, { notBeforeMs: at(60_000 + 61_000) }))],
     ['another key', lines, jwksOf(sampleKey(8))],
+    ...evidenceCases().map(({ name, lines: of }) => [`evidence: ${name}`, of, evidenceJwks] as const),
+    ['evidence: records contradict each other', contradictingRecords(), evidenceJwks],
   ];
   return Promise.all(
     table.map(async ([name, changed, keys = jwks]) => {

@@ -36,13 +36,17 @@ describe('jsonWriter', () => {
       expect.stringMatching(/^\{"chain_id":/),
       expect.stringMatching(/^\{"amount_micro_usd":/),
       ']}',
+      '],"attachments":[',
+      expect.stringMatching(/^\{"passport":\{"body":/),
+      expect.stringMatching(/^\{"passport":\{"body":/),
       '],"end":{"chains":2,"records":4}}',
     ]);
-    const { manifest, chains: written, end, ...rest } = JSON.parse(json.join(''));
+    const { manifest, chains: written, attachments, end, ...rest } = JSON.parse(json.join(''));
     expect(rest).toEqual({});
     const values = jsonl.map((line) => JSON.parse(line));
     expect({ manifest }).toEqual(values[0]);
     expect({ end }).toEqual(values.at(-1));
+    expect(attachments).toEqual(values.slice(7, 9));
     expect(written).toEqual([
       { ...values[1].chain, attestations: values.slice(2, 5) },
       { ...values[5].chain, attestations: [values[6]] },
@@ -79,7 +83,7 @@ describe('jsonLineReader', () => {
   it.each([
     ['a line of jsonl first', [jsonl[0] ?? '']],
     ['a chain after the last chain', [...json.slice(0, 9), json[1] ?? '']],
-    ['the end where a chain was announced', [...json.slice(0, 6), json[9] ?? '']],
+    ['the end where a chain was announced', [...json.slice(0, 6), json.at(-1) ?? '']],
     ['a record behind the last one', [...json.slice(0, 5), json[4] ?? '']],
     ['anything behind the end', [...json, '\n']],
     ['a chain in brackets of jsonl', [...json.slice(0, 1), jsonl[1] ?? '']],

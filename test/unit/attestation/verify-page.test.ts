@@ -27,7 +27,7 @@ describe('docs/verify.md', () => {
   });
 
   it('shows the hashed bytes, and the signed message', () => {
-    const last: unknown = JSON.parse(fencedBlock(page, 'jsonl').trimEnd().split('\n').at(-3) ?? '');
+    const last: unknown = JSON.parse(fencedBlock(page, 'jsonl').trimEnd().split('\n').at(-4) ?? '');
     const hash = `sha256:${sha256Hex(fencedBlock(page, 'json', 1).trimEnd())}`;
     expect(last).toMatchObject({ hash, signature: fencedBlock(page, 'text', 1).trimEnd() });
     expect(fencedBlock(page, 'text').trimEnd()).toBe(`agent-trust.attestation.v1:${hash}`);

@@ -1671,20 +1671,11 @@ export interface Export {
     /** The records of this page. */
     readonly attestations: readonly Attestation[];
   }[];
-  /** What the records name: the policies that decided. Absent: they name nothing. */
-  readonly attachments?: readonly {
-    /** A policy, with its signature. */
-    readonly policy: {
-      /** What is hashed: trust level, constraints, routes, and version and hash of the catalog. */
-      readonly body: Readonly<Record<string, unknown>>;
-      /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
-      readonly policy_hash: string;
-      /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
-      readonly signature: string;
-      /** `kid` of the key that signed, in the JWKS. */
-      readonly signing_key_id: string;
-    };
-  }[] | null;
+  /**
+   * What the records name, each with its signature: `policy`, `catalog`, `passport` or `approval`.
+   * docs/verify.md has their members. Absent: they name nothing.
+   */
+  readonly attachments?: readonly (Readonly<Record<string, unknown>>)[] | null;
   /** End line: shows that nothing is missing at the end. */
   readonly end: {
     /** Chains that are not whole in the database. Absent: all are. */

@@ -1,3 +1,4 @@
+import { Attachments, isAttachment } from './attachments.ts';
 import { canonical, hashOf, isObject, type Json } from './canonical.ts';
 import { keysOf, type ServiceKey, verifies } from './keys.ts';
 
@@ -204,7 +205,6 @@ const record2Members = {
   trust_level: orNull(text),
   wallet_id: orNull(text),
 };
-const policyMembers = { body: isObject, policy_hash: hash, signature: text, signing_key_id: text };
 
 /** Exactly these members, each as its check demands. */
 const hasMembers = (value: Json, members: Readonly<Record<string, Check>>): boolean =>
@@ -241,9 +241,9 @@ class ExportReader {
   /** Whether a chain stops early, which it may where the end names broken chains. */
   #hasStopped = false;
   #broken: { readonly chain_id: string; readonly sequence: number; readonly fault: string } | null = null;
-  /** Hashes that records name, and whose policies were not read yet. */
-  readonly #named = new Set<string>();
-  #lastPolicy = '';
+  readonly #attachments = new Attachments();
+  /** Whether what the records name has begun. */
+  #isAttached = false;
   sequence: number | null = null;
 
   constructor(keys: ReadonlyMap<string, ServiceKey>) {
@@ -265,8 +265,7 @@ class ExportReader {
     if (this.#manifest === null) this.#readManifest(value);
     else if ('chain' in value)
       this.#readChain(onlyMember(value, 'chain', chainMembersOf(value['chain'])) as unknown as Chain);
-    else if ('policy' in value)
-      await this.#readPolicy(onlyMember(value, 'policy', policyMembers), this.#manifest);
+    else if (isAttachment(value)) await this.#readAttachment(value, this.#manifest);
     else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembersOf(value['end'])));
     else await this.#readRecord(value, this.#manifest);
   }
@@ -291,7 +290,7 @@ class ExportReader {
   }
 
   #readChain(chain: Chain): void {
-    demand(this.#lastPolicy === '', 'a chain stands behind the policies');
+    demand(!this.#isAttached, 'a chain stands behind what the records name');
     this.#closeChain();
     const { chain_id, first_sequence, last_sequence, previous_attestation_hash: previous } = chain;
     demand(chain_id > (this.#chain?.chain_id ?? ''), 'the chains are not in ascending order');
@@ -311,7 +310,7 @@ class ExportReader {
   async #readRecord(record: Json, manifest: Manifest): Promise<void> {
     const chain = this.#chain;
     demand(chain !== null, 'a record stands before the first chain');
-    demand(this.#lastPolicy === '', 'a record stands behind the policies');
+    demand(!this.#isAttached, 'a record stands behind what the records name');
     const isForm2 = 'asserted' in record && manifest.format === format2;
     const members = isForm2 ? record2Members : 'refers_to' in record ? recordMembers : earlierRecordMembers;
     demand(hasMembers(record, members), 'the line is no record of this format');
@@ -338,29 +337,24 @@ class ExportReader {
       'the key is newer than the export',
     );
     demand(await verifies(key, `agent-trust.attestation.v1:${own}`, signature), 'the signature is not valid');
-    if (typeof body['policy_hash'] === 'string') this.#named.add(body['policy_hash']);
+    const unlike = manifest.format === format2 ? this.#attachments.name(body) : null;
+    if (unlike !== null) throw new Fault(unlike);
     this.#head = { sequence: this.sequence, hash: own as string };
     this.#records += 1;
     if (key.isCompromised) this.#compromised += 1;
   }
 
-  async #readPolicy(policy: Json, { format, key_ids }: Manifest): Promise<void> {
+  async #readAttachment(value: Json, { format, key_ids }: Manifest): Promise<void> {
+    demand(format === format2, 'the line is none of this format');
     this.#closeChain();
-    const { body, policy_hash, signing_key_id, signature } = policy;
-    const [own, kid] = [policy_hash as string, signing_key_id as string];
-    demand(format === format2, 'the line is no policy of this format');
-    demand(own > this.#lastPolicy, 'the policies are not in ascending order');
-    this.#lastPolicy = own;
-    demand((await hashOf(canonical(body) ?? '')) === own, 'the hash does not match the policy');
-    const key = key_ids.includes(kid) ? this.#keys.get(kid) : undefined;
-    demand(key !== undefined, 'the key of the policy is not one of the manifest');
-    demand(await verifies(key, `agent-trust.policy.v1:${own}`, signature), 'the signature is not valid');
-    demand(this.#named.delete(own), 'no record names this policy');
+    this.#isAttached = true;
+    const fault = await this.#attachments.read(value, this.#keys, key_ids);
+    if (fault !== null) throw new Fault(fault);
   }
 
   #readEnd(end: Json): void {
     this.#closeChain();
-    demand(this.#named.size === 0, 'a record names a policy that is not there');
+    demand(this.#attachments.areAllThere, 'a record names what is not there');
     const isRight = end['chains'] === this.#chains && end['records'] === this.#records;
     demand(isRight, 'the end counts other chains or records');
     this.#isEnded = true;

@@ -1,0 +1,278 @@
+import type { Attachment } from '../../shared/attestation/attachments.ts';
+import type { Attestation } from '../../shared/model/attestation.ts';
+import type { GateId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { renderOptionalTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
+import type { AnswerProof } from '../../shared/wire/answer-proof.ts';
+import { evidenceLimits, signEvidence } from '../../shared/wire/evidence.ts';
+import type { SignedPolicy } from '../../shared/wire/policy.ts';
+import type { Transaction } from '../base/database.ts';
+import type { SigningKey } from '../signing/signing-keys.ts';
+import { ExportedNames } from './exported-names.ts';
+
+/** Each may have 64 KiB. */
+const largePerPage = 20;
+const smallPerPage = 100;
+
+type Pages = AsyncGenerator<readonly Attachment[]>;
+
+/**
+ * What the records of an export name, for the end of it. Memory holds the names, and a page of the rest. A
+ * policy or a catalog that is gone is left out, and the verifier misses it; a passport or an approval that is
+ * gone is stated.
+ */
+export class ExportAttachments {
+  readonly #tx: Transaction;
+  readonly #owner: Owner;
+  readonly #key: SigningKey;
+  readonly #names = new ExportedNames();
+
+  /** Passports and approvals are signed with the key. */
+  constructor(tx: Transaction, owner: Owner, key: SigningKey) {
+    this.#tx = tx;
+    this.#owner = owner;
+    this.#key = key;
+  }
+
+  name(record: Attestation): void {
+    this.#names.add(record);
+  }
+
+  async *pages(): Pages {
+    const tx = this.#tx;
+    const catalogs = new Map<string, CatalogPlace>();
+    for (const hashes of pagesOf([...this.#names.policies].sort(), largePerPage)) {
+      const policies = await readPolicies(tx, hashes);
+      for (const { policy, gateId } of policies) {
+        const { catalog_hash: hash, catalog_version: version } = policy.body;
+        if (typeof hash === 'string' && gateId !== null)
+          catalogs.set(hash, { hash, gateId, version: Number(version) });
+      }
+      yield policies.map(({ policy }) => ({ policy }));
+    }
+    const named = [...catalogs.values()].sort((one, other) => (one.hash < other.hash ? -1 : 1));
+    for (const places of pagesOf(named, largePerPage))
+      yield (await readCatalogs(tx, places)).map((catalog) => ({ catalog }));
+    for (const ids of pagesOf(this.#names.passports(), smallPerPage)) {
+      const rows = new Map((await readPassports(tx, this.#owner, ids)).map((row) => [row.passport_id, row]));
+      yield ids.map((passport_id) => {
+        const row = rows.get(passport_id);
+        const body = row === undefined ? { passport_id, removed: true as const } : passportBody(row);
+        return { passport: signEvidence('passport', body, this.#key) };
+      });
+    }
+    for (const names of pagesOf(this.#names.approvals(), smallPerPage))
+      yield (await readApprovals(tx, names)).map((body) => ({
+        approval: signEvidence('approval', body, this.#key),
+      }));
+  }
+}
+
+function* pagesOf<Name>(names: Iterable<Name>, size: number): Generator<Name[]> {
+  let page: Name[] = [];
+  for (const name of names) {
+    page.push(name);
+    if (page.length < size) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+/** With a gate that has had it: where the policy has a catalog, the one gate. */
+async function readPolicies(tx: Transaction, hashes: readonly string[]) {
+  const rows = await tx<
+    (Omit<SignedPolicy, 'body'> & { readonly text: string; readonly gateId: GateId | null })[]
+  >`
+    SELECT policy_hash, body AS text, signature, signing_key_id, (
+      SELECT gate_id FROM gate_policies g WHERE g.policy_hash = policies.policy_hash LIMIT 1
+    ) AS "gateId"
+    FROM policies WHERE policy_hash = ANY(${hashes}::text[]) ORDER BY policy_hash COLLATE "C"`;
+  return rows.map(({ text, gateId, ...signed }) => {
+    const policy: SignedPolicy = { ...signed, body: JSON.parse(text) };
+    return { gateId, policy };
+  });
+}
+
+interface CatalogPlace {
+  readonly hash: string;
+  readonly gateId: GateId;
+  readonly version: number;
+}
+
+/** As they were signed: unread, so that a row that nothing else can read is exported, too. */
+async function readCatalogs(tx: Transaction, places: readonly CatalogPlace[]) {
+  const rows = await tx<CatalogRow[]>`
+    SELECT gate_id, version, c.more, c.published_at_ms AS "publishedAtMs", c.content_hash, c.signature,
+      c.signing_key_id, (
+        SELECT coalesce(jsonb_agg(e.entry ORDER BY e.position), '[]') FROM catalog_entries e
+        WHERE e.gate_id = c.gate_id AND e.version = c.version
+      ) AS permissions
+    FROM unnest(${places.map(({ gateId }) => gateId)}::text[], ${places.map(({ version }) => version)}::bigint[])
+      AS named (gate_id, version)
+    JOIN catalogs c USING (gate_id, version) ORDER BY c.content_hash COLLATE "C"`;
+  return rows.map(({ more, publishedAtMs, ...signed }) => ({
+    ...more,
+    ...signed,
+    published_at: renderTime(publishedAtMs),
+  }));
+}
+
+interface CatalogRow {
+  readonly gate_id: string;
+  readonly version: number;
+  readonly more: Readonly<Record<string, unknown>>;
+  readonly publishedAtMs: UnixMillis;
+  readonly content_hash: string;
+  readonly signature: string;
+  readonly signing_key_id: string;
+  readonly permissions: readonly unknown[];
+}
+
+interface PassportRow {
+  readonly passport_id: string;
+  readonly account_id: string;
+  readonly mode: string;
+  readonly issuer_id: string;
+  readonly agent_id: string;
+  readonly agent_name: string;
+  readonly permissions: string[];
+  readonly constraints: Record<string, unknown>;
+  readonly trust_tier: TrustTier;
+  readonly public_key: string;
+  readonly token_hash: string;
+  readonly token_signing_key_id: string;
+  readonly issuedAtMs: UnixMillis;
+  readonly expiresAtMs: UnixMillis | null;
+  readonly revokedAtMs: UnixMillis | null;
+  /** The newest of them, newest first. */
+  readonly moves: readonly { readonly to: 'active' | 'suspended'; readonly atMs: UnixMillis }[];
+  readonly moveCount: number;
+}
+
+/** Suspensions have their times in the audit alone. */
+const readPassports = (tx: Transaction, { accountId, mode }: Owner, ids: readonly string[]) =>
+  tx<PassportRow[]>`
+    SELECT passport_id, p.account_id, p.mode, issuer_id, agent_id, agent_name, permissions, constraints, trust_tier,
+      public_key, token_hash, signing_key_id AS token_signing_key_id, issued_at_ms AS "issuedAtMs",
+      expires_at_ms AS "expiresAtMs", revoked_at_ms AS "revokedAtMs", moved.moves, moved.count AS "moveCount"
+    FROM passports p CROSS JOIN LATERAL (
+      SELECT count(*) AS count, coalesce(jsonb_agg(jsonb_build_object('to', status, 'atMs', created_at_ms)
+          ORDER BY created_at_ms DESC, sequence DESC)
+        FILTER (WHERE place <= ${evidenceLimits.statusChangesMax}), '[]') AS moves
+      FROM (
+        SELECT created_at_ms, sequence,
+          CASE operation WHEN 'suspendPassport' THEN 'suspended' ELSE 'active' END AS status,
+          row_number() OVER (ORDER BY created_at_ms DESC, sequence DESC) AS place
+        FROM audit_entries a
+        WHERE a.account_id = p.account_id AND a.mode = p.mode AND target = p.passport_id
+          AND operation IN ('suspendPassport', 'reactivatePassport')
+      ) AS entries
+    ) AS moved
+    WHERE passport_id = ANY(${ids}::text[]) AND p.account_id = ${accountId} AND p.mode = ${mode}`;
+
+function passportBody({ issuedAtMs, expiresAtMs, revokedAtMs, moves, moveCount, ...row }: PassportRow) {
+  const changes = moves.map(({ to, atMs }) => ({ at: renderTime(atMs), status: to })).reverse();
+  return {
+    ...row,
+    issued_at: renderTime(issuedAtMs),
+    expires_at: renderOptionalTime(expiresAtMs),
+    status_changes: [
+      ...changes,
+      ...(revokedAtMs === null ? [] : [{ at: renderTime(revokedAtMs), status: 'revoked' as const }]),
+    ],
+    status_changes_omitted: moveCount - moves.length,
+  };
+}
+
+interface ApprovalRow {
+  readonly approval_id: string;
+  readonly passport_id: string;
+  readonly gate_id: string;
+  readonly permission_key: string | null;
+  readonly request_hash: string;
+  readonly amount_micro_usd: number | null;
+  readonly requesters: string[] | null;
+  readonly resolved_by: string | null;
+  readonly createdAtMs: UnixMillis;
+  readonly resolvedAtMs: UnixMillis | null;
+  readonly answers: readonly AnswerRow[];
+  readonly answerCount: number;
+}
+
+interface AnswerRow {
+  readonly user_id: string;
+  readonly answer: 'approved' | 'denied';
+  readonly atMs: UnixMillis;
+  readonly undoneAtMs: UnixMillis | null;
+  readonly assertion: AnswerProof | null;
+}
+
+interface StandingRow {
+  readonly approval_id: string;
+  readonly passport_id: string;
+  readonly gate_id: string;
+  readonly permission_key: string;
+  readonly each_micro_usd: number;
+  readonly total_micro_usd: number;
+  readonly created_by: string;
+  readonly ended_by: string | null;
+  readonly createdAtMs: UnixMillis;
+  readonly expiresAtMs: UnixMillis;
+  readonly endedAtMs: UnixMillis | null;
+}
+
+/** Of these names of `ExportedNames`, in their order. */
+async function readApprovals(tx: Transaction, names: readonly string[]) {
+  const wanted = names.map((name) => name.split(' ') as [passportId: string, approvalId: string]);
+  const ids = wanted.map(([, approvalId]) => approvalId);
+  const asked = await readAsked(tx, ids);
+  const standing = await readStanding(tx, ids);
+  const bodies = new Map(
+    [...asked.map(askedBody), ...standing.map(standingBody)].map((body) => [body.approval_id, body]),
+  );
+  return wanted.map(([passportId, approvalId]) => {
+    const body = bodies.get(approvalId);
+    if (body?.passport_id === passportId) return body;
+    return { approval_id: approvalId, passport_id: passportId, removed: true as const };
+  });
+}
+
+const readAsked = (tx: Transaction, ids: readonly string[]) => tx<ApprovalRow[]>`
+  SELECT a.approval_id, passport_id, gate_id, permission_key, request_hash, amount_micro_usd, requesters, resolved_by,
+    created_at_ms AS "createdAtMs", resolved_at_ms AS "resolvedAtMs", given.answers, given.count AS "answerCount"
+  FROM approvals a CROSS JOIN LATERAL (
+    SELECT count(*) AS count, coalesce(jsonb_agg(jsonb_build_object('user_id', user_id, 'answer', answer, 'atMs', at_ms,
+        'undoneAtMs', undone_at_ms, 'assertion', assertion) ORDER BY place)
+      FILTER (WHERE nth <= ${evidenceLimits.answersMax}), '[]') AS answers
+    FROM (
+      SELECT *, row_number() OVER (ORDER BY undone_at_ms IS NULL DESC, place DESC) AS nth
+      FROM approval_answers WHERE approval_id = a.approval_id
+    ) AS every
+  ) AS given
+  WHERE a.approval_id = ANY(${ids}::text[])`;
+
+const readStanding = (tx: Transaction, ids: readonly string[]) => tx<StandingRow[]>`
+  SELECT standing_approval_id AS approval_id, passport_id, gate_id, permission_key, each_micro_usd, total_micro_usd,
+    created_by, ended_by, created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", ended_at_ms AS "endedAtMs"
+  FROM standing_approvals WHERE standing_approval_id = ANY(${ids}::text[])`;
+
+const askedBody = ({ createdAtMs, resolvedAtMs, answers, answerCount, ...row }: ApprovalRow) => ({
+  ...row,
+  created_at: renderTime(createdAtMs),
+  resolved_at: renderOptionalTime(resolvedAtMs),
+  answers: answers.map(({ atMs, undoneAtMs, ...answer }) => ({
+    ...answer,
+    at: renderTime(atMs),
+    undone_at: renderOptionalTime(undoneAtMs),
+  })),
+  answers_omitted: answerCount - answers.length,
+});
+
+const standingBody = ({ createdAtMs, expiresAtMs, endedAtMs, ...row }: StandingRow) => ({
+  ...row,
+  created_at: renderTime(createdAtMs),
+  expires_at: renderTime(expiresAtMs),
+  ended_at: renderOptionalTime(endedAtMs),
+});

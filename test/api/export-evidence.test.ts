@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyAttestations } from '../../clients/node/src/verify.ts';
+import { exportVerifier } from '../../shared/attestation/verify-export.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { evidenceLimits } from '../../shared/wire/evidence.ts';
+import { type Api, type LoggedIn, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
+import { exportText } from '../support/exports.ts';
+import { verifyExport } from '../support/independent-verifier.mjs';
+import { giveAnswer, registerPasskey, signAnswer } from '../support/signed-answers.ts';
+import { brokenRules } from '../support/sound-database.ts';
+import { approveAhead, order } from '../support/standing-approvals.ts';
+
+let api: Api;
+let ada: LoggedIn;
+beforeAll(async () => {
+  api = await startApi({ origin: 'http://localhost:8080' });
+  goToNoon(api);
+  ada = await api.createUser({ role: 'approver' });
+});
+afterAll(async () => {
+  expect(await brokenRules(api.deps.sql)).toEqual({});
+  await api.close();
+});
+
+const check = async (gateId: string, passport: string, request: object) =>
+  (await api.call({ url: `/v1/gates/${gateId}/check`, body: { passport, request } })).body;
+
+const exported = (format: 'json' | 'jsonl' = 'jsonl') => exportText(api, `?format=${format}`);
+
+/** What three verifiers say of it, two of which share no code with the service. */
+async function verdictsOf(file: string) {
+  const jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
+  const verifier = exportVerifier(keyset(chooseEd25519(), parseJwks(jwks)));
+  for (const line of file.trimEnd().split('\n')) verifier.take(line);
+  const ours = verifier.finish();
+  const client = await verifyAttestations(file, jwks);
+  let another: string | null = null;
+  try {
+    verifyExport(Buffer.from(file), jwks);
+  } catch (error) {
+    another = (error as Error).message;
+  }
+  return {
+    ours: ours.kind === 'valid' ? null : ours.fault,
+    client: client.valid ? null : client.fault,
+    another,
+  };
+}
+const allValid = { ours: null, client: null, another: null };
+
+// biome-ignore lint/suspicious/noExplicitAny: lines of several kinds
+type Line = any;
+const linesOf = (file: string): Line[] =>
+  file
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+const attached = (file: string, kind: 'policy' | 'catalog' | 'passport' | 'approval'): Line[] =>
+  linesOf(file).flatMap((line) => (kind in line ? [line[kind].body ?? line[kind]] : []));
+
+describe('an export', () => {
+  it('carries the passports of its records as issued, with what became of them', async () => {
+    const { gate_id: gateId } = await api.createGate();
+    const constraints = { spend_limits: { daily_usd: 5.5 } };
+    const issued = await api.issuePassport({ agent_name: 'Größe 😀', constraints });
+    const id: string = issued.passport_id;
+    const unused = await api.issuePassport();
+    await check(gateId, issued.jwt, order(1));
+    for (const move of ['suspend', 'reactivate', 'suspend', 'revoke']) {
+      api.advance(1_000);
+      const moved = await api.call({ url: `/v1/passports/${id}/${move}`, body: {} });
+      expect(moved.status).toBe(200);
+    }
+    const file = await exported();
+    expect(await verdictsOf(file)).toEqual(allValid);
+    const passports = attached(file, 'passport');
+    expect(passports.map(({ passport_id }) => passport_id)).not.toContain(unused.passport_id);
+    const passport = passports.find(({ passport_id }) => passport_id === id);
+    expect(passport).toMatchObject({
+      agent_name: 'Größe 😀',
+      permissions: issued.permissions,
+      constraints,
+      public_key: issued.public_key,
+      issued_at: issued.issued_at,
+      status_changes_omitted: 0,
+      status_changes: [
+        { status: 'suspended' },
+        { status: 'active' },
+        { status: 'suspended' },
+        { status: 'revoked' },
+      ],
+    });
+    const times = passport.status_changes.map(({ at }: { at: string }) => Date.parse(at));
+    for (const [i, time] of times.slice(1).entries()) expect(time).toBeGreaterThanOrEqual(times[i] + 1_000);
+    expect(await verdictsOf(await exported('json'))).toMatchObject({ ours: null, client: null });
+  });
+
+  it('names the newest changes of a passport that had too many', async () => {
+    const { gate_id: gateId } = await api.createGate();
+    const { passport_id: id, jwt } = await api.issuePassport();
+    await check(gateId, jwt, order(1));
+    for (const move of ['suspend', 'reactivate'])
+      await api.call({ url: `/v1/passports/${id}/${move}`, body: {} });
+    const { sql } = api.deps;
+    const far = 1_000_000_000;
+    await sql`
+      INSERT INTO audit_entries
+      SELECT (jsonb_populate_record(e, jsonb_build_object('sequence', ${far}::bigint + n,
+        'created_at_ms', e.created_at_ms + n))).*
+      FROM audit_entries e, generate_series(1, ${evidenceLimits.statusChangesMax}) n
+      WHERE target = ${id} AND operation = 'reactivatePassport'`;
+    try {
+      const file = await exported();
+      const [passport] = attached(file, 'passport').filter(({ passport_id }) => passport_id === id);
+      expect(passport.status_changes).toHaveLength(evidenceLimits.statusChangesMax);
+      expect(passport.status_changes_omitted).toBe(2);
+      expect(Math.max(...file.split('\n').map((line) => line.length))).toBeLessThan(1024 * 1024);
+    } finally {
+      await sql`DELETE FROM audit_entries WHERE sequence > ${far}`;
+    }
+  });
+
+  it('carries the catalog that a policy names, also of a gate that is gone', async () => {
+    const catalog = { permissions: [{ key: 'orders:create', requires_approval: false }], note: 'é' };
+    const gate = await api.createGate({ catalog });
+    const { jwt } = await api.issuePassport();
+    await check(gate.gate_id, jwt, order(1));
+    const deleted = await api.call({ method: 'DELETE', url: `/v1/gates/${gate.gate_id}` });
+    expect(deleted.status).toBe(200);
+    const file = await exported();
+    expect(await verdictsOf(file)).toEqual(allValid);
+    const [found] = attached(file, 'catalog').filter(({ gate_id }) => gate_id === gate.gate_id);
+    expect(found).toMatchObject({ note: 'é', version: 1 });
+    const names = attached(file, 'policy').map(({ catalog_hash }) => catalog_hash);
+    expect(names).toContain(found.content_hash);
+  });
+
+  it('carries approvals with the signed answers of people', async () => {
+    const made = await registerPasskey(api, ada);
+    const gate = await api.createGate({ constraints: { approvals: { above_usd: 1, passkey: true } } });
+    const { jwt, passport_id: passportId } = await api.issuePassport();
+    const asked = await check(gate.gate_id, jwt, order(5));
+    expect(asked).toMatchObject({ decision: 'SUSPEND' });
+    const id: string = asked.approval_id;
+    const assertion = await signAnswer(api, { person: ada, made, id }, 'approved');
+    expect((await giveAnswer(api, ada, { id, answer: 'approved' }, assertion)).status).toBe(200);
+    expect(await check(gate.gate_id, jwt, order(5, { approval_id: id }))).toMatchObject({
+      decision: 'PERMIT',
+    });
+    const file = await exported();
+    expect(await verdictsOf(file)).toEqual(allValid);
+    const [approval] = attached(file, 'approval').filter(({ approval_id }) => approval_id === id);
+    expect(approval).toMatchObject({
+      passport_id: passportId,
+      answers: [
+        { user_id: ada.userId, answer: 'approved', undone_at: null, assertion: { rp_id: 'localhost' } },
+      ],
+      answers_omitted: 0,
+    });
+    expect(file).not.toContain('"note":null');
+
+    // Whoever can write to the database can have the service sign what is there, but signs nothing with a
+    // passkey of hers.
+    const { sql } = api.deps;
+    await sql`UPDATE approval_answers SET assertion = NULL WHERE approval_id = ${id}`;
+    expect(await verdictsOf(await exported())).toMatchObject({ ours: 'answer_missing' });
+    expect(await verdictsOf(await exported())).not.toMatchObject({ client: null });
+    await sql`
+      UPDATE approval_answers SET assertion = ${JSON.stringify(approval.answers[0].assertion)}::text::jsonb
+      WHERE approval_id = ${id}`;
+    expect(await verdictsOf(await exported())).toEqual(allValid);
+    await sql`UPDATE approval_answers SET answer = 'denied' WHERE approval_id = ${id}`;
+    const forged = await verdictsOf(await exported());
+    expect(forged).toMatchObject({ ours: 'answer_forged' });
+    expect(Object.values(forged)).not.toContain(null);
+    await sql`UPDATE approval_answers SET answer = 'approved' WHERE approval_id = ${id}`;
+    await sql`UPDATE approvals SET amount_micro_usd = amount_micro_usd + 1 WHERE approval_id = ${id}`;
+    expect(await verdictsOf(await exported())).toMatchObject({ ours: 'approval_differs' });
+    await sql`UPDATE approvals SET amount_micro_usd = amount_micro_usd - 1 WHERE approval_id = ${id}`;
+  });
+
+  it('carries standing approvals, and states an approval that was removed', async () => {
+    const gate = await api.createGate({ constraints: { approvals: { above_usd: 1 } } });
+    const { jwt, passport_id: passportId } = await api.issuePassport();
+    const about = { gate_id: gate.gate_id, passport_id: passportId };
+    const { standing_approval_id: standing } = await approveAhead(api, about);
+    expect(await check(gate.gate_id, jwt, order(5))).toMatchObject({ decision: 'PERMIT' });
+    const asked = await check(gate.gate_id, jwt, order(500));
+    const denied = await api.call({
+      url: `/v1/approvals/${asked.approval_id}/deny`,
+      body: { note: 'secret' },
+    });
+    expect(denied.status).toBe(200);
+    const file = await exported();
+    expect(await verdictsOf(file)).toEqual(allValid);
+    expect(file).not.toContain('secret');
+    const find = (text: string, id: string) =>
+      attached(text, 'approval').find(({ approval_id }) => approval_id === id);
+    expect(find(file, standing)).toMatchObject({ passport_id: passportId, each_micro_usd: 10e6 });
+    const { sql } = api.deps;
+    await sql`UPDATE approvals SET approval_id = 'gone' WHERE approval_id = ${asked.approval_id}`;
+    const later = await exported();
+    expect(find(later, asked.approval_id)).toEqual({
+      ...{ approval_id: asked.approval_id, passport_id: passportId, removed: true },
+    });
+    expect(await verdictsOf(later)).toEqual(allValid);
+    await sql`UPDATE approvals SET approval_id = ${asked.approval_id} WHERE approval_id = 'gone'`;
+  });
+});
