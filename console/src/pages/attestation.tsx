@@ -10,6 +10,7 @@ import { JsonView } from '../ui/json-view.tsx';
 import { GateName, PassportName } from '../ui/names.tsx';
 import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
+import { PolicyInForce } from './policy-in-force.tsx';
 import { RecordChain } from './record-chain.tsx';
 
 /** How many records around one are shown of its chain. */
@@ -79,6 +80,9 @@ export default function AttestationPage(): ReactNode {
             ]}
           />
         </Card>
+        {shown.policy_hash && shown.gate_id ? (
+          <PolicyInForce gateId={shown.gate_id} hash={shown.policy_hash} />
+        ) : null}
         <Card title="Evidence">
           <Facts
             items={[
