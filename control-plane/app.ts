@@ -13,6 +13,7 @@ import { channelRoutes } from './channels/routes.ts';
 import { consoleRoutes } from './console/serve-console.ts';
 import { guideRoutes } from './console/serve-guide.ts';
 import { installIdempotency } from './creation/idempotency.ts';
+import { proofRoutes } from './decisions/proof-routes.ts';
 import { enforcementRoutes } from './decisions/routes.ts';
 import { settlementRoutes } from './decisions/settlement-routes.ts';
 import { voidShipped } from './decisions/void-settlements.ts';
@@ -148,5 +149,6 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(sidecarRoutes(deps));
     v1.register(leaseRoutes(deps));
     v1.register(settlementRoutes(deps));
+    v1.register(proofRoutes(deps));
   };
 }

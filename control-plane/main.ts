@@ -38,6 +38,7 @@ import { readConsole } from './console/served-file.ts';
 import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
 import { ownVoids } from './decisions/own-voids.ts';
+import { startProofTrim } from './decisions/trim-proofs.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/deps.ts';
 import { publishHintsOf } from './events/note-hints.ts';
@@ -294,6 +295,7 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
     'messages of channels': startChannelMessages,
     approvals: startApprovalSweep,
     statistics: startStatisticsTrim,
+    'used proofs': startProofTrim,
   };
   for (const [what, start] of Object.entries(loops)) {
     const loop = start(deps);

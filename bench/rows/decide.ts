@@ -62,6 +62,7 @@ function ourDecision(): () => unknown {
     permissionKey: permission,
     amountMicroUsd: (usd * 1e6) as MicroUsd,
     ...{ currency: 'USD', domain, approvalId: null, approval: 'none', idempotencyKey: null },
+    proof: { kind: 'none' },
     ...{ requestHash: `sha256:${'0a'.repeat(32)}`, display: null, pii: null },
   });
   const ask = (request: RequestFacts) => decideOn(gate, facts, request, noWindows, nowMs);

@@ -164,6 +164,8 @@ const passport: VerifiedPassport = {
   spendNeedsAmount: false,
   rateWindows: [],
   approvals: null,
+  proof: 'off',
+  agentKey: 'bench-agent-key',
   keyId: 'bench-key',
   tokenHash: record.token_hash ?? '',
   digests: digestWordsOf(passportId, issuerId, accountId),

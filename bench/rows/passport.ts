@@ -83,6 +83,7 @@ const request: RequestFacts = {
   permissionKey: permission,
   amountMicroUsd: (amountUsd * 1e6) as MicroUsd,
   ...{ currency: 'USD', domain, approvalId: null, approval: 'none', idempotencyKey: null },
+  proof: { kind: 'none' },
   ...{ requestHash: `sha256:${'0a'.repeat(32)}`, display: null, pii: null },
 };
 

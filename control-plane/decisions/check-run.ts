@@ -32,7 +32,7 @@ export class CheckRun {
   readonly #random: DecisionDeps['random'];
   readonly #run: Run;
   readonly #key: PermitKey | null;
-  #next: RunEffect | 'again' = { kind: 'decide' };
+  #next: RunEffect | 'again' | 'prove' = { kind: 'decide' };
   /** Id of the record that was appended or settled. */
   #attestationId: AttestationId | null = null;
   #offeredId: ApprovalId | null = null;
@@ -55,14 +55,17 @@ export class CheckRun {
     this.#key = call.isTest ? null : keyOf(call, input);
   }
 
-  /** The next step; `again` ends it for this transaction. */
-  get next(): RunEffect['kind'] | 'again' {
-    return this.#next === 'again' ? 'again' : this.#next.kind;
+  /**
+   * The next step. `again` ends it for this transaction; so does `prove`, because its proof has to be looked
+   * at first.
+   */
+  get next(): RunEffect['kind'] | 'again' | 'prove' {
+    return typeof this.#next === 'string' ? this.#next : this.#next.kind;
   }
 
   /** Null: no outcome in this transaction. */
   get answer(): RunAnswer | null {
-    return this.#next !== 'again' && this.#next.kind === 'answer' ? this.#next.answer : null;
+    return typeof this.#next !== 'string' && this.#next.kind === 'answer' ? this.#next.answer : null;
   }
 
   get decision(): Decision {
@@ -114,6 +117,10 @@ export class CheckRun {
   conclude(decision: Decision | null, book: WindowBook): void {
     if (decision === null) {
       this.decideAgain();
+      return;
+    }
+    if (decision.unknown === 'proof') {
+      this.#next = 'prove';
       return;
     }
     const { policy, passport } = this.input;

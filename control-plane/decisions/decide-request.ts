@@ -6,7 +6,7 @@
  */
 
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { InvariantError, must } from '../../shared/errors/assert.ts';
+import { assert, InvariantError, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
@@ -17,6 +17,7 @@ import { type CheckOutcome, decideTogether } from './decide-together.ts';
 import type { DecidingDeps } from './deps.ts';
 import type { Enforcement, EnforcementCall, Redacted } from './enforcement.ts';
 import { decisionsLimits } from './limits.ts';
+import { prove } from './prove.ts';
 import { isOfAll } from './settle-batch.ts';
 
 /**
@@ -51,11 +52,22 @@ export async function decideRequest(
 export const retryUntilMs = ({ clock }: Pick<DecidingDeps, 'clock'>): MonotonicMillis =>
   (clock.monotonic() + limits.quotaWaitMsMax) as MonotonicMillis;
 
-/** Like `decideRequest`, but returns null instead of waiting. */
-export const tryToDecide = (deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement | null> =>
+/**
+ * Like `decideRequest`, but returns null instead of waiting. A proof is looked at once it decides: by then
+ * the passport and the gate's demand are known.
+ */
+export async function tryToDecide(deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement | null> {
+  const outcome = await decideInTurn(deps, call);
+  if (outcome !== 'prove') return outcome;
+  const decided = await decideInTurn(deps, await prove(deps, call));
+  assert(decided !== 'prove', 'a proof that was looked at decides');
+  return decided;
+}
+
+const decideInTurn = (deps: DecidingDeps, call: EnforcementCall): Promise<Enforcement | 'prove' | null> =>
   deps.checks.join(call.caller.accountId, call, (batch) => decideBatch(deps, batch), call.arrivedAtMs);
 
-type QueuedCheck = Queued<EnforcementCall, Enforcement | null>;
+type QueuedCheck = Queued<EnforcementCall, Enforcement | 'prove' | null>;
 
 /**
  * Uses as few transactions as possible. If a transaction fails because of one request, it is retried in
@@ -120,7 +132,9 @@ function answer({ call, resolve, reject }: QueuedCheck, outcome: CheckOutcome): 
     return;
   }
   try {
-    resolve(outcome.kind === 'run' ? enforcementOf(outcome.run, call) : null);
+    resolve(
+      outcome.kind === 'run' ? enforcementOf(outcome.run, call) : outcome.kind === 'prove' ? 'prove' : null,
+    );
   } catch (error) {
     reject(error);
   }

@@ -35,6 +35,8 @@ export type CheckOutcome =
   | { readonly kind: 'again' }
   /** Left no effects, and waits for requests in flight. */
   | { readonly kind: 'wait' }
+  /** Left no effects, and has a proof that nobody has looked at. */
+  | { readonly kind: 'prove' }
   /** Left no effects, and takes a batch of its own: its scan would have held up all others. */
   | { readonly kind: 'alone' };
 
@@ -91,7 +93,7 @@ function outcomeOf(run: CheckRun | ApiError | null): CheckOutcome {
   if (run === null) return alone;
   if (run instanceof ApiError) return { kind: 'failed', error: run };
   if (run.next === 'again') return again;
-  if (run.next === 'wait') return { kind: 'wait' };
+  if (run.next === 'wait' || run.next === 'prove') return { kind: run.next };
   const answer = must(run.answer, 'a run ends with an answer, or later');
   return answer.kind === 'error'
     ? { kind: 'failed', error: new ApiError(answer.code) }

@@ -13,7 +13,7 @@ export interface DecisionDeps extends AppendingDeps {
    */
   readonly slots: FairShare<AccountId>;
   /** Queues the control plane's own checks for the next batch of their account. */
-  readonly checks: CheckQueue<EnforcementCall, Enforcement | null>;
+  readonly checks: CheckQueue<EnforcementCall, Enforcement | 'prove' | null>;
   /** Holds requests that wait for others in flight; bounded by `decisionsLimits.retries`. */
   readonly retryWaits: RetryWaits;
   /** Decisions with an unknown commit outcome. */
@@ -22,5 +22,14 @@ export interface DecisionDeps extends AppendingDeps {
 
 export type DecidingDeps = Pick<
   DecisionDeps,
-  'sql' | 'clock' | 'random' | 'baseUrl' | 'signingKeys' | 'appending' | 'checks' | 'ownVoids' | 'retryWaits'
+  | 'sql'
+  | 'clock'
+  | 'random'
+  | 'ed25519'
+  | 'baseUrl'
+  | 'signingKeys'
+  | 'appending'
+  | 'checks'
+  | 'ownVoids'
+  | 'retryWaits'
 >;

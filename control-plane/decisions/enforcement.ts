@@ -13,6 +13,8 @@ export interface EnforcementCall {
   readonly caller: Caller;
   /** Null: `/enforce` for a passport alone. */
   readonly gateId: GateId | null;
+  /** A bearer credential: never logged. */
+  readonly token: string;
   readonly verdict: TokenVerdict;
   /** The request as the caller wrote it, to be scanned for personal data. */
   readonly asked: RequestObject;

@@ -1,4 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
+import { proofLifetimeMsMax } from '../../shared/model/proof.ts';
 import { hourMs, minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
@@ -73,6 +74,13 @@ export const decisionsLimits = {
      * everything else waits for all of them. The rest is scanned one by one.
      */
     scanMsMax: 20,
+  },
+  /** Proofs of possession that were used (contract §5). */
+  proofs: {
+    /** As long as a proof may be accepted, and as long again for a clock that is set back. */
+    keptMs: 2 * proofLifetimeMsMax,
+    trimIntervalMs: minuteMs,
+    rowsPerTrimMax: 10_000,
   },
 } as const;
 

@@ -43,7 +43,8 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       refuseOtherGate(asked, gate);
       const facts = parseRequestFacts(asked);
       const gateId = gateIdOf(gate);
-      return { caller, gateId, verdict: verify(passport), asked, request: facts, isTest: false };
+      const verdict = verify(passport);
+      return { caller, gateId, token: passport, verdict, asked, request: facts, isTest: false };
     };
 
     // Before the signature, which costs more than the refusal; behind the body, or the connection would end.
@@ -77,8 +78,9 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
         const { passport, request: asked } = parseCheckBody(request.body);
         const gateId = parseGateChoice(asked);
         const facts = parseRequestFacts(asked);
-        const call = { caller: callerOf(request), verdict: verify(passport), asked, request: facts };
-        return answer(await decideRequest(deps, { ...call, gateId, isTest: false, arrivedAtMs }));
+        const call = { caller: callerOf(request), token: passport, verdict: verify(passport), asked };
+        const asCheck = { ...call, request: facts, gateId, isTest: false, arrivedAtMs };
+        return answer(await decideRequest(deps, asCheck));
       },
     );
 

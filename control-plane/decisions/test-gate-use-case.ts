@@ -19,7 +19,8 @@ export const testGateUseCase = {
     refuseOtherGate(asked, text, 'context');
     const request = parseRequestFacts(asked, 'context');
     const verdict = tokenVerifier(deps)(passport);
-    const enforcement = await decideRequest(deps, { caller, gateId, verdict, asked, request, isTest: true });
+    const call = { caller, gateId, token: passport, verdict, asked, request, isTest: true };
+    const enforcement = await decideRequest(deps, call);
     assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');
     return renderGateTest({ ...enforcement, gateId, timestampMs: enforcement.decidedAtMs });
   },

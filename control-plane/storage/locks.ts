@@ -60,6 +60,8 @@ export const lockOrder = [
   'sidecar_epochs',
   // A batch reads them in an order of its own; a void holds none while it waits for one.
   'settlements',
+  // Claimed in a statement of their own, in the order of the proofs.
+  'used_proofs',
   // Shared while an approval is opened under its policy, exclusive while it changes.
   'gates',
   // Those of a gate under its lock; a change of its policy ends them all.

@@ -4,6 +4,7 @@ import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
+import type { ProofDemand } from '../model/proof.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
@@ -42,6 +43,7 @@ export interface CompiledPolicy {
   readonly spendNeedsAmount: boolean;
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
+  readonly proof: ProofDemand;
 }
 
 /** A gate with everything precomputed that depends only on it. Built once per version. */
@@ -98,6 +100,7 @@ export function compileGate(
     spendNeedsAmount: spendNeedsAmount(spendLimits),
     rateWindows: compileRateWindows(rateLimits, 'gate'),
     approvals: compileApprovals(gate.constraints),
+    proof: gate.constraints.proofOfPossession,
     gateId: gate.gateId,
     version: gate.version,
     policyVersion: gate.policyVersion,
@@ -136,6 +139,7 @@ export const noGate = (caller: { readonly accountId: AccountId; readonly mode: M
   spendNeedsAmount: false,
   rateWindows: noWindowLimits,
   approvals: null,
+  proof: 'off',
 });
 
 const noWindowLimits: readonly WindowLimit[] = Object.freeze([]);

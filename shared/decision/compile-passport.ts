@@ -35,6 +35,8 @@ export function compilePassport(
     spendNeedsAmount: spendNeedsAmount(spendLimits),
     rateWindows: compileRateWindows(rateLimits, 'passport'),
     approvals: compileApprovals(claims.constraints),
+    proof: claims.constraints.proofOfPossession,
+    agentKey: claims.publicKey,
     keyId,
     tokenHash,
     digests,

@@ -22,6 +22,7 @@ import { checkIssuer } from './check-issuer.ts';
 import { checkPassport } from './check-passport.ts';
 import { checkPermission } from './check-permission.ts';
 import { checkPii, reportedFindings } from './check-pii.ts';
+import { checkProof, demandedProof } from './check-proof.ts';
 import { hasRateLimit, missedRate } from './check-rate.ts';
 import { type CheckSet, check, listChecks } from './check-set.ts';
 import { countedAmount, hasSpendLimit, isDollars, lacksAmountToSpend, missedSpend } from './check-spend.ts';
@@ -48,8 +49,7 @@ import { findStandingApproval } from './find-standing-approval.ts';
  * uses `nowMs`. Takes nothing from counters: `charge` is what the caller must take, with no await between
  * reading `quota` and taking it. Throws only on a bug of the caller: a policy with PII controls needs a
  * scanned request, and window limits need a view of each window. `evaluated` holds the checks that were
- * configured and reached. The place of `proof_of_possession` is in `checkNames`; a gate that requires it
- * cannot be created yet.
+ * configured and reached.
  *
  * The checks of the passport come first; those of the request and its cost follow.
  */
@@ -82,6 +82,14 @@ export function decide(
   reached |= check.issuer;
   refusal = checkIssuer(policy, passport, standing);
   if (refusal !== null) return block(refusal, reached, amount);
+
+  const demand = demandedProof(policy, passport);
+  if (demand !== 'off') {
+    reached |= check.proof_of_possession;
+    const found = checkProof(demand, request.proof, nowMs);
+    if (found === 'unknown') return undecided('proof', reached, amount, noFindings);
+    if (found !== null) return block(found, reached, amount);
+  }
 
   if (policy.requiresPermission || request.permissionKey !== null) {
     reached |= check.permission;

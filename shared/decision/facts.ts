@@ -7,6 +7,7 @@ import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { PermissionKey } from '../model/permission.ts';
 import type { PiiScan } from '../model/pii.ts';
+import type { ProofDemand, ProofReplay, ProofScheme } from '../model/proof.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis, UnixSeconds } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
@@ -46,6 +47,9 @@ export interface VerifiedPassport {
   readonly spendNeedsAmount: boolean;
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
+  readonly proof: ProofDemand;
+  /** Its holder's key, with which proofs of possession are made: `ed25519:…` or `p256:…`. */
+  readonly agentKey: string;
   /** The key that signed it. */
   readonly keyId: string;
   /** Hex SHA-256 of the whole token. */
@@ -80,6 +84,30 @@ export type PassportFacts =
       readonly standing: PassportStanding;
     };
 
+/**
+ * What is known of the proof of possession that a request presents:
+ *
+ *   none         there is none
+ *   unread       nobody has looked at it yet
+ *   invalid      its form, binding or signature is wrong
+ *   replayed     it was used before
+ *   unavailable  the ledger, which counts it once over all sidecars, cannot be asked
+ *   verified     signed by the passport's key for this request
+ */
+export type PresentedProof =
+  | { readonly kind: 'none' | 'unread' | 'invalid' | 'replayed' | 'unavailable' }
+  | VerifiedProof;
+
+export interface VerifiedProof {
+  readonly kind: 'verified';
+  readonly scheme: ProofScheme;
+  /** Accepted from then until then. */
+  readonly fromMs: UnixMillis;
+  readonly untilMs: UnixMillis;
+  /** How far it is known to be used for the first time. */
+  readonly firstUse: ProofReplay;
+}
+
 /** What a decision reads of a request (contract §5), parsed at the edge. Absent is null. */
 export interface RequestFacts {
   readonly permissionKey: PermissionKey | null;
@@ -96,6 +124,7 @@ export interface RequestFacts {
    */
   readonly approval: PresentedApproval;
   readonly idempotencyKey: string | null;
+  readonly proof: PresentedProof;
   /** For the person who is asked, if one is. It decides nothing. */
   readonly display: ApprovalDisplay | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
@@ -156,11 +185,12 @@ export interface LimitMiss {
 }
 
 /**
- * What the caller has to find out, once or until its deadline, before deciding again. `leases`: units of at
- * least one window whose view is not final. `approval`: the state of the approval. If it cannot, this
- * decision is the answer: BLOCK `quota_unavailable`.
+ * What the caller has to find out, once or until its deadline, before deciding again. `proof`: whether the
+ * presented proof is good and new. `leases`: units of at least one window whose view is not final.
+ * `approval`: the state of the approval. If it cannot, this decision is the answer: BLOCK
+ * `quota_unavailable`.
  */
-export type Unknown = 'leases' | 'approval';
+export type Unknown = 'proof' | 'leases' | 'approval';
 
 export interface Decision {
   readonly outcome: Outcome;

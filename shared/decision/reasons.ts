@@ -30,9 +30,12 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   trust_level_insufficient: final('The trust tier of the passport is below the trust level of the gate.'),
   issuer_untrusted: final('The gate does not trust the issuer of the passport, or the issuer is suspended.'),
   proof_missing: final(
-    'The gate requires proof that the agent holds the key of its passport, and none was given.',
+    'The gate or the passport requires proof that the agent holds the key of its passport, and none was given.',
   ),
-  proof_invalid: final('The proof that the agent holds the key of its passport does not verify.'),
+  proof_invalid: final(
+    'The proof that the agent holds the key of its passport does not verify, or is for another request or time.',
+  ),
+  proof_replayed: final('The proof was used before. The agent must make a new one for each request.'),
   permission_missing: final('The request has no permission_key.'),
   permission_not_granted: final('The passport does not grant the permission.'),
   permission_not_in_catalog: final('The permission is not in the catalog of the gate.'),

@@ -1,6 +1,7 @@
 import type { IssuerId, UserId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
+import type { ProofDemand } from './proof.ts';
 import type { ApproverRole } from './user.ts';
 
 /** The counter of a limit: one for the whole gate, or one per passport. */
@@ -84,6 +85,5 @@ export interface Constraints {
   readonly approvals: ApprovalRule | null;
   /** Gate only. Null: the issuers of the gate's own account. `'any'`: every issuer of this service. */
   readonly trustedIssuers: TrustedIssuerList | 'any' | null;
-  /** Gate only. */
-  readonly proofOfPossession: 'off' | 'required';
+  readonly proofOfPossession: ProofDemand;
 }

@@ -16,6 +16,7 @@ export const decisionReasons = [
   'issuer_untrusted',
   'proof_missing',
   'proof_invalid',
+  'proof_replayed',
   'permission_missing',
   'permission_not_granted',
   'permission_not_in_catalog',

@@ -151,6 +151,8 @@ export const limits = {
   /** Of one call: a transaction of some 30 ms, and about 700 KB; fewer if records hold many findings. */
   settlementsPerCallMax: 256,
   settlementCallBytesMax: 8 * 1024 * 1024,
+  /** Proofs whose first use a sidecar claims in one call: one statement, and 20 KB. */
+  proofClaimsPerCallMax: 256,
   /**
    * Windows that one request draws on: minute, hour and day of requests, day and month of money, of the gate
    * and of the passport, and the total of a standing approval.

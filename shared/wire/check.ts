@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { contentHash, textHash } from '../crypto/content-hash.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
-import type { RequestFacts } from '../decision/facts.ts';
+import type { PresentedProof, RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import type { ApprovalDisplay } from '../model/approval.ts';
 import { type GateId, isId } from '../model/ids.ts';
@@ -155,11 +155,16 @@ export function parseRequestFacts(
     approvalId,
     approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
     idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
+    proof: (request['proof'] ?? null) === null ? noProof : unreadProof,
     display: readDisplay(request, at),
     requestHash: hashRequest(request, canonical),
     pii: null,
   };
 }
+
+/** What is in it is a matter of the decision: a proof of the wrong form is `proof_invalid`. */
+const noProof: PresentedProof = Object.freeze({ kind: 'none' });
+const unreadProof: PresentedProof = Object.freeze({ kind: 'unread' });
 
 /** A member name with its reader. A value for which `read` answers null is refused with `demand`. */
 interface Reading<Value> {

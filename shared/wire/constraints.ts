@@ -22,6 +22,7 @@ import {
   permissionCharsMax,
   permissionsPerPassportMax,
 } from '../model/permission.ts';
+import { type ProofDemand, proofReplays } from '../model/proof.ts';
 import { secondMs } from '../model/time.ts';
 import { approverRoles } from '../model/user.ts';
 import { parseDomainPattern } from './domain.ts';
@@ -63,6 +64,11 @@ const spends = {
   unpriced: Type.Optional(Type.Enum(unpricedRules)),
 };
 
+const ProofOfPossession = Type.Union([
+  Type.Enum(['off', 'required']),
+  closed({ mode: Type.Enum(['required']), replay: Type.Optional(Type.Enum(proofReplays)) }),
+]);
+
 /** The constraints of a gate or template, in the public shape. */
 export const GateConstraints = closed({
   rate_limits: Type.Optional(closed({ ...rates, per: Type.Optional(Per) })),
@@ -88,7 +94,7 @@ export const GateConstraints = closed({
     }),
   ),
   trusted_issuers: Type.Optional(Type.Array(Type.String(), { maxItems: limits.trustedIssuersMax })),
-  proof_of_possession: Type.Optional(Type.Enum(['off', 'required'])),
+  proof_of_possession: Type.Optional(ProofOfPossession),
 });
 export type GateConstraints = Static<typeof GateConstraints>;
 
@@ -119,6 +125,7 @@ export const PassportConstraints = closed({
   spend_limits: Type.Optional(closed(spends)),
   allowed_domains: Type.Optional(Domains),
   approvals: Type.Optional(closed(approvals)),
+  proof_of_possession: Type.Optional(ProofOfPossession),
 });
 
 const readConstraints = {
@@ -139,19 +146,13 @@ export const noConstraints: Constraints = Object.freeze({
 
 /**
  * Reads all constraints of a gate (after template and merge patch), a template or a passport: absent is not
- * configured. Throws `invalid_request` naming the field for an unknown key or a wrong value and, except in a
- * template, for a required `proof_of_possession`: it is not enforced yet (contract §4 and §17), and an
- * ignored constraint is worse than none.
+ * configured. Throws `invalid_request` naming the field for an unknown key or a wrong value.
  */
 export function parseConstraints(
   value: unknown,
   where: { readonly param: 'constraints'; readonly of: 'gate' | 'template' | 'passport' },
 ): Constraints {
   const given: GateConstraints = readConstraints[where.of](value);
-  if (where.of !== 'template' && given.proof_of_possession === 'required') {
-    const param = `${where.param}.proof_of_possession`;
-    throw invalidRequest(param, `${param} is not available yet, and would not be enforced. Leave it out.`);
-  }
   return {
     rateLimits: given.rate_limits === undefined ? null : parseRateLimits(given.rate_limits),
     spendLimits:
@@ -169,8 +170,13 @@ export function parseConstraints(
       given.trusted_issuers === undefined
         ? null
         : parseTrustedIssuers(given.trusted_issuers, `${where.param}.trusted_issuers`),
-    proofOfPossession: given.proof_of_possession ?? 'off',
+    proofOfPossession: parseProofDemand(given.proof_of_possession),
   };
+}
+
+function parseProofDemand(given: GateConstraints['proof_of_possession']): ProofDemand {
+  if (typeof given === 'object') return given.replay ?? 'sidecar';
+  return given === 'required' ? 'sidecar' : 'off';
 }
 
 const parseRateLimits = (given: NonNullable<GateConstraints['rate_limits']>): RateLimits => ({
@@ -298,8 +304,13 @@ export function renderConstraints(constraints: Constraints): GateConstraints {
     ...(piiControls === null ? {} : { pii_controls: renderPiiControls(piiControls) }),
     ...(approvals === null ? {} : { approvals: renderApprovals(approvals) }),
     ...(trustedIssuers === null ? {} : { trusted_issuers: renderTrustedIssuers(trustedIssuers) }),
-    ...(constraints.proofOfPossession === 'off' ? {} : { proof_of_possession: 'required' as const }),
+    ...renderProofDemand(constraints.proofOfPossession),
   };
+}
+
+function renderProofDemand(demand: ProofDemand): Pick<GateConstraints, 'proof_of_possession'> {
+  if (demand === 'off') return {};
+  return { proof_of_possession: demand === 'sidecar' ? 'required' : { mode: 'required', replay: demand } };
 }
 
 const renderRateLimits = (rate: RateLimits): NonNullable<GateConstraints['rate_limits']> => ({

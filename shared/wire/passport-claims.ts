@@ -1,5 +1,4 @@
-import { parsePublicKey, publicKeyOf } from '../crypto/agent-key.ts';
-import { encodeBase64url } from '../crypto/base64url.ts';
+import { agentKeyOfJwk, jwkOfAgentKey } from '../crypto/agent-key.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
 import type { Constraints } from '../model/constraints.ts';
@@ -98,16 +97,11 @@ function readConstraints(value: unknown): Constraints | null {
 }
 
 /** RFC 7800: the key with which the agent proves possession of the passport. */
-function renderAgentKey(publicKey: string) {
-  const bytes = must(parsePublicKey(publicKey), 'a passport holds a usable agent key');
-  return { kty: 'OKP', crv: 'Ed25519', x: encodeBase64url(bytes) };
-}
+const renderAgentKey = (publicKey: string) =>
+  must(jwkOfAgentKey(publicKey), 'a passport holds a usable agent key');
 
-function readAgentKey(value: unknown): string | null {
-  const jwk = isObject(value) ? value['jwk'] : null;
-  if (!isObject(jwk) || jwk['kty'] !== 'OKP' || jwk['crv'] !== 'Ed25519') return null;
-  return typeof jwk['x'] === 'string' ? publicKeyOf(jwk['x']) : null;
-}
+const readAgentKey = (value: unknown): string | null =>
+  isObject(value) ? agentKeyOfJwk(value['jwk']) : null;
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { parsePublicKey } from '../crypto/agent-key.ts';
+import { agentKeyOfJwk, parseAgentKey } from '../crypto/agent-key.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import type { Constraints } from '../model/constraints.ts';
 import { type IssuerId, isId } from '../model/ids.ts';
@@ -22,6 +22,9 @@ const Permissions = Type.Array(Type.String({ maxLength: permissionCharsMax }), {
   maxItems: permissionsPerPassportMax,
 });
 
+/** `ed25519:…`, `p256:…`, or a JWK of either. */
+const PublicKey = Type.Union([Type.String(), FreeForm]);
+
 /** The reference variant, which is also that of the tool call (contract §3). */
 export const ReferenceIssue = closed({
   agent_id: AgentId,
@@ -32,7 +35,7 @@ export const ReferenceIssue = closed({
   expires_in: Type.Optional(Type.String()),
   trust_tier: Type.Optional(Tier),
   metadata: Type.Optional(FreeForm),
-  public_key: Type.Optional(Type.String()),
+  public_key: Type.Optional(PublicKey),
   constraints: Type.Optional(PassportConstraints),
 });
 
@@ -43,7 +46,7 @@ export const MachineIssue = closed({
   permissions: Permissions,
   constraints: Type.Optional(PassportConstraints),
   expires_at: Type.Optional(nullable(Type.String())),
-  public_key: Type.Optional(Type.String()),
+  public_key: Type.Optional(PublicKey),
   trust_tier: Type.Optional(Tier),
 });
 
@@ -132,7 +135,7 @@ const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): 
   permissions: parsePermissions(body.permissions),
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
-  publicKey: parseAgentKey(body.public_key),
+  publicKey: readPublicKey(body.public_key),
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfReference(body, nowMs),
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
@@ -146,7 +149,7 @@ const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): Want
   permissions: parsePermissions(body.permissions),
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
-  publicKey: parseAgentKey(body.public_key),
+  publicKey: readPublicKey(body.public_key),
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
   metadata: {},
@@ -200,12 +203,14 @@ function parsePermissions(texts: readonly string[]): readonly PermissionKey[] {
 const parsePassportConstraints = (value: unknown): Constraints =>
   value === undefined ? noConstraints : parseConstraints(value, { param: 'constraints', of: 'passport' });
 
-function parseAgentKey(text: string | undefined): string | null {
-  if (text === undefined) return null;
-  if (parsePublicKey(text) === null) {
-    throw invalidRequest('public_key', 'public_key must be ed25519: and 32 bytes in unpadded base64url.');
-  }
-  return text;
+function readPublicKey(given: Static<typeof PublicKey> | undefined): string | null {
+  if (given === undefined) return null;
+  const text = typeof given === 'string' ? given : agentKeyOfJwk(given);
+  if (text !== null && parseAgentKey(text) !== null) return text;
+  throw invalidRequest(
+    'public_key',
+    'public_key must be ed25519: and 32 bytes in unpadded base64url, or the public JWK of an Ed25519 or P-256 key.',
+  );
 }
 
 function expiryOfReference(body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): UnixMillis {

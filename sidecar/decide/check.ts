@@ -66,6 +66,10 @@ export class Check implements AnswerableRequest, RecordOwner {
   request: RequestFacts | null = null;
   /** The PII types of the last scan: those of the gate's version. */
   scannedFor: readonly string[] | null = null;
+  /** The token, kept only where a proof of possession came with it. A bearer credential: never logged. */
+  shownToken: string | null = null;
+  /** Names the proof among all that were used; set once it is verified. */
+  proofName: string | null = null;
   /** Set once, when verification has ended. */
   token: TokenOutcome | null = null;
   /** Throws where the check does not fit its passport. */

@@ -79,9 +79,10 @@ export interface SectionDeps {
  *   recorded     decided, taken and recorded; it is answered when its record is written
  *   scan_spent   enough was scanned in this turn of the event loop: try again in the next
  *   catching_up  this loop was stopped, and may not decide yet
+ *   proof_unknown  more has to be known of the proof of possession
  *   an attempt   decided; it has to ask before it is an answer (`needsRun`). Nothing is taken yet
  */
-export type Passed = 'recorded' | 'scan_spent' | 'catching_up' | Attempt;
+export type Passed = 'recorded' | 'scan_spent' | 'catching_up' | 'proof_unknown' | Attempt;
 
 /**
  * THE SYNCHRONOUS SECTION. Who asks, at which gate, with what passport, what the request says and what is
@@ -110,6 +111,7 @@ export class Section {
     if (!catchUp.mayDecideAt(moment.monotonicMs)) return 'catching_up';
     const attempt = this.#attempt(check, moment);
     if (attempt === null) return 'scan_spent';
+    if (attempt.decision.unknown === 'proof') return 'proof_unknown';
     if (check.learned !== null || needsRun(attempt.decision, attempt.request, attempt.mayBePending))
       return attempt;
     this.#take(check, attempt);

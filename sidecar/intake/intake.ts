@@ -123,6 +123,7 @@ export class Intake {
     else refuseOtherGate(request, check.gateId);
     check.asked = request;
     check.request = parseRequestFacts(request, 'request', canonical);
+    if (check.request.proof.kind !== 'none') check.shownToken = call.passport;
     check.accept = accept ?? null;
     if (check.gateId !== null) findGate(state, check.gateId, check.caller);
     if (known === null) this.#verify(check, call.passport, whenVerified);

@@ -13,6 +13,7 @@ import {
 } from '../../shared/wire/decision-times.ts';
 import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
 import { parseLeaseOutcome } from '../../shared/wire/lease-call.ts';
+import { type ProofClaim, type ProofClaims, parseProofClaimsAnswer } from '../../shared/wire/proof-claim.ts';
 import type { HistoryAnswer, Receipt } from '../../shared/wire/receipt.ts';
 import {
   parseSettlementAnswer,
@@ -278,6 +279,20 @@ export class ControlPlaneClient {
         return settle({ settlements: settlements.map(settlementInForm1) });
       }
     });
+  }
+
+  /** In the order of the claims: whether each is the first use of its proof. Throws if that is not known. */
+  claimProofs(proofs: readonly ProofClaim[]): Promise<readonly boolean[]> {
+    return this.#asConnected((sender) =>
+      this.#ask(
+        {
+          path: 'proofs',
+          body: JSON.stringify({ ...sender, proofs } satisfies ProofClaims),
+          timeMsMax: replicaLimits.quotaCallMsMax,
+        },
+        (text) => parseProofClaimsAnswer(text, proofs.length),
+      ),
+    );
   }
 
   close(): Promise<void> {

@@ -1,7 +1,8 @@
 /**
- * Room `sidecar/settle`: takes checks through the section. `asking.ts` is one that has to ask, the host of
- * its run; `settlements.ts` sends what the control plane has to know first, `settlement-outcome.ts` says
- * what becomes of it, `settlement-voids.ts` undoes what was answered 503.
+ * Room `sidecar/settle`: takes checks through the section. `proofs.ts` finds out what proofs of possession
+ * are worth. `asking.ts` is a check that has to ask, the host of its run; `settlements.ts` sends what the
+ * control plane has to know first, `settlement-outcome.ts` says what becomes of it, `settlement-voids.ts`
+ * undoes what was answered 503.
  */
 
 import { ApiError } from '../../shared/errors/api-error.ts';
@@ -16,10 +17,12 @@ import type { Attempt } from '../decide/record.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import { Asking, type AskingDeps } from './asking.ts';
 import { settleLimits } from './limits.ts';
+import type { Proofs } from './proofs.ts';
 import { SettlementVoids } from './settlement-voids.ts';
 
 export interface DeciderDeps extends Omit<AskingDeps, 'voids' | 'retryWaits'> {
   readonly catchUp: Pick<CatchUp, 'wait'>;
+  readonly proofs: Pick<Proofs, 'settle'>;
   readonly spool: Pick<Spool, 'appendVoid'>;
   /** The total that one check waits for leases and settlements. Default: limits.quotaWaitMsMax. */
   readonly quotaWaitMs?: number;
@@ -33,7 +36,8 @@ export interface DeciderDeps extends Omit<AskingDeps, 'voids' | 'retryWaits'> {
  *
  *     decide ──> section ──recorded─────────────────────────────> answered when the record is written
  *       ^           ├──scan_spent, catching_up──> a later turn ──┐
- *       │           └──has to ask──> Asking ──units, outcomes──┐ │
+ *       │           ├──proof_unknown──> Proofs ──more is known──┐ │
+ *       │           └──has to ask──> Asking ──units, outcomes───┤ │
  *       └──────────────────────────────────────────────────────┴─┘
  */
 export class Decider {
@@ -70,7 +74,8 @@ export class Decider {
     try {
       const passed = section.decide(check, moment);
       if (passed === 'recorded') return;
-      if (typeof passed === 'string') this.#postpone(passed, () => this.#again(check, asking));
+      if (passed === 'proof_unknown') this.#deps.proofs.settle(check, () => this.#again(check, asking));
+      else if (typeof passed === 'string') this.#postpone(passed, () => this.#again(check, asking));
       else (asking ?? this.#ask(check, passed)).decided(passed);
     } catch (error) {
       answers.answerError(check, error);

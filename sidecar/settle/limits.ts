@@ -14,6 +14,20 @@ export const settleLimits = {
   settlementsPerCallMin: 32,
   settlementsOpenMin: 64,
   /**
+   * Proofs of possession that are remembered, some 20 MiB: of DPoP, which end after half a minute, those of
+   * 17,000 requests a second.
+   */
+  proofsMax: 1_048_576,
+  /** Behind the end of a proof, so that a clock that is set back by this much refuses nobody. */
+  proofsKeptMs: 30_000,
+  /** Slots looked at for each proof: a table of ever so many is gone through before it has doubled. */
+  proofsSweptPerUse: 8,
+  proofsSweptWhenFull: 65_536,
+  /** Proofs whose first use the ledger is asked about, as many as settlements. More are `overloaded`. */
+  proofClaimsMax: 4_096,
+  /** The second call gathers while the first one travels. */
+  proofCallsAtOnceMax: 2,
+  /**
    * Requests that wait for what others have begun: together they ask as often as the control plane looks up
    * beside its settlements. More are answered 503 at once. A settlement takes some 10 to 30 ms, and the
    * pauses leave some eight tries in `limits.quotaWaitMsMax`. One passport, whose limit is used up, leaves

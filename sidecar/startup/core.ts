@@ -36,8 +36,12 @@ import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
 import { Decider } from '../settle/decider.ts';
+import { ProofClaims } from '../settle/proof-claims.ts';
+import { ProofMemory } from '../settle/proof-memory.ts';
+import { Proofs } from '../settle/proofs.ts';
 import { Settlements } from '../settle/settlements.ts';
 import { verifyPool } from '../verify/pool.ts';
+import { SignatureQueue } from '../verify/signature-queue.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
 import { PassportVerifier } from '../verify/verifier.ts';
 import { sidecarIdOf } from './identity.ts';
@@ -130,6 +134,16 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const leases = new LeaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
+  const signatures = new SignatureQueue({
+    ...{ pool, ed25519, clock, logger, inlineWhenAlone: ed25519.name === 'sodium-native' },
+  });
+  started.add('signatures of proofs', async () => signatures.close());
+  const claims = new ProofClaims({
+    send: (asked) => client.claimProofs(asked),
+    isAway: () => client.isAway,
+    ...{ clock, random, logger },
+  });
+  started.add('claims of proofs', async () => claims.stop());
   const settlements = new Settlements({
     send: (batch, holder, trace) => client.settle(batch, holder, trace),
     isAway: () => client.isAway,
@@ -137,7 +151,18 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   });
   started.add('settlements', () => settlements.stop());
   const deciding = startDeciding(
-    { ...parts, state: replica, following, verifier, leases, settlements, spool, catchUp },
+    {
+      ...parts,
+      state: replica,
+      following,
+      verifier,
+      leases,
+      settlements,
+      spool,
+      catchUp,
+      signatures,
+      claims,
+    },
     started,
   );
   decisionTimes = decisionTimesOfMinute(deciding.answers.durations, time.machine);
@@ -245,10 +270,25 @@ async function startRecorder(
 
 type DecidingDeps = Parts &
   Pick<Core, 'following' | 'verifier' | 'leases' | 'settlements' | 'spool'> &
-  Pick<Follower, 'catchUp'> & { readonly state: Replica };
+  Pick<Follower, 'catchUp'> & {
+    readonly state: Replica;
+    readonly signatures: SignatureQueue;
+    readonly claims: ProofClaims;
+  };
 
 function startDeciding(
-  { state, following, verifier, leases, settlements, spool, catchUp, ...parts }: DecidingDeps,
+  {
+    state,
+    following,
+    verifier,
+    leases,
+    settlements,
+    spool,
+    catchUp,
+    signatures,
+    claims,
+    ...parts
+  }: DecidingDeps,
   started: Teardown,
 ): Pick<Core, 'answers' | 'decider' | 'intake'> {
   const { clock, random, logger, quotaWaitMs = limits.quotaWaitMsMax } = parts;
@@ -258,8 +298,11 @@ function startDeciding(
   const section = new Section({
     ...{ state, authenticate, leases, spool, mustNotServe, catchUp, clock, random },
   });
+  const proofs = new Proofs({
+    ...{ signatures, claims, answers, clock, quotaWaitMs, memory: new ProofMemory() },
+  });
   const decider = new Decider({
-    ...{ section, answers, leases, settlements, catchUp, spool, clock, random, logger, quotaWaitMs },
+    ...{ section, proofs, answers, leases, settlements, catchUp, spool, clock, random, logger, quotaWaitMs },
   });
   const intake = new Intake({
     ...{ state, authenticate, mustNotServe, verifier, answers, decider, clock },

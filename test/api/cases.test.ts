@@ -13,6 +13,7 @@ import {
   setUpCase,
 } from '../support/cases/http-world.ts';
 import { casesWithin, expectAnswer } from '../support/cases/load-cases.ts';
+import { withProof } from '../support/cases/make-proof.ts';
 import { playEarlier } from '../support/cases/play-case.ts';
 
 /**
@@ -42,7 +43,7 @@ async function play(decisionCase: DecisionCase) {
     api.call({
       url: gateId === null ? '/v1/enforce' : `/v1/gates/${gateId}/check`,
       key: props.key,
-      body: { passport: token, request },
+      body: { passport: token, request: withProof({ ...request }, token, api.deps.clock.now()) },
     });
   const stage = httpStage(api, props, { check, caughtUp: () => Promise.resolve() });
 

@@ -54,6 +54,7 @@ const decide = (
   return decideRequest(deps, {
     caller: as,
     gateId,
+    token: jwt,
     verdict,
     asked,
     request: parseRequestFacts(asked),

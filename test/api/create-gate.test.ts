@@ -107,7 +107,7 @@ describe('POST /gates', () => {
     [{ constraints: { spend_limits: { daily_usd: -5 } } }, 'constraints.spend_limits.daily_usd'],
     [{ constraints: { rate_limits: { requests_per_day: 0.5 } } }, 'constraints.rate_limits.requests_per_day'],
     [{ constraints: { pii_controls: { mode: 'warn' } } }, 'constraints.pii_controls.mode'],
-    [{ constraints: { proof_of_possession: 'required' } }, 'constraints.proof_of_possession'],
+    [{ constraints: { proof_of_possession: 'on' } }, 'constraints.proof_of_possession'],
     [{ constraints: { trusted_issuers: ['acme'] } }, 'constraints.trusted_issuers.0'],
   ])('400: refuses %j, naming %s', async (more, param) => {
     const before = (await api.changes(feed)).length;

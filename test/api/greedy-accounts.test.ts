@@ -23,9 +23,10 @@ async function newAccount(): Promise<Ask> {
   const { accountId, key } = await api.createAccount();
   const caller = callerOfAccount(api.deps, accountId as Caller['accountId']);
   const gateId = (await api.createGate({}, key)).gate_id as GateId;
-  const verdict = tokenVerifier(api.deps)((await api.issuePassport({}, key)).jwt);
+  const { jwt: token } = await api.issuePassport({}, key);
+  const verdict = tokenVerifier(api.deps)(token);
   const asked = { permission_key: 'orders:create' };
-  const call = { caller, gateId, verdict, asked, request: parseRequestFacts(asked), isTest: false };
+  const call = { caller, gateId, token, verdict, asked, request: parseRequestFacts(asked), isTest: false };
   return () =>
     decideRequest(api.deps, call).then(
       (answer) => (answer.kind === 'decided' ? answer.decision.outcome : answer.kind),

@@ -104,6 +104,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /sync/goodbye',
     'POST /sync/attestations',
     'POST /sync/leases',
+    'POST /sync/proofs',
     'POST /sync/settlements',
     'POST /sync/history',
     'POST /sync/history/state',

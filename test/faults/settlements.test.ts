@@ -208,6 +208,7 @@ const check = (deps: Deps, asked: Readonly<Record<string, unknown>> = order) =>
   decideRequest(deps, {
     caller: callerOfAccount(api.deps, accountId),
     gateId,
+    token: passport.jwt,
     verdict: tokenVerifier(api.deps)(passport.jwt),
     asked,
     request: parseRequestFacts(asked),

@@ -175,7 +175,12 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   };
   const authenticate = authenticator(deps.state);
   const answers = new Answers(deps);
-  const decider = new Decider({ ...deps, answers, section: new Section({ ...deps, authenticate }) });
+  const proofs = {
+    settle: () => {
+      throw new Error('no proof is demanded here');
+    },
+  };
+  const decider = new Decider({ ...deps, answers, proofs, section: new Section({ ...deps, authenticate }) });
   const intake = new Intake({ ...deps, authenticate, answers, decider });
   const outcomeOf = (token: string): Promise<TokenOutcome> =>
     new Promise((resolve) => real.verify(token, resolve));

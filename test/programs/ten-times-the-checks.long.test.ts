@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decideRequest } from '../../control-plane/decisions/decide-request.ts';
 import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
@@ -23,17 +24,17 @@ async function asker(): Promise<AskLoad> {
   const gateId = (await api.createGate()).gate_id as GateId;
   const verify = tokenVerifier(api.deps);
   const issued = await Promise.all(Array.from({ length: 24 }, () => api.issuePassport()));
-  const verdicts = issued.map(({ jwt }) => verify(jwt));
+  const shown = issued.map(({ jwt }) => ({ token: jwt, verdict: verify(jwt) }));
   const asked = { permission_key: 'orders:create' };
   const request = parseRequestFacts(asked);
   let count = 0;
   return async () => {
-    const verdict = verdicts[count++ % verdicts.length] ?? { kind: 'refused', reason: 'passport_malformed' };
+    const passport = must(shown[count++ % shown.length], 'a passport was issued');
     try {
       const answer = await decideRequest(api.deps, {
         caller,
         gateId,
-        verdict,
+        ...passport,
         asked,
         request,
         isTest: false,

@@ -60,7 +60,12 @@ const gateConstraints = fc.record(
       },
       optional,
     ),
-    proof_of_possession: fc.constant('off'),
+    proof_of_possession: fc.constantFrom<unknown>(
+      'off',
+      'required',
+      { mode: 'required' },
+      { mode: 'required', replay: 'exact' },
+    ),
   },
   optional,
 );

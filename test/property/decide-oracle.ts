@@ -12,7 +12,7 @@ export interface Expected {
   readonly charge: { readonly moneyMicroUsd: number; readonly requests: number } | null;
   readonly standingApproval: StandingApprovalTerms | null;
   readonly limitMiss: LimitMiss | null;
-  readonly unknown: 'leases' | 'approval' | null;
+  readonly unknown: 'proof' | 'leases' | 'approval' | null;
   readonly pii: readonly { readonly pointer: string; readonly type: string }[];
   readonly isRedacted: boolean;
   readonly approvalExpiresInMs: number | null;
@@ -22,7 +22,7 @@ export interface Expected {
 interface Objection {
   readonly reason: DecisionReason;
   readonly miss?: LimitMiss;
-  readonly unknown?: 'leases' | 'approval';
+  readonly unknown?: 'proof' | 'leases' | 'approval';
 }
 const says = (reason: DecisionReason): Objection => ({ reason });
 
@@ -119,7 +119,8 @@ function aheadOf(situation: Situation) {
 }
 
 /** Contract §3 and §4: the passport, its tier and its issuer, and how old the knowledge of them is. */
-function checksOfTheAgent({ gate, refusal, passport, standing, mode }: Situation): readonly Check[] {
+function checksOfTheAgent(situation: Situation): readonly Check[] {
+  const { gate, refusal, passport, standing, mode } = situation;
   const isOwn = passport.account === 0;
   const isNamed = gate !== null && Array.isArray(gate.trusted) && gate.trusted.includes(passport.issuer);
   const tierThatCounts = isOwn || isNamed ? passport.tier : 'L1';
@@ -156,7 +157,25 @@ function checksOfTheAgent({ gate, refusal, passport, standing, mode }: Situation
       isConfigured: true,
       objection: () => (isTrusted && !standing.isIssuerSuspended ? null : says('issuer_untrusted')),
     },
+    {
+      name: 'proof_of_possession',
+      isConfigured: gate?.proof === 'sidecar' || gate?.proof === 'exact' || passport.proof !== 'off',
+      objection: () => proofObjection(situation),
+    },
   ];
+}
+
+/** Contract §5, `proof_of_possession`. */
+function proofObjection({ gate, passport, request: { proof } }: Situation): Objection | null {
+  const notKnown = { reason: 'quota_unavailable', unknown: 'proof' } as const;
+  if (proof.kind !== 'verified') {
+    const words = { none: 'proof_missing', invalid: 'proof_invalid', replayed: 'proof_replayed' } as const;
+    if (proof.kind === 'unread') return notKnown;
+    return says(proof.kind === 'unavailable' ? 'quota_unavailable' : words[proof.kind]);
+  }
+  if (proof.fromMs > nowMs || proof.untilMs < nowMs) return says('proof_invalid');
+  const mustBeExact = [gate?.proof, passport.proof].includes('exact');
+  return proof.firstUse === 'exact' || !mustBeExact ? null : notKnown;
 }
 
 /** Contract §5 to §8, in the order of §5. */

@@ -11,6 +11,7 @@ import {
 import type {
   PassportFacts,
   PassportStanding,
+  PresentedProof,
   QuotaView,
   RequestFacts,
   VerifiedPassport,
@@ -22,6 +23,7 @@ import type { ApprovalRule, PiiMode, RateLimits, SpendLimits } from '../../share
 import { makeId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
+import { type ProofDemand, type ProofScheme, proofReplays } from '../../shared/model/proof.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
@@ -73,6 +75,7 @@ export interface Situation {
         readonly trusted: readonly (0 | 1 | 'own')[] | 'any' | null;
         readonly catalog: readonly Offer[] | null;
         readonly pii: PiiMode | null;
+        readonly proof: ProofDemand;
       })
     | null;
   readonly mode: 'live' | 'test';
@@ -85,6 +88,7 @@ export interface Situation {
     readonly permissions: readonly string[];
     readonly startsInS: number;
     readonly endsInS: number | null;
+    readonly proof: ProofDemand;
   };
   readonly standing: PassportStanding;
   /** Standing approvals at the gate, in the order in which they are looked at. */
@@ -95,6 +99,7 @@ export interface Situation {
     readonly amount: number | null;
     readonly currency: string | null;
     readonly approval: PresentedApproval;
+    readonly proof: PresentedProof;
     readonly findings: number;
     readonly isScannedToItsEnd: boolean;
   };
@@ -172,6 +177,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
       trusted: fc.oneof(fc.constant(null), fc.constant('any' as const), fc.subarray([0, 1, 'own'] as const)),
       catalog: seldom(7, fc.uniqueArray(offer, { selector: ({ key }) => key, minLength: 1 })),
       pii: seldom(5, fc.constantFrom<PiiMode>('log_only', 'redact', 'block')),
+      proof: mostly<ProofDemand>('off', 'sidecar', 'exact'),
     }),
   ),
   mode: mostly<'live' | 'test'>('live', 'test'),
@@ -193,6 +199,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
     ),
     startsInS: mostly(0, 59, 60, 61),
     endsInS: mostly<number | null>(null, -1, 0, 1),
+    proof: mostly<ProofDemand>('off', 'sidecar', 'exact'),
   }),
   standing: fc.record({
     status: mostly<PassportStanding['status']>('active', 'suspended', 'revoked'),
@@ -227,6 +234,18 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
         weight: 1,
         arbitrary: fc.constantFrom<PresentedApproval>('unasked', 'mismatch', 'denied', 'expired', 'used'),
       },
+    ),
+    proof: fc.oneof(
+      fc.record({
+        kind: fc.constant('verified' as const),
+        scheme: fc.constantFrom<ProofScheme>('dpop', 'httpsig'),
+        fromMs: mostly(nowMs, (nowMs - 1) as UnixMillis, (nowMs + 1) as UnixMillis),
+        untilMs: mostly(nowMs, (nowMs + 1) as UnixMillis, (nowMs - 1) as UnixMillis),
+        firstUse: fc.constantFrom(...proofReplays),
+      }),
+      fc.record({
+        kind: fc.constantFrom('none', 'unread', 'invalid', 'replayed', 'unavailable' as const),
+      }),
     ),
     findings: fc.constantFrom(0, 0, 1, 32),
     isScannedToItsEnd: mostly(true, false),
@@ -278,6 +297,7 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
     spendLimits: spendLimitsOf(gate),
     rateLimits: rateLimitsOf(gate),
     approvals: ruleOf(gate),
+    proofOfPossession: gate.proof,
     piiControls: gate.pii === null ? null : { mode: gate.pii, types: ['email' as const] },
     trustedIssuers:
       trusted === null || trusted === 'any'
@@ -320,6 +340,8 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     spendNeedsAmount: spendNeedsAmount(spendLimitsOf(passport)),
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
     approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
+    proof: passport.proof,
+    agentKey: 'key-of-agent-1',
     keyId: 'key-1',
     tokenHash: 'hash-1',
     digests: digestWordsOf(id('pass', 1)),
@@ -338,6 +360,7 @@ export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
   approvalId: request.approval === 'none' ? null : id('appr', 1),
   approval: request.approval,
   idempotencyKey: null,
+  proof: request.proof,
   display: null,
   requestHash: '',
   pii:

@@ -28,7 +28,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   catalogs: ['catalogs', 'catalog_entries'],
   channels: ['channel_messages', 'channels'],
   creation: ['idempotent_answers'],
-  decisions: ['settlements'],
+  decisions: ['settlements', 'used_proofs'],
   discovery: ['discovery_counts', 'discovery_entries'],
   gates: ['gate_policies', 'gates', 'policies'],
   history: ['generations', 'known_ends', 'known_heads', 'known_places'],

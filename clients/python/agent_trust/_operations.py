@@ -45,7 +45,7 @@ class ReferenceIssue(TypedDict):
     # Free-form, kept and answered as sent. At most 16 KiB of JSON.
     metadata: NotRequired[Mapping[str, Any] | None]
     # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
-    public_key: NotRequired[str | None]
+    public_key: NotRequired[str | Mapping[str, Any] | None]
     # Limits of this passport, at every gate.
     constraints: NotRequired[PassportConstraints | None]
 
@@ -62,7 +62,7 @@ class MachineIssue(TypedDict):
     # When it expires; null if it never expires.
     expires_at: NotRequired[str | None]
     # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
-    public_key: NotRequired[str | None]
+    public_key: NotRequired[str | Mapping[str, Any] | None]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
 
@@ -306,6 +306,12 @@ class PassportConstraintsApprovals(TypedDict):
     expires_in_s: NotRequired[int | None]
 
 
+class PassportConstraintsProofOfPossession2(TypedDict):
+    # `live` or `test`: two environments that are kept apart.
+    mode: Literal["required"]
+    replay: NotRequired[Literal["sidecar", "exact", None]]
+
+
 class PassportConstraints(TypedDict):
     # Requests per UTC calendar window.
     rate_limits: NotRequired[PassportConstraintsRateLimits | None]
@@ -315,6 +321,8 @@ class PassportConstraints(TypedDict):
     allowed_domains: NotRequired[Sequence[str] | None]
     # Which requests a person must approve first.
     approvals: NotRequired[PassportConstraintsApprovals | None]
+    # Whether the agent must sign the request with its own key.
+    proof_of_possession: NotRequired[Literal["off", "required"] | PassportConstraintsProofOfPossession2 | None]
 
 
 class GateConstraintsRateLimits(TypedDict):
@@ -377,6 +385,12 @@ class GateConstraintsApprovals(TypedDict):
     passkey: NotRequired[bool | None]
 
 
+class GateConstraintsProofOfPossession2(TypedDict):
+    # `log_only` permits and records the findings, `redact` removes the data, `block` blocks.
+    mode: Literal["required"]
+    replay: NotRequired[Literal["sidecar", "exact", None]]
+
+
 class GateConstraints(TypedDict):
     # Requests per UTC calendar window.
     rate_limits: NotRequired[GateConstraintsRateLimits | None]
@@ -392,7 +406,7 @@ class GateConstraints(TypedDict):
     # for all issuers. Absent: the own issuers.
     trusted_issuers: NotRequired[Sequence[str] | None]
     # Whether the agent must sign the request with its own key.
-    proof_of_possession: NotRequired[Literal["off", "required", None]]
+    proof_of_possession: NotRequired[Literal["off", "required"] | GateConstraintsProofOfPossession2 | None]
 
 
 class GateRoute(TypedDict):
@@ -812,7 +826,7 @@ class GateTest(TypedDict):
     # Whether the decision is PERMIT.
     all_passed: bool
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
     # The reason as a sentence.
     detail: NotRequired[str]
     # Whether and when to retry.
@@ -898,7 +912,7 @@ class Block(TypedDict):
     # What was decided.
     decision: Literal["BLOCK"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
     # The checks made, in order. The last one determined the decision.
@@ -1442,7 +1456,7 @@ class Attestation(TypedDict):
     # How possession of the passport's key was proved; null if it was not.
     proof: NotRequired[Literal["dpop", "httpsig", None]]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
     # The approval that the record resolves, or the attestation that it voids.
     refers_to: NotRequired[str | None]
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
@@ -2325,7 +2339,7 @@ class PassportDeniedEventData(TypedDict):
     # What was decided.
     decision: Literal["block"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
 
@@ -3082,7 +3096,7 @@ class Operations:
         gate_id: str | None = None,
         agent_id: str | None = None,
         decision: Literal["PERMIT", "SUSPEND", "BLOCK"] | None = None,
-        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"] | None = None,
+        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"] | None = None,
         permission_key: str | None = None,
         since: str | None = None,
         until: str | None = None,

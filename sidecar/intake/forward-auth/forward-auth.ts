@@ -41,7 +41,7 @@ export class ForwardAuth {
     this.#deps = deps;
     this.#trustsLoopback = trust === 'loopback';
     this.headerNames = headersRead(headers);
-    this.#reader = new ContextReader(this.headerNames);
+    this.#reader = new ContextReader(this.headerNames, headers);
   }
 
   /** `pathBelow`: of the address, behind the gate's id. Throws ApiError for a caller that is not served. */
@@ -51,7 +51,7 @@ export class ForwardAuth {
     { requestId, nowMs }: { readonly requestId: RequestId; readonly nowMs: UnixMillis },
   ): Reply | IgnoredBody {
     const { intake, writer, routesOf } = this.#deps;
-    const { passport, key } = this.#reader.proofs(head.headers);
+    const { passport, key } = this.#reader.credentials(head.headers);
     const { traceparent } = head;
     const admitted = { requestId, gateId, traceparent, ...this.#admit(head, key, gateId, nowMs) };
     const shown = shownPassport(head.authorization, passport);

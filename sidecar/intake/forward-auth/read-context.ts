@@ -5,9 +5,10 @@ import { unreachable } from '../../../shared/errors/assert.ts';
 import { renderUsd } from '../../../shared/model/money.ts';
 import type { RequestObject } from '../../../shared/wire/check.ts';
 import type { RequestHead } from '../../http/server.ts';
+import { proofHeaders, proofOf } from './read-proof.ts';
 
-/** Headers that are read whether they are trusted or not: they carry their own proof. */
-const proofs = ['x-agent-passport', 'x-agent-trust-key'] as const;
+/** Headers that are read whether they are trusted or not: they carry their own proof, or are a part of it. */
+const credentials = ['x-agent-passport', 'x-agent-trust-key'] as const;
 
 /** Of what a trusted header may inform; any other one only becomes part of the request. */
 const meanings = {
@@ -16,9 +17,12 @@ const meanings = {
   method: ['x-forwarded-method', 'x-original-method'],
   target: ['x-forwarded-uri', 'x-original-uri', 'x-original-url'],
   host: ['x-forwarded-host', 'x-original-host'],
+  scheme: ['x-forwarded-proto', 'x-original-proto'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 type Meaning = keyof typeof meanings;
-const hasMeaning: ReadonlySet<string> = new Set([...proofs, ...Object.values(meanings).flat()]);
+/** A scheme stays among the headers that become part of the request. */
+const { scheme: _scheme, ...namedOtherwise } = meanings;
+const hasMeaning: ReadonlySet<string> = new Set([...credentials, ...Object.values(namedOtherwise).flat()]);
 
 /**
  * Whether the original target would be read of a header and its method of the request itself, which is the
@@ -30,8 +34,7 @@ export const lacksMethod = (trusted: readonly string[]): boolean =>
 
 /** The header names that one request is read for, in the order of `RequestHead.headers`. */
 export const headersRead = (trusted: readonly string[]): readonly string[] => [
-  ...proofs,
-  ...new Set(trusted),
+  ...new Set([...credentials, ...trusted, ...proofHeaders]),
 ];
 
 export interface ForwardedContext {
@@ -45,10 +48,13 @@ export interface ForwardedContext {
 export class ContextReader {
   readonly #places: Readonly<Record<Meaning, readonly Place[]>>;
   readonly #others: readonly Place[];
+  readonly #placeOf: ReadonlyMap<string, number>;
 
-  /** `names`: as `headersRead` gives them. */
-  constructor(names: readonly string[]) {
-    const places = names.map((name, index) => ({ name, index }));
+  /** `names`: as `headersRead` gives them for these `trusted` ones. */
+  constructor(names: readonly string[], trusted: readonly string[]) {
+    const all = names.map((name, index) => ({ name, index }));
+    this.#placeOf = new Map(all.map(({ name, index }) => [name, index]));
+    const places = all.filter(({ name }) => trusted.includes(name));
     const placesOf = (meaning: Meaning) =>
       meanings[meaning].flatMap((wanted) => places.filter(({ name }) => name === wanted));
     this.#places = {
@@ -57,12 +63,13 @@ export class ContextReader {
       method: placesOf('method'),
       target: placesOf('target'),
       host: placesOf('host'),
+      scheme: placesOf('scheme'),
     };
     this.#others = places.filter(({ name }) => !hasMeaning.has(name));
   }
 
   /** The two headers that come before all others; '' where one is absent. */
-  proofs(headers: RequestHead['headers']): { readonly passport: string; readonly key: string } {
+  credentials(headers: RequestHead['headers']): { readonly passport: string; readonly key: string } {
     const [passport = '', key = ''] = headers;
     return { passport, key };
   }
@@ -73,15 +80,19 @@ export class ContextReader {
    * twice, that contradicts another one, or that cannot be read: guessing could charge too little.
    */
   read(
-    { method: ownMethod, query, headers }: Pick<RequestHead, 'method' | 'query' | 'headers'>,
+    head: Pick<RequestHead, 'method' | 'query' | 'headers' | 'authorization'>,
     pathBelow: string,
     routes: CompiledRoutes,
   ): ForwardedContext {
+    const { method: ownMethod, query, headers } = head;
     const method = one(this.#places.method, headers) ?? ownMethod;
-    const target = targetOf(one(this.#places.target, headers)) ?? withQuery(pathBelow, query);
+    const shownTarget = one(this.#places.target, headers) ?? withQuery(pathBelow, query);
+    const target = targetOf(shownTarget);
     const permission = permissionFor(method, target, one(this.#places.permission, headers), routes);
     const amount = amountOf(one(this.#places.amount, headers)) ?? permission.amount;
     const host = one(this.#places.host, headers);
+    const original = { method, target: shownTarget, host, schemes: this.#schemes(headers) };
+    const proof = proofOf(original, (name) => this.#valueOf(name, headers), head);
     const others = this.#others.filter(({ index }) => isPresent(headers[index]));
     return {
       withoutPermission: permission.missing,
@@ -91,11 +102,21 @@ export class ContextReader {
         ...(permission.key === null ? {} : { permission_key: permission.key }),
         ...(amount === null ? {} : { amount }),
         ...(host === null ? {} : { domain: host }),
+        ...(proof === null ? {} : { proof }),
         ...(others.length === 0
           ? {}
           : { headers: Object.fromEntries(others.map(({ name, index }) => [name, headers[index]])) }),
       },
     };
+  }
+
+  #schemes(headers: RequestHead['headers']): readonly string[] {
+    return this.#places.scheme.flatMap(({ index }) => headers[index] || []);
+  }
+
+  #valueOf(name: string, headers: RequestHead['headers']): string {
+    const place = this.#placeOf.get(name);
+    return place === undefined ? '' : (headers[place] ?? '');
   }
 }
 
@@ -159,8 +180,7 @@ const withQuery = (path: string, query: string): string => (query === '' ? path 
  * `X-Original-URL` comes as a whole URL from some proxies, of which the rest is known otherwise. Where
  * readers disagree on the end of its host (`http:///a/b`, `http://a\b/c`) it is left whole, and no path.
  */
-const targetOf = (target: string | null): string | null =>
-  target === null ? null : target.replace(/^https?:\/\/[^/?#\\]+(?=\/)/i, '');
+const targetOf = (target: string): string => target.replace(/^https?:\/\/[^/?#\\]+(?=\/)/i, '');
 
 /** The value of the headers at these places, which mean the same; null: none was sent. */
 function one(places: readonly Place[], headers: RequestHead['headers']): string | null {

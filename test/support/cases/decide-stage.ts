@@ -1,9 +1,11 @@
+import { nobleEd25519 } from '../../../shared/crypto/ed25519-noble.ts';
 import type { CompiledGate, CompiledPolicy } from '../../../shared/decision/compile-gate.ts';
 import { decide } from '../../../shared/decision/decide.ts';
 import type {
   Charge,
   Decision,
   PassportFacts,
+  PresentedProof,
   QuotaView,
   RequestFacts,
   VerifiedPassport,
@@ -18,10 +20,14 @@ import { scanPii } from '../../../shared/pii/scan-pii.ts';
 import { counterKey } from '../../../shared/quota/counter.ts';
 import { windowAt } from '../../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../../shared/quota/window-limit.ts';
+import { openProof } from '../../../shared/verification/open-proof.ts';
 import { parseRequestFacts } from '../../../shared/wire/check.ts';
 import { renderDecision } from '../../../shared/wire/decision.ts';
 import type { Place, Presenter } from './decision-case.ts';
+import { withProof } from './make-proof.ts';
 import type { Stage } from './play-case.ts';
+
+const ed25519 = nobleEd25519();
 
 interface StoredApproval {
   readonly approvalId: ApprovalId;
@@ -42,6 +48,8 @@ interface Draw {
 interface Setting {
   readonly policies: Readonly<Record<Place, CompiledPolicy | CompiledGate>>;
   readonly factsOf: (by: Presenter) => PassportFacts;
+  /** As it is shown; the same for all of the case. */
+  readonly tokenOf: () => string;
   readonly nowMs: UnixMillis;
   /** Nothing can be looked up any more. */
   readonly isCutOff: boolean;
@@ -55,6 +63,8 @@ export class DecideStage implements Stage {
   /** What is used of each window. */
   readonly #used = new Map<string, number>();
   readonly #approvals: StoredApproval[] = [];
+  /** Names of those that were used. */
+  readonly #proofs = new Set<string>();
   #setting: Setting;
   #gateVersion = 1;
 
@@ -128,12 +138,27 @@ export class DecideStage implements Stage {
     facts: PassportFacts,
     request: Readonly<Record<string, unknown>>,
   ): RequestFacts {
-    const asked = parseRequestFacts(request);
+    const asked = { ...parseRequestFacts(request), proof: this.#proofOf(facts, request) };
     const pii = policy.pii === null ? null : scanPii(request, policy.pii.types);
     if (asked.approvalId === null || this.#setting.isCutOff) return { ...asked, pii };
     const found = this.#approvals.find((each) => each.approvalId === asked.approvalId);
     const isBound = found !== undefined && this.#isOf(found, policy, facts, asked);
     return { ...asked, pii, approval: isBound ? found.status : 'mismatch' };
+  }
+
+  #proofOf(facts: PassportFacts, request: Readonly<Record<string, unknown>>): PresentedProof {
+    const token = this.#setting.tokenOf();
+    const { proof } = withProof(request, token, this.#setting.nowMs);
+    if (proof === undefined) return { kind: 'none' };
+    if (facts.kind === 'refused') return { kind: 'unread' };
+    const opened = openProof(proof, { ...facts.passport, token });
+    const isSigned =
+      opened !== null && ed25519.verifier(opened.key.bytes)(Buffer.from(opened.signedText), opened.signature);
+    if (opened === null || !isSigned) return { kind: 'invalid' };
+    if (this.#proofs.has(opened.replayName)) return { kind: 'replayed' };
+    this.#proofs.add(opened.replayName);
+    const { scheme, fromMs, untilMs } = opened;
+    return { kind: 'verified', scheme, fromMs, untilMs, firstUse: 'exact' };
   }
 
   #isOf(

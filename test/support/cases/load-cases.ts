@@ -3,6 +3,7 @@ import { reasons } from '../../../shared/decision/reasons.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { windowAt } from '../../../shared/quota/window.ts';
 import { type DecisionCase, foreignIssuer, ownIssuer, type Want } from './decision-case.ts';
+import { agentJwk } from './make-proof.ts';
 import { decisionCases } from './read-cases.ts';
 
 /** What a runner must be able to arrange for a case besides the ordinary. */
@@ -54,6 +55,7 @@ export const passportBodyOf = (
   permissions: passport.permissions,
   trust_tier: passport.trust_tier,
   constraints: passport.constraints,
+  public_key: agentJwk,
   expires_in: '1h',
 });
 

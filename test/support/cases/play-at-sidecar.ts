@@ -10,6 +10,7 @@ import { forgeToken } from './forge-token.ts';
 import { httpStage } from './http-stage.ts';
 import { bringAbout, keysOf, newAccount, passportKeyOf, setUpCases } from './http-world.ts';
 import { expectAnswer } from './load-cases.ts';
+import { withProof } from './make-proof.ts';
 import { hasEarlier, playEarlier } from './play-case.ts';
 import { decisionCases } from './read-cases.ts';
 import { ruleAgainst, type WayIn } from './ways-in.ts';
@@ -128,7 +129,8 @@ async function startStage(hosts: readonly Host[]) {
   const checkOf =
     ({ wayIn, sidecar, promised }: Entry, key: string) =>
     async (gateId: string | null, token: string, request: Readonly<Record<string, unknown>>) => {
-      const reply = await wayIn.ask(sidecar, { gateId, token, request, key });
+      const asked = withProof(request, token, api.deps.clock.now());
+      const reply = await wayIn.ask(sidecar, { gateId, token, request: asked, key });
       if (typeof reply.body.attestation_id === 'string') promised.add(reply.body.attestation_id);
       return reply;
     };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { renderPublicKey } from '../../../shared/crypto/agent-key.ts';
 import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { sha256Hex } from '../../../shared/crypto/content-hash.ts';
@@ -71,6 +72,8 @@ describe('a token that the service signed', () => {
         spendNeedsAmount: true,
         rateWindows: [],
         approvals: null,
+        proof: 'off',
+        agentKey: renderPublicKey(signer.publicKey),
         keyId: kid,
         tokenHash: sha256Hex(token),
         digests: digestWordsOf(claims.jti, claims.iss, claims.acct),

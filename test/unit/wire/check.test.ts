@@ -161,6 +161,7 @@ describe('parseRequestFacts', () => {
       idempotency_key: 'order-7',
       display: { title: 'Order', lines: [{ label: 'To', value: 'you' }] },
       note: 'kept for the hash only',
+      proof: { dpop: 'read where it is demanded' },
     };
     expect(parseRequestFacts(request)).toEqual({
       permissionKey: 'orders:create',
@@ -170,6 +171,7 @@ describe('parseRequestFacts', () => {
       approvalId,
       approval: 'unasked',
       idempotencyKey: 'order-7',
+      proof: { kind: 'unread' },
       display: { title: 'Order', lines: [{ label: 'To', value: 'you' }], url: null },
       pii: null,
       requestHash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
@@ -209,6 +211,7 @@ describe('parseRequestFacts', () => {
       approvalId: null,
       approval: 'none',
       idempotencyKey: null,
+      proof: { kind: 'none' },
       display: null,
       pii: null,
       requestHash: contentHash({}),

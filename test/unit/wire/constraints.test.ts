@@ -161,19 +161,28 @@ describe('constraints of a gate', () => {
 });
 
 describe('a proof of possession', () => {
-  it('is refused where it is required, because nothing enforces it yet', () => {
-    const error = refusal(() => gate({ proof_of_possession: 'required' }));
-    expect(error).toMatchObject({ code: 'invalid_request', param: 'constraints.proof_of_possession' });
-    expect(error.message).toContain('not available yet');
+  it.each([
+    ['off', 'off', undefined],
+    ['required', 'sidecar', 'required'],
+    [{ mode: 'required' }, 'sidecar', 'required'],
+    [{ mode: 'required', replay: 'sidecar' }, 'sidecar', 'required'],
+    [{ mode: 'required', replay: 'exact' }, 'exact', { mode: 'required', replay: 'exact' }],
+  ])('is demanded by a gate, a template and a passport: %j', (given, demand, rendered) => {
+    for (const of of ['gate', 'template', 'passport'] as const) {
+      const parsed = parseConstraints({ proof_of_possession: given }, { param: 'constraints', of });
+      expect(parsed.proofOfPossession).toBe(demand);
+      expect(renderConstraints(parsed).proof_of_possession).toEqual(rendered);
+    }
   });
 
-  it('may be required by a template, which binds no request', () => {
-    const template = parseConstraints(
-      { proof_of_possession: 'required' },
-      { param: 'constraints', of: 'template' },
-    );
-    expect(template.proofOfPossession).toBe('required');
-  });
+  it.each([true, 'on', {}, { mode: 'off' }, { replay: 'exact' }, { mode: 'required', replay: 'never' }])(
+    'is not demanded in other words: %j',
+    (given) => {
+      const error = refusal(() => gate({ proof_of_possession: given }));
+      expect(error.code).toBe('invalid_request');
+      expect(error.param).toMatch(/^constraints\.proof_of_possession/);
+    },
+  );
 });
 
 describe('constraints of a passport', () => {
@@ -190,7 +199,6 @@ describe('constraints of a passport', () => {
   it.each([
     ['constraints.trusted_issuers', { trusted_issuers: ['*'] }],
     ['constraints.pii_controls', { pii_controls: { mode: 'block' } }],
-    ['constraints.proof_of_possession', { proof_of_possession: 'off' }],
     ['constraints.spend_limits.per', { spend_limits: { per: 'passport' } }],
     ['constraints.rate_limits.per', { rate_limits: { per: 'passport' } }],
   ])('are refused where they belong to a gate: %s', (param, value) => {
@@ -221,14 +229,14 @@ describe('renderConstraints', () => {
           passkey: true,
         },
         trustedIssuers: 'any',
-        proofOfPossession: 'required',
+        proofOfPossession: 'exact',
       }),
     ).toEqual({
       rate_limits: { requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, per: 'passport' },
       pii_controls: { mode: 'redact', types: ['email', 'iban'] },
       approvals: { expires_in_s: 60, approvers: {}, passkey: true },
       trusted_issuers: ['*'],
-      proof_of_possession: 'required',
+      proof_of_possession: { mode: 'required', replay: 'exact' },
     });
   });
 });

@@ -39,7 +39,7 @@ export interface ReferenceIssue {
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
   /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
-  readonly public_key?: string | null;
+  readonly public_key?: string | Readonly<Record<string, unknown>> | null;
   /** Limits of this passport, at every gate. */
   readonly constraints?: PassportConstraints | null;
 }
@@ -56,7 +56,7 @@ export interface MachineIssue {
   /** When it expires; null if it never expires. */
   readonly expires_at?: string | null;
   /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
-  readonly public_key?: string | null;
+  readonly public_key?: string | Readonly<Record<string, unknown>> | null;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
 }
@@ -322,6 +322,12 @@ export interface PassportConstraints {
     /** How long an approval stays pending, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
   } | null;
+  /** Whether the agent must sign the request with its own key. */
+  readonly proof_of_possession?: 'off' | 'required' | {
+    /** `live` or `test`: two environments that are kept apart. */
+    readonly mode: 'required';
+    readonly replay?: 'sidecar' | 'exact' | null;
+  } | null;
 }
 
 export interface GateConstraints {
@@ -397,7 +403,11 @@ export interface GateConstraints {
    */
   readonly trusted_issuers?: readonly string[] | null;
   /** Whether the agent must sign the request with its own key. */
-  readonly proof_of_possession?: 'off' | 'required' | null;
+  readonly proof_of_possession?: 'off' | 'required' | {
+    /** `log_only` permits and records the findings, `redact` removes the data, `block` blocks. */
+    readonly mode: 'required';
+    readonly replay?: 'sidecar' | 'exact' | null;
+  } | null;
 }
 
 export interface GateRoute {
@@ -972,7 +982,7 @@ export interface GateTest {
   /** Whether the decision is PERMIT. */
   readonly all_passed: boolean;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
   /** The reason as a sentence. */
   readonly detail?: string;
   /** Whether and when to retry. */
@@ -1056,7 +1066,7 @@ export interface Block {
   /** What was decided. */
   readonly decision: 'BLOCK';
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string;
   /** The checks made, in order. The last one determined the decision. */
@@ -1588,7 +1598,7 @@ export interface Attestation {
   /** How possession of the passport's key was proved; null if it was not. */
   readonly proof?: 'dpop' | 'httpsig' | null;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
   /** The approval that the record resolves, or the attestation that it voids. */
   readonly refers_to?: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
@@ -2501,7 +2511,7 @@ export interface PassportDeniedEvent {
     /** What was decided. */
     readonly decision: 'block';
     /** Reason code; null for a PERMIT. */
-    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
     /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
     readonly attestation_id: string;
   };
@@ -2953,7 +2963,7 @@ export interface AttestationsResource {
     /** What was decided. */
     readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
     /** Only records with this reason. */
-    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
     /** Only records of requests for exactly this permission. */
     readonly permission_key?: string;
     /** Only records from this time on. */

@@ -13,9 +13,18 @@ const routes = compileRoutes(
 
 /** What is read of a request with these headers, all of which are trusted. */
 function contextOf(headers: Readonly<Record<string, string>>, pathBelow = '/', query = '') {
-  const names = headersRead(Object.keys(headers));
+  return readWith(Object.keys(headers), headers, { pathBelow, query });
+}
+
+function readWith(
+  trusted: readonly string[],
+  headers: Readonly<Record<string, string>>,
+  { pathBelow = '/', query = '', authorization = '' } = {},
+) {
+  const names = headersRead(trusted);
   const values = names.map((name) => headers[name] ?? '');
-  return new ContextReader(names).read({ method: 'GET', query, headers: values }, pathBelow, routes);
+  const head = { method: 'GET', query, headers: values, authorization };
+  return new ContextReader(names, trusted).read(head, pathBelow, routes);
 }
 
 describe('the context of a forwarded request', () => {
@@ -81,4 +90,53 @@ it('a target without its method is noticed', () => {
   expect(lacksMethod(['x-original-uri', 'x-forwarded-method'])).toBe(false);
   expect(lacksMethod(['x-gate-permission'])).toBe(false);
   expect(lacksMethod([])).toBe(false);
+});
+
+describe('the proof of possession of a forwarded request', () => {
+  const trusted = ['x-original-method', 'x-original-uri', 'x-forwarded-host', 'x-forwarded-proto'];
+  const original = {
+    'x-original-method': 'POST',
+    'x-original-uri': '/orders/7?a=1',
+    'x-forwarded-host': 'shop.example',
+    'x-forwarded-proto': 'http',
+  };
+  const proofWith = (headers: Readonly<Record<string, string>>, names = trusted) =>
+    readWith(names, headers, { authorization: 'Passport t' }).request['proof'];
+  const signed = { 'signature-input': 'a=("@path");tag="web-bot-auth"', signature: 'a=:AA==:' };
+
+  it('is of the original method and URL, which trusted headers say', () => {
+    const url = 'http://shop.example/orders/7?a=1';
+    expect(proofWith({ ...original, dpop: 'a.b.c' })).toEqual({ dpop: 'a.b.c', method: 'POST', url });
+    const more = { 'content-digest': 'sha-256=:AA==:', 'x-agent-passport': 't', cookie: 'secret' };
+    expect(proofWith({ ...original, ...signed, ...more })).toEqual({
+      ...{ method: 'POST', url },
+      headers: {
+        ...signed,
+        ...{ 'content-digest': 'sha-256=:AA==:', 'x-agent-passport': 't', authorization: 'Passport t' },
+      },
+    });
+  });
+
+  it.each([
+    ['of a host that nothing trusted names', ['x-original-method', 'x-original-uri'], original, ''],
+    [
+      'over https where nothing trusted says otherwise',
+      trusted.slice(0, 3),
+      original,
+      'https://shop.example/orders/7?a=1',
+    ],
+    ['of a whole URL', ['x-original-url'], { 'x-original-url': 'http://a.example/b' }, 'http://a.example/b'],
+    ['of two schemes', trusted, { ...original, 'x-forwarded-proto': 'https, http' }, ''],
+    ['of another scheme', trusted, { ...original, 'x-forwarded-proto': 'ws' }, ''],
+  ])('is for the URL %s', (_which, names, headers, url) => {
+    expect(proofWith({ ...headers, dpop: 'a.b.c' }, names)).toMatchObject({ url });
+  });
+
+  it('is the signature that is meant for us, before a DPoP proof of another token', () => {
+    expect(proofWith({ ...original, ...signed, dpop: 'a.b.c' })).toMatchObject({ headers: signed });
+    const ofProxy = { 'signature-input': 'a=("@path");tag="cdn"', signature: 'a=:AA==:' };
+    expect(proofWith({ ...original, ...ofProxy, dpop: 'a.b.c' })).toMatchObject({ dpop: 'a.b.c' });
+    expect(proofWith({ ...original, ...ofProxy })).toBeUndefined();
+    expect(proofWith(original)).toBeUndefined();
+  });
 });

@@ -1,0 +1,153 @@
+import type { PresentedProof, VerifiedPassport, VerifiedProof } from '../../shared/decision/facts.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { must, unreachable } from '../../shared/errors/assert.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import { type OpenedProof, openProof } from '../../shared/verification/open-proof.ts';
+import type { Answers } from '../decide/answers.ts';
+import type { Check } from '../decide/check.ts';
+import type { SignatureOutcome, SignatureQueue } from '../verify/signature-queue.ts';
+import type { ClaimOutcome, ProofClaims } from './proof-claims.ts';
+import type { ProofMemory } from './proof-memory.ts';
+
+export interface ProofsDeps {
+  readonly signatures: Pick<SignatureQueue, 'verify'>;
+  readonly memory: ProofMemory;
+  readonly claims: Pick<ProofClaims, 'claim'>;
+  readonly answers: Pick<Answers, 'isWanted' | 'answerError'>;
+  readonly clock: Clock;
+  /** Default: limits.quotaWaitMsMax. */
+  readonly quotaWaitMs?: number;
+}
+
+/**
+ * Finds out what the decision does not know of a proof of possession (contract §5), step by step, and only of
+ * those that reach it: form and binding, the signature, whether it was used here, and where that is demanded
+ * whether it was used anywhere.
+ *
+ *     unread ──open──> signed? ──pool──> used here? ──> verified ──decides again──> used anywhere?
+ * ──ledger──> verified
+ *        └────────────────┴─────────────────┴──> invalid, replayed
+ *
+ * What a check has used it has used up, whatever becomes of the check.
+ */
+export class Proofs {
+  readonly #deps: ProofsDeps;
+
+  constructor(deps: ProofsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Calls `again` once more is known, in a later turn or at once. Answers the check where nothing can be
+   * known.
+   */
+  settle(check: Check, again: () => void): void {
+    const request = must(check.request, 'a check that was decided was read');
+    const { proof } = request;
+    if (proof.kind === 'verified') this.#claim(check, proof, again);
+    else this.#verify(check, again);
+  }
+
+  #verify(check: Check, again: () => void): void {
+    const passport = passportOf(check);
+    const token = must(check.shownToken, 'a check with a proof keeps its token');
+    const { proof } = must(check.asked, 'a check that was read');
+    const opened = openProof(proof, { ...passport, token });
+    if (opened === null) {
+      this.#found(check, { kind: 'invalid' }, again);
+      return;
+    }
+    const { signedText, signature, key } = opened;
+    this.#deps.signatures.verify({ signedText, signature, publicKey: key.bytes }, (outcome) =>
+      this.#onSignature(check, opened, outcome, again),
+    );
+  }
+
+  #onSignature(check: Check, opened: OpenedProof, outcome: SignatureOutcome, again: () => void): void {
+    switch (outcome) {
+      case 'valid':
+        this.#use(check, opened, again);
+        return;
+      case 'invalid':
+        this.#found(check, { kind: 'invalid' }, again);
+        return;
+      case 'overloaded':
+        this.#refuse(check, new ApiError('overloaded'));
+        return;
+      case 'unavailable':
+        this.#refuse(
+          check,
+          new ApiError('service_unavailable', {
+            message: 'Proofs cannot be verified now. Try again shortly.',
+          }),
+        );
+        return;
+      default:
+        unreachable(outcome);
+    }
+  }
+
+  #use(check: Check, { scheme, fromMs, untilMs, replayName }: OpenedProof, again: () => void): void {
+    const { memory, clock } = this.#deps;
+    const nowMs = clock.now();
+    // One that is out of time takes no place among those that were used.
+    if (nowMs < fromMs || nowMs > untilMs) {
+      this.#found(check, { kind: 'invalid' }, again);
+      return;
+    }
+    const use = memory.use(replayName, untilMs, nowMs);
+    if (use === 'full') {
+      this.#refuse(check, new ApiError('overloaded'));
+      return;
+    }
+    check.proofName = replayName;
+    const verified = { kind: 'verified', scheme, fromMs, untilMs, firstUse: 'sidecar' } as const;
+    this.#found(check, use === 'first' ? verified : { kind: 'replayed' }, again);
+  }
+
+  #claim(check: Check, proof: VerifiedProof, again: () => void): void {
+    const { claims, clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
+    const name = must(check.proofName, 'a proof that was verified has a name');
+    const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
+    claims.claim(name, untilMs, (outcome) => {
+      const known = claimed(proof, outcome);
+      if (known === null) this.#refuse(check, new ApiError('overloaded'));
+      else this.#found(check, known, again);
+    });
+  }
+
+  #found(check: Check, proof: PresentedProof, again: () => void): void {
+    const request = must(check.request, 'a check that was decided was read');
+    check.request = { ...request, proof };
+    again();
+  }
+
+  #refuse(check: Check, error: ApiError): void {
+    const { answers } = this.#deps;
+    if (answers.isWanted(check)) answers.answerError(check, error);
+  }
+}
+
+function claimed(proof: VerifiedProof, outcome: ClaimOutcome): PresentedProof | null {
+  switch (outcome) {
+    case 'first':
+      return { ...proof, firstUse: 'exact' };
+    case 'replayed':
+      return { kind: 'replayed' };
+    case 'away':
+      return { kind: 'unavailable' };
+    case 'late':
+      return null;
+    default:
+      return unreachable(outcome);
+  }
+}
+
+function passportOf({ token }: Check): VerifiedPassport {
+  const outcome = must(token, 'a check is decided when its token is settled');
+  // The proof comes after the checks of the passport.
+  if (outcome.kind !== 'verified') throw new Error('only a verified passport has a proof');
+  return outcome.passport;
+}
