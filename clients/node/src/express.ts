@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 import { bodyOf } from './incoming-body.ts';
-import { answer, headerOf } from './node-answer.ts';
+import { answer, headerOf, rawBodyOf } from './node-answer.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -43,6 +43,7 @@ export function expressGuard(setup: GuardSetup): (options: GuardOptions<ExpressR
         path: request.originalUrl,
         header: headerOf(request),
         body: bodyOf(request, request.body),
+        rawBody: rawBodyOf(request),
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
       request.agentTrust = verdict.decision;

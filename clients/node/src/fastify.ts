@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 import { bodyOf } from './incoming-body.ts';
-import { headerOf } from './node-answer.ts';
+import { headerOf, rawBodyOf } from './node-answer.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -38,6 +38,7 @@ export function fastifyGuard(
       path: request.url,
       header: headerOf(request.raw),
       body: bodyOf(request.raw, request.body),
+      rawBody: rawBodyOf(request),
     });
     if (verdict.kind === 'pass') {
       request.agentTrust = verdict.decision;

@@ -2,6 +2,7 @@ import type { CallOptions } from './call-options.ts';
 import type { AgentTrustError } from './errors.ts';
 import type { Block, Permit } from './generated/api.ts';
 import { digestOf, type IncomingBody } from './incoming-body.ts';
+import { proofOf } from './proof-of.ts';
 import type { Decision, Sidecar, Unavailable } from './sidecar.ts';
 import { segment } from './transport.ts';
 
@@ -10,6 +11,12 @@ export interface GuardSetup {
   readonly sidecar: Pick<Sidecar, 'check'>;
   /** Origin of the control plane as agents reach it: a SUSPEND leads them to their approval there. */
   readonly controlPlaneUrl: string;
+  /**
+   * Origin of this program as agents reach it, such as `https://api.example.com`: their proofs of possession
+   * are for URLs there (contract §5). Never taken from a header, which a thief would choose. Without it no
+   * proof is passed on, and a gate that requires one answers `proof_missing`.
+   */
+  readonly origin?: string;
 }
 
 /** Of a request, or in a moment. A function that throws or rejects makes the answer 400. */
@@ -75,6 +82,10 @@ export interface Incoming {
   /** By its name in lower case. */
   readonly header: (name: string) => string | undefined;
   readonly body: IncomingBody;
+  /** The body as it was sent, where that is kept beside the parsed one. */
+  readonly rawBody?: Uint8Array | undefined;
+  /** The HTTP request, where what is asked about is only a part of it. */
+  readonly carrier?: { readonly method: string; readonly path: string } | undefined;
 }
 
 /** The outcome of a guard. */
@@ -115,6 +126,7 @@ export async function decide<Request>(
     const approvalId = incoming.header(approvalHeader);
     if (body === 'unbound' && approvalId !== undefined) return unbindable;
     const asked = { ...(await questionOf(options, request)), approval_id: approvalId ?? null };
+    const proof = proofOf(await seenBy(options, request, incoming), setup.origin);
     const { context, ...fields } = asked;
     const { method, path } = incoming;
     // Without the digest it would equal a request without a body, which may be approved.
@@ -125,6 +137,7 @@ export async function decide<Request>(
       ...overridesOf(incoming),
       ...(body === 'unbound' ? { body_unbound: true } : body),
       ...fields,
+      ...(proof !== undefined && { proof }),
     };
     const trace = traceOf(incoming);
     return await ask(setup, options, { passport, question, isBound: body !== 'unbound', trace });
@@ -132,6 +145,18 @@ export async function decide<Request>(
     if (error instanceof UnreadableOption) return invalid(error.option, error.message);
     throw error;
   }
+}
+
+/** With the bytes of the body, where they are known. */
+async function seenBy<Request>(
+  { body: read }: GuardOptions<Request>,
+  request: Request,
+  incoming: Incoming,
+): Promise<Incoming> {
+  const given = read === undefined ? undefined : await readOption('body', read, request);
+  const value = incoming.rawBody ?? given;
+  const seen = { ...incoming, ...incoming.carrier };
+  return value === undefined ? seen : { ...seen, body: { kind: 'read', value } };
 }
 
 interface Question {

@@ -1,4 +1,4 @@
-import { decide, type GuardOptions, type GuardSetup, type GuardVerdict } from './guard.ts';
+import { decide, type GuardOptions, type GuardSetup, type GuardVerdict, type Incoming } from './guard.ts';
 
 export { GuardError, type GuardSetup } from './guard.ts';
 
@@ -62,9 +62,14 @@ interface Extra {
   readonly _meta?: Params['_meta'];
   readonly mcpReq?: { readonly _meta?: Params['_meta'] };
   /** SDK 1.x */
-  readonly requestInfo?: { readonly headers?: Readonly<Record<string, string | string[] | undefined>> };
+  readonly requestInfo?: {
+    readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
+    readonly url?: URL;
+  };
   /** `@modelcontextprotocol/server` */
-  readonly http?: { readonly req?: { readonly headers: { get(name: string): string | null } } };
+  readonly http?: {
+    readonly req?: { readonly url?: string; readonly headers: { get(name: string): string | null } };
+  };
 }
 type Handler = (request: { readonly params?: Params } & Params, extra: Extra) => unknown;
 
@@ -97,7 +102,11 @@ function guarded(handler: Handler, options: ToolGuardOptions): Handler {
         }),
       },
       call,
-      { method, path: call.name, header: (name) => headerOf(name, meta, extra), body: { kind: 'none' } },
+      {
+        ...{ method, path: call.name, body: { kind: 'none' } },
+        header: (name) => headerOf(name, meta, extra),
+        carrier: carrierOf(extra),
+      },
     ).catch((error: unknown) => {
       onError(error);
       return internalError;
@@ -112,6 +121,17 @@ const internalError: GuardVerdict = {
   headers: {},
   body: { error: { code: 'internal_error', message: 'internal error' } },
 };
+
+/**
+ * The HTTP request that the call came in, which proofs of possession are about: they prove the key, and not
+ * which tool is called. Undefined: over stdio, where there is none.
+ */
+function carrierOf({ requestInfo, http }: Extra): Incoming['carrier'] {
+  const url = requestInfo?.url ?? http?.req?.url;
+  if (url === undefined) return undefined;
+  const { pathname, search } = new URL(url);
+  return { method: 'POST', path: pathname + search };
+}
 
 function headerOf(name: string, meta: Readonly<Record<string, unknown>>, extra: Extra): string | undefined {
   const key = {

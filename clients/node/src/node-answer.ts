@@ -24,3 +24,9 @@ export const headerOf =
     const value = headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   };
+
+/** The bytes of a body as a parser left them beside it: `rawBody` is the custom of Express and Fastify. */
+export const rawBodyOf = (request: object): Uint8Array | undefined => {
+  const { rawBody } = request as { readonly rawBody?: unknown };
+  return rawBody instanceof Uint8Array ? rawBody : undefined;
+};
