@@ -1,10 +1,10 @@
-"""Ed25519 of RFC 8032 with the rules of contract §11, for verification alone.
+"""Ed25519 of RFC 8032 with the rules of contract §11.
 
 Without dependencies, in about 3 ms for each signature; where the package `cryptography` is installed
 (Debian: python3-cryptography), that does the arithmetic, and a whole export verifies some 10 times as fast.
-Both answer alike: what
-libraries disagree about is refused before either is asked. Nothing here is secret, so nothing has to take
-the same time.
+Both answer alike: what libraries disagree about is refused before either is asked. Nothing of verification is
+secret. Signing in plain Python does not take the same time for all keys: install `cryptography` where others
+can measure it.
 """
 
 from __future__ import annotations
@@ -87,9 +87,47 @@ def _verify_plain(public_key: bytes, message: bytes, signature: bytes) -> bool:
         bits = s >> place & 1, k >> place & 1
         if bits != (0, 0):
             point = _add(point, both if bits == (1, 1) else _BASE if bits[0] else minus_a)
+    return _encode(point) == signature[:32]
+
+
+def public_key_of(seed: bytes) -> bytes:
+    """Of the 32-byte private seed."""
+    return _encode(_times_base(_scalar_of(seed)[0]))
+
+
+def _sign_plain(seed: bytes, message: bytes) -> bytes:
+    scalar, prefix = _scalar_of(seed)
+    public_key = _encode(_times_base(scalar))
+    r = int.from_bytes(hashlib.sha512(prefix + message).digest(), "little") % ORDER
+    first = _encode(_times_base(r))
+    k = int.from_bytes(hashlib.sha512(first + public_key + message).digest(), "little") % ORDER
+    return first + ((r + k * scalar) % ORDER).to_bytes(32, "little")
+
+
+def _scalar_of(seed: bytes) -> tuple[int, bytes]:
+    digest = hashlib.sha512(seed).digest()
+    scalar = int.from_bytes(digest[:32], "little") & ~7
+    return scalar & ((1 << 254) - 1) | 1 << 254, digest[32:]
+
+
+def _times_base(scalar: int) -> Point:
+    point, power = (0, 1, 1, 0), _BASE
+    while scalar > 0 and power is not None:
+        if scalar & 1:
+            point = _add(point, power)
+        power, scalar = _double(power), scalar >> 1
+    return point
+
+
+def _encode(point: Point) -> bytes:
     inverse = pow(point[2], -1, P)
     x, y = point[0] * inverse % P, point[1] * inverse % P
-    return (y | (x & 1) << 255).to_bytes(32, "little") == signature[:32]
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def sign(seed: bytes, message: bytes) -> bytes:
+    """The 64-byte signature by the key of this 32-byte seed."""
+    return _sign(seed, message)
 
 
 def _with_library() -> Callable[[bytes, bytes, bytes], bool]:
@@ -106,7 +144,15 @@ def _with_library() -> Callable[[bytes, bytes, bytes], bool]:
     return _verify_fast
 
 
+def _signer_with_library() -> Callable[[bytes, bytes], bytes]:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return lambda seed, message: Ed25519PrivateKey.from_private_bytes(seed).sign(message)
+
+
 try:
     _verify = _with_library()
+    _sign = _signer_with_library()
 except Exception:  # Not installed, or built for another Python: its import may then raise anything.
     _verify = _verify_plain
+    _sign = _sign_plain

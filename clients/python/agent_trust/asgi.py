@@ -50,13 +50,14 @@ class GuardASGI:
         sidecar: AsyncSidecar,
         control_plane_url: str,
         routes: Iterable[GuardRoute | OpenRoute],
+        origin: str | None = None,
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         # One that is not asynchronous would stop the event loop for the time of each question.
         if not isinstance(sidecar, AsyncSidecar):
             raise TypeError("sidecar must be an AsyncSidecar")
         self._app, self._sidecar, self._body_bytes_max = app, sidecar, body_bytes_max
-        self._guard = Guard(control_plane_url, routes)
+        self._guard = Guard(control_plane_url, routes, origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

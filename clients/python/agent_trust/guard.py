@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
@@ -156,9 +157,14 @@ class Question:
 class Guard:
     """The routes of a program, in order: the first that matches decides. What matches none is refused."""
 
-    def __init__(self, control_plane_url: str, routes: Iterable[GuardRoute | OpenRoute]) -> None:
+    def __init__(
+        self, control_plane_url: str, routes: Iterable[GuardRoute | OpenRoute], origin: str | None = None
+    ) -> None:
         if not re.fullmatch(r"https?://[^\s/?#]+(?:/v1)?/*", control_plane_url):
             raise ValueError("control_plane_url must be an http or https origin")
+        if origin is not None and not re.fullmatch(r"https?://[^\s/?#]+/*", origin):
+            raise ValueError("origin must be an http or https origin")
+        self._origin = None if origin is None else origin.rstrip("/")
         self._approvals = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/v1/approvals/"
         self._pages = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/console/approvals/"
         self._routes = [
@@ -239,6 +245,9 @@ class Guard:
         }
         if request.body:
             asked.update(_body_asked_for(request))
+        proof = None if self._origin is None else _proof_of(request, self._origin)
+        if proof is not None:
+            asked["proof"] = proof
         return Question(route.gate, passport, asked)
 
     def verdict(self, route: GuardRoute, decision: Decision) -> PassedDecision | Refusal:
@@ -336,6 +345,30 @@ def _body_asked_for(request: GuardedRequest) -> dict[str, str]:
 
 
 _JSON_TYPE = re.compile("application/json(?:; ?charset=utf-8)?", re.IGNORECASE)
+
+
+def _proof_of(request: GuardedRequest, origin: str) -> dict[str, Any] | None:
+    """`request.proof` (contract §5): what the request's own headers hold, for its method and its URL here."""
+    url = origin + request.target
+    signed = request.header("signature-input") or ""
+    if re.search(r';tag="(?:web-bot-auth|agent-trust)"', signed) is not None:
+        names = ["signature-input", "signature", *_COMPONENT.findall(signed)][:_COMPONENTS_MAX]
+        shown = {name: value for name in names if (value := request.header(name)) is not None}
+        # The token is sent as `passport`: what carries it need not be repeated.
+        shown.pop("x-agent-passport", None)
+        if re.fullmatch("Passport [^ ]+", shown.get("authorization", "")) is not None:
+            del shown["authorization"]
+        proof: dict[str, Any] = {"method": request.method, "url": url, "headers": shown}
+        if request.body:
+            digest = base64.b64encode(hashlib.sha256(request.body).digest()).decode()
+            proof["content_digest"] = f"sha-256=:{digest}:"
+        return proof
+    dpop = request.header("dpop")
+    return None if dpop is None else {"dpop": dpop, "method": request.method, "url": url}
+
+
+_COMPONENT = re.compile(r'"([a-z0-9!#$%&\'*+.^_`|~-]{1,64})"')
+_COMPONENTS_MAX = 32
 
 
 def _without(decision: Mapping[str, Any], hidden: Sequence[str]) -> dict[str, Any]:

@@ -48,12 +48,13 @@ class GuardWSGI:
         sidecar: Sidecar,
         control_plane_url: str,
         routes: Iterable[GuardRoute | OpenRoute],
+        origin: str | None = None,
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         if not isinstance(sidecar, Sidecar):
             raise TypeError("sidecar must be a Sidecar")
         self._app, self._sidecar, self._body_bytes_max = app, sidecar, body_bytes_max
-        self._guard = Guard(control_plane_url, routes)
+        self._guard = Guard(control_plane_url, routes, origin)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         for name in [name for name in environ if _is_forgeable(name)]:
