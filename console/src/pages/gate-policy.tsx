@@ -5,6 +5,7 @@ import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { Card, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
+import { proofChoiceOf, proofChoices, proofDemandOf } from '../ui/proof-choice.ts';
 import {
   Answering,
   type AnswersDraft,
@@ -35,6 +36,7 @@ interface Draft extends AnswersDraft {
   readonly domains: string;
   readonly pii: string;
   readonly issuers: string;
+  readonly proof: string;
 }
 
 function draftOf(gate: Pick<Gate, 'name' | 'description' | 'trust_level'>, policy: GateConstraints): Draft {
@@ -59,6 +61,7 @@ function draftOf(gate: Pick<Gate, 'name' | 'description' | 'trust_level'>, polic
     domains: (policy.allowed_domains ?? []).join('\n'),
     pii: policy.pii_controls?.mode ?? '',
     issuers: (policy.trusted_issuers ?? []).join('\n'),
+    proof: proofChoiceOf(policy.proof_of_possession),
   };
 }
 
@@ -117,6 +120,7 @@ function constraintsOf(draft: Draft, before: GateConstraints): GateConstraints {
       : null,
     allowed_domains: domains.length > 0 ? domains : null,
     trusted_issuers: issuers.length > 0 ? issuers : null,
+    proof_of_possession: proofDemandOf(draft.proof),
     pii_controls:
       draft.pii === ''
         ? null
@@ -316,6 +320,12 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
                 hint="Ids of issuers, own, or * for all. None: the issuers of this account."
                 rows={2}
                 {...field('issuers')}
+              />
+              <Select
+                label="Proof that the agent holds its key"
+                param="constraints.proof_of_possession"
+                options={proofChoices}
+                {...field('proof')}
               />
             </Card>
           </>

@@ -14,6 +14,7 @@ import { Check, Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
+import { proofChoices, proofDemandOf } from '../ui/proof-choice.ts';
 import { RowLink } from '../ui/row-link.tsx';
 import { Ago } from '../ui/time.tsx';
 
@@ -108,6 +109,8 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
   const [days, setDays] = useState('90');
   const [tier, setTier] = useState('L1');
   const [issuer, setIssuer] = useState('');
+  const [proof, setProof] = useState('');
+  const demand = proofDemandOf(proof);
   const { may } = useSession();
   const issuers = useQuery({
     queryKey: ['issuers', 'choice'],
@@ -123,6 +126,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
         trust_tier: tiers.find((each) => each === tier) ?? 'L1',
         ...(agentName.trim() === '' ? {} : { agent_name: agentName.trim() }),
         ...(issuer === '' ? {} : { issuer_id: issuer }),
+        ...(demand === null ? {} : { constraints: { proof_of_possession: demand } }),
       }),
     changes: ['passports'],
   });
@@ -190,6 +194,13 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
             />
           )}
         </div>
+        <Select
+          label="Proof that the agent holds its key"
+          param="constraints.proof_of_possession"
+          value={proof}
+          onChange={setProof}
+          options={proofChoices}
+        />
         {issue.error === null ? null : <Problem error={issue.error} />}
         <DialogActions onCancel={onClose} submit="Issue" isBusy={issue.isPending} />
       </Form>

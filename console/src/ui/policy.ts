@@ -1,5 +1,6 @@
 import type { GateConstraints } from '../api/client.ts';
 import { duration, usd, words } from './format.ts';
+import { proofChoiceOf } from './proof-choice.ts';
 
 const list = (items: readonly string[], last: string): string =>
   items.length < 2 ? items.join('') : `${items.slice(0, -1).join(', ')} ${last} ${items.at(-1)}`;
@@ -22,6 +23,7 @@ export function policyInWords(level: string, constraints: GateConstraints): read
             : `Requests may only go to ${list(constraints.allowed_domains, 'and')}.`,
         ]
       : []),
+    ...proofWords(constraints.proof_of_possession),
     ...piiWords(constraints.pii_controls),
     ...spendWords(constraints.spend_limits),
     ...rateWords(constraints.rate_limits),
@@ -34,6 +36,13 @@ function issuerWords(issuers: GateConstraints['trusted_issuers']): string[] {
   if (issuers.includes('*')) return ['Passports of every issuer of this service are trusted.'];
   const named = issuers.map((issuer) => (issuer === 'own' ? 'this account' : issuer));
   return [`Only passports issued by ${list(named, 'or')} are trusted.`];
+}
+
+function proofWords(demand: GateConstraints['proof_of_possession']): string[] {
+  const choice = proofChoiceOf(demand);
+  if (choice === '') return [];
+  const where = choice === 'exact' ? 'over all sidecars' : 'at each sidecar';
+  return [`Agents sign each request with the key of their passport; a proof counts once ${where}.`];
 }
 
 function piiWords(pii: GateConstraints['pii_controls']): string[] {
