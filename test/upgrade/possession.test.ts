@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call } from '../support/http-client.ts';
+import { type Installation, installation, type Running } from '../support/installation.ts';
+import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { bundledPrograms, type Programs } from '../support/programs.ts';
+import { makeAgentKey } from '../support/proofs.ts';
+import { until } from '../support/until.ts';
+import { releaseBefore, releasedPrograms } from './released-programs.ts';
+
+/** docs/operate/upgrade.md: what 0.2.0 does not know, it refuses. */
+describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`, () => {
+  let database: TestDatabase;
+  let world: Installation;
+  let sidecar: Running;
+
+  beforeAll(async () => {
+    const old = await releasedPrograms(releaseBefore, (line) => console.log(line));
+    const today = await bundledPrograms();
+    const mixed: Programs = {
+      start: (args, env) => (args[0] === 'sidecar' ? old : today).start(args, env),
+    };
+    database = await testDatabase();
+    world = await installation(mixed, { databaseUrl: database.url });
+    await world.startControlPlane();
+    sidecar = await world.startSidecar();
+  }, 1_200_000);
+  afterAll(async () => {
+    await world?.close();
+    await database?.drop();
+  });
+
+  const decide = async (gateId: string, passport: string) => {
+    const body = { passport, request: { permission_key: 'orders:create' } };
+    return call(`${sidecar.origin}/v1/gates/${gateId}/check`, { key: world.adminKey, body });
+  };
+  const issue = async (body: Readonly<Record<string, unknown>>) => (await world.issuePassport(body)).token;
+
+  it('permits no passport that requires proof, or has a key of P-256, and goes on with others', async () => {
+    const gateId = await world.createGate();
+    const plain = await issue({});
+    await until(async () => (await decide(gateId, plain)).body.decision === 'PERMIT', {
+      what: 'the gate at the sidecar',
+    });
+    const required = await issue({ constraints: { proof_of_possession: 'required' } });
+    const exact = { mode: 'required', replay: 'exact' };
+    const exactly = await issue({ constraints: { proof_of_possession: exact } });
+    const p256 = await issue({ public_key: makeAgentKey('p256').publicJwk });
+    for (const token of [required, exactly, p256])
+      expect((await decide(gateId, token)).body).toMatchObject({
+        decision: 'BLOCK',
+        reason: 'passport_malformed',
+      });
+    expect((await decide(gateId, plain)).body.decision).toBe('PERMIT');
+  });
+
+  it.each(['required', { mode: 'required', replay: 'exact' }])(
+    'does not know a gate that requires proof, and follows all others: %j',
+    async (demand) => {
+      const plain = await issue({});
+      const turned = await world.createGate();
+      await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
+        what: 'the gate at the sidecar',
+      });
+      const body = { constraints: { proof_of_possession: demand } };
+      expect((await world.api('PUT', `/gates/${turned}`, body)).status).toBe(200);
+      await until(async () => (await decide(turned, plain)).status === 404, {
+        what: 'a gate that is left out',
+      });
+      const made = await world.createGate(body);
+      const after = await world.createGate();
+      await until(async () => (await decide(after, plain)).body.decision === 'PERMIT', {
+        what: 'a gate that came later',
+      });
+      expect((await decide(made, plain)).body.error.code).toBe('gate_not_found');
+    },
+  );
+});
