@@ -213,7 +213,7 @@ class ExportReader implements LineReader {
   }
 
   #readAttachment(line: string, attachment: Attachment, manifest: ExportManifest): Found {
-    if (attachmentLine(attachment) !== `${line}\n`) return 'not_canonical';
+    if (!isLineOf(attachment, line)) return 'not_canonical';
     const fault = this.#attachments.read(attachment, manifest.keyIds);
     if (fault === null) this.#state = { kind: 'attached', manifest };
     return fault;
@@ -234,6 +234,15 @@ class ExportReader implements LineReader {
   /** The record that is expected next. */
   #nextRecord(): { readonly chainId: string; readonly sequence: number } {
     return { chainId: this.#lastChainId, sequence: this.#head.sequence + 1 };
+  }
+}
+
+/** False too for what has no RFC 8785 form, such as a lone surrogate, or is nested too deeply for one. */
+function isLineOf(attachment: Attachment, line: string): boolean {
+  try {
+    return attachmentLine(attachment) === `${line}\n`;
+  } catch {
+    return false;
   }
 }
 

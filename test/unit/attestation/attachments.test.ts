@@ -38,6 +38,21 @@ describe('what records name', () => {
     if (!name.includes('json')) expect(isAcceptedByAnother(lines)).toBe(isValid);
   });
 
+  it.each([
+    ['a lone surrogate', '"\\ud800"'],
+    ['a number that is none', '1e400'],
+    ['arrays in arrays', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+  ])('is refused where it has no RFC 8785 form, and nothing is thrown: %s', async (_what, value) => {
+    const [lines] = evidenceCases().map((each) => each.lines);
+    const changed = (lines ?? []).map((line) =>
+      /^\{"(?:policy|passport|catalog|approval)"/.test(line)
+        ? line.replace(/("(?:constraints|version|answers)":)/, `"zzz":${value},$1`)
+        : line,
+    );
+    expect(ours(changed)).toMatchObject({ kind: 'invalid', fault: 'not_canonical' });
+    expect((await verifyAttestations(changed.join(''), evidenceJwks)).valid).toBe(false);
+  });
+
   it('is refused where records contradict each other', async () => {
     const lines = contradictingRecords();
     expect(ours(lines)).toMatchObject({ kind: 'invalid', fault: 'approval_differs' });

@@ -216,12 +216,12 @@ describe('exportVerifier', () => {
   });
 
   it('finds wrong counts in the end line, and anything after it', () => {
-    expect(faultOf(replaced(lines.length - 1, endLine({ chains: 2, records: 6, broken: [], brokenUnnamed: 0 })))).toBe(
-      'wrong_counts',
-    );
-    expect(faultOf(replaced(lines.length - 1, endLine({ chains: 1, records: 7, broken: [], brokenUnnamed: 0 })))).toBe(
-      'wrong_counts',
-    );
+    expect(
+      faultOf(replaced(lines.length - 1, endLine({ chains: 2, records: 6, broken: [], brokenUnnamed: 0 }))),
+    ).toBe('wrong_counts');
+    expect(
+      faultOf(replaced(lines.length - 1, endLine({ chains: 1, records: 7, broken: [], brokenUnnamed: 0 }))),
+    ).toBe('wrong_counts');
     expect(faultOf([...lines, ''])).toBe('after_end');
     expect(faultOf([...lines, null])).toBe('after_end');
   });
