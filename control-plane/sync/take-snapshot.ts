@@ -6,7 +6,7 @@ import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
-import type { GateConstraints } from '../../shared/wire/constraints.ts';
+import { type GateConstraints, hideFromOlder } from '../../shared/wire/constraints.ts';
 import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
 import type { ApiKeyBody, GateBody, PassportStandingGroup, Snapshot } from '../../shared/wire/sync-schema.ts';
 import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
@@ -91,6 +91,7 @@ async function addGates(
       WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
     const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, ...gate }) => ({
       ...withoutAnswerRule(gate),
+      ...hideFromOlder(withoutAnswerRule(gate).constraints),
       ...(policyHash != null && { policy_hash: policyHash }),
       ...(standing !== null && { standing_approvals: standing }),
     }));

@@ -64,10 +64,11 @@ const spends = {
   unpriced: Type.Optional(Type.Enum(unpricedRules)),
 };
 
-const ProofOfPossession = Type.Union([
-  Type.Enum(['off', 'required']),
-  closed({ mode: Type.Enum(['required']), replay: Type.Optional(Type.Enum(proofReplays)) }),
-]);
+export const RequiredProof = closed({
+  mode: Type.Enum(['required']),
+  replay: Type.Optional(Type.Enum(proofReplays)),
+});
+const ProofOfPossession = Type.Union([Type.Enum(['off', 'required']), RequiredProof]);
 
 /** The constraints of a gate or template, in the public shape. */
 export const GateConstraints = closed({
@@ -363,3 +364,21 @@ export const renderConstraintsForSidecars = (constraints: Constraints): GateCons
         ...constraints,
         approvals: { ...constraints.approvals, approvers: null, passkey: false },
       });
+
+/**
+ * What sidecars are told of constraints in the public shape. Version 0.2.0 cannot read a required proof of
+ * possession, and would go on with the gate as it was: it is told a gate that trusts no issuer, and the truth
+ * stands in a patch that it passes over.
+ */
+export function hideFromOlder(constraints: GateConstraints): {
+  readonly constraints: GateConstraints;
+  /** RFC 7396; absent: nothing is hidden. */
+  readonly constraints_patch?: Readonly<Record<string, unknown>>;
+} {
+  const { proof_of_possession: proof, trusted_issuers: trusted, ...others } = constraints;
+  if (proof === undefined || proof === 'off') return { constraints };
+  return {
+    constraints: { ...others, trusted_issuers: [] },
+    constraints_patch: { trusted_issuers: trusted ?? null, proof_of_possession: proof },
+  };
+}

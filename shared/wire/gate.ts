@@ -18,6 +18,7 @@ import {
 } from './catalog.ts';
 import {
   GateConstraints,
+  hideFromOlder,
   parseConstraints,
   refuseUnknownConstraints,
   renderConstraints,
@@ -283,7 +284,7 @@ export const renderGateForSidecars = (
   policy_version: gate.policyVersion,
   ...(gate.policyHash === null ? {} : { policy_hash: gate.policyHash }),
   trust_level: gate.trustLevel,
-  constraints: { ...renderConstraintsForSidecars(gate.constraints) },
+  ...hideFromOlder(renderConstraintsForSidecars(gate.constraints)),
   ...(gate.constraints.approvals?.approvers?.notRequester ? { names_asker: true } : {}),
   ...renderRoutes(gate),
   ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),

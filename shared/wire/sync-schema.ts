@@ -57,6 +57,8 @@ const GateBody = Type.Object({
   policy_hash: Type.Optional(nullable(Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }))),
   trust_level: Type.Enum(trustTiers),
   constraints: Type.Record(Type.String(), Type.Unknown()),
+  /** What they are in truth, as a merge patch over them (`hideFromOlder`). Absent: they say it all. */
+  constraints_patch: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   /**
    * Whether a suspend says whose key has asked. Absent: no. One that does not say is answered by no person.
    */

@@ -13,6 +13,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
 import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
+import { mergePatch } from '../../shared/wire/merge-patch.ts';
 import { parseStandingApprovalOfFeed } from '../../shared/wire/standing-approval.ts';
 import type {
   ApiKeyBody,
@@ -169,7 +170,10 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       policyVersion: gate.policy_version,
       policyHash: gate.policy_hash ?? null,
       trustLevel: gate.trust_level,
-      constraints: parseConstraints(gate.constraints, { param: 'constraints', of: 'gate' }),
+      constraints: parseConstraints(mergePatch(gate.constraints, gate.constraints_patch ?? {}), {
+        param: 'constraints',
+        of: 'gate',
+      }),
       namesAsker: gate.names_asker ?? false,
     },
     gate.catalog

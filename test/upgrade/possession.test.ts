@@ -53,25 +53,38 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
     expect((await decide(gateId, plain)).body.decision).toBe('PERMIT');
   });
 
-  it.each(['required', { mode: 'required', replay: 'exact' }])(
-    'does not know a gate that requires proof, and follows all others: %j',
-    async (demand) => {
-      const plain = await issue({});
-      const turned = await world.createGate();
-      await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
-        what: 'the gate at the sidecar',
-      });
-      const body = { constraints: { proof_of_possession: demand } };
-      expect((await world.api('PUT', `/gates/${turned}`, body)).status).toBe(200);
-      await until(async () => (await decide(turned, plain)).status === 404, {
-        what: 'a gate that is left out',
-      });
-      const made = await world.createGate(body);
-      const after = await world.createGate();
-      await until(async () => (await decide(after, plain)).body.decision === 'PERMIT', {
-        what: 'a gate that came later',
-      });
-      expect((await decide(made, plain)).body.error.code).toBe('gate_not_found');
-    },
-  );
+  it.each([
+    ['required', {}],
+    [{ mode: 'required', replay: 'exact' }, {}],
+    ['required', { trusted_issuers: ['*'] }],
+  ])('blocks at a gate that requires proof, and follows all others: %j %j', async (demand, more) => {
+    const plain = await issue({});
+    const turned = await world.createGate({ constraints: more });
+    await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
+      what: 'the gate at the sidecar',
+    });
+    const body = { constraints: { ...more, proof_of_possession: demand } };
+    expect((await world.api('PUT', `/gates/${turned}`, body)).status).toBe(200);
+    const blocked = { decision: 'BLOCK', reason: 'issuer_untrusted' };
+    await until(async () => (await decide(turned, plain)).body.decision === 'BLOCK', {
+      what: 'the demand at the sidecar',
+    });
+    expect((await decide(turned, plain)).body).toMatchObject(blocked);
+    const made = await world.createGate(body);
+    const after = await world.createGate();
+    await until(async () => (await decide(after, plain)).body.decision === 'PERMIT', {
+      what: 'a gate that came later',
+    });
+    expect((await decide(made, plain)).body).toMatchObject(blocked);
+    // From a snapshot, too.
+    await sidecar.restart('SIGTERM');
+    await until(async () => (await decide(after, plain)).body.decision === 'PERMIT', {
+      what: 'the gates after a restart',
+    });
+    for (const gateId of [turned, made]) expect((await decide(gateId, plain)).body).toMatchObject(blocked);
+    await world.api('PUT', `/gates/${turned}`, { constraints: { proof_of_possession: null } });
+    await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
+      what: 'the gate without the demand',
+    });
+  });
 });

@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:5d53c7d754e6209879a5cf86d38a3d1cc168566f000e77f05dae0827c0582698',
+      shapes: 'sha256:f48e3e1e006314f1c414712cccb7d3f312cb29bcc3ac6ac46075ef616164264f',
     });
   });
 });
