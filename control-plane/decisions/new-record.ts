@@ -1,3 +1,4 @@
+import { provenBy } from '../../shared/decision/check-proof.ts';
 import type { Decision } from '../../shared/decision/facts.ts';
 import { emptyExtras } from '../../shared/model/attestation.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
@@ -38,6 +39,7 @@ export function newRecord(
       policyHash: gate?.policyHash ?? null,
       trustLevel: gate?.trustLevel ?? null,
       domain: domainOnRecord(request.domain, policy.pii),
+      proof: provenBy(decision, request),
       approvalId:
         decision.standingApproval?.standingApprovalId ??
         (decision.outcome === 'PERMIT' ? request.approvalId : null),

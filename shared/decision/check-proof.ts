@@ -1,8 +1,8 @@
 import { unreachable } from '../errors/assert.ts';
 import type { DecisionReason } from '../model/decision.ts';
-import { type ProofDemand, stricterProof } from '../model/proof.ts';
+import { type ProofDemand, type ProofScheme, stricterProof } from '../model/proof.ts';
 import type { UnixMillis } from '../model/time.ts';
-import type { PresentedProof } from './facts.ts';
+import type { Decision, PresentedProof, RequestFacts } from './facts.ts';
 
 type Demanding = { readonly proof: ProofDemand };
 
@@ -37,4 +37,12 @@ export function checkProof(
     default:
       return unreachable(proof);
   }
+}
+
+/**
+ * How the agent has proved its key to this decision (contract §9). Null: nothing was demanded, or it has not.
+ */
+export function provenBy({ evaluated, reason }: Decision, { proof }: RequestFacts): ProofScheme | null {
+  if (proof.kind !== 'verified' || !evaluated.includes('proof_of_possession')) return null;
+  return reason === 'proof_invalid' ? null : proof.scheme;
 }

@@ -1,3 +1,5 @@
+import type { RecordProof } from './attestation.ts';
+
 /** How far a proof is remembered where one is required: per sidecar, or once over all of them. */
 export const proofReplays = ['sidecar', 'exact'] as const;
 export type ProofReplay = (typeof proofReplays)[number];
@@ -6,7 +8,7 @@ export type ProofReplay = (typeof proofReplays)[number];
 export type ProofDemand = 'off' | ProofReplay;
 
 /** RFC 9449, or RFC 9421 in the profile of Web Bot Auth. */
-export type ProofScheme = 'dpop' | 'httpsig';
+export type ProofScheme = RecordProof;
 
 /** The stricter of two demands. */
 export const stricterProof = (one: ProofDemand, other: ProofDemand): ProofDemand =>

@@ -1,3 +1,4 @@
+import { provenBy } from '../../shared/decision/check-proof.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { RecordForm } from '../../shared/model/attestation.ts';
@@ -84,7 +85,11 @@ const outcomePartOf = (
 const ageOnRecord = ({ stateAgeMs }: Attempt): number | null =>
   stateAgeMs === Number.POSITIVE_INFINITY ? null : Math.min(Math.trunc(stateAgeMs), stateAgeMsMax);
 
-const extrasOf = ({ domain }: RecordContext): SpooledExtras | null => (domain === null ? null : { domain });
+function extrasOf({ decision, request }: Attempt, { domain }: RecordContext): SpooledExtras | null {
+  const proof = provenBy(decision, request);
+  if (domain === null && proof === null) return null;
+  return { ...(domain === null ? {} : { domain }), ...(proof === null ? {} : { proof }) };
+}
 
 /** The leases that a PERMIT takes from; in the section that takes them. */
 const tookOf = ({ decision, view }: Attempt): readonly number[] | undefined =>
@@ -102,7 +107,7 @@ export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecor
     amount_micro_usd: attempt.decision.amountMicroUsd,
     timestamp_ms: attempt.nowMs,
     ...(took === undefined ? {} : { took }),
-    ...(form === 1 ? {} : { state_age_ms: ageOnRecord(attempt), extras: extrasOf(context) }),
+    ...(form === 1 ? {} : { state_age_ms: ageOnRecord(attempt), extras: extrasOf(attempt, context) }),
     ...chainPartOf(attempt, context.accountId),
     ...outcomePartOf(attempt, context, form),
   };
@@ -132,7 +137,7 @@ export class RecordRows {
       tookOf(attempt),
     );
     return {
-      head: this.form === 1 ? head : head + renderRowTail(ageOnRecord(attempt), extrasOf(context)),
+      head: this.form === 1 ? head : head + renderRowTail(ageOnRecord(attempt), extrasOf(attempt, context)),
       chain: this.#chainOf(attempt, context),
       outcome: this.#outcomeOf(attempt, context),
     };

@@ -4,6 +4,7 @@ import { type Api, startApi } from '../support/api.ts';
 import { askForward } from '../support/forward-auth.ts';
 import { makeAgentKey, proofFor } from '../support/proofs.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { until } from '../support/until.ts';
 
 let api: Api;
 let sidecars: readonly TestSidecar[];
@@ -39,7 +40,7 @@ type Decides = (
   gateId: string,
   jwt: string,
   proof?: unknown,
-) => Promise<{ decision: string; reason: string }>;
+) => Promise<{ decision: string; reason: string; attestation_id: string }>;
 const atSidecar =
   (place = 0): Decides =>
   async (gateId, jwt, proof) =>
@@ -131,4 +132,51 @@ it('reads the proof at the per-gate address of the request itself, and its URL o
     reason: 'proof_missing',
   });
   await sidecar.close();
+});
+
+it('has on record how the agent proved its key', async () => {
+  const gateId = await gateThat('required');
+  const proofOf = async (id: unknown) => (await api.call({ url: `/v1/attestations/${id}` })).body.proof;
+  for (const decide of [atSidecar(), atControlPlane]) {
+    for (const proof of ['httpsig', 'dpop'] as const) {
+      const agent = await issue();
+      const shown = proofFor(agent, undefined, { proof });
+      const [permit, replay] = [
+        await decide(gateId, agent.jwt, shown),
+        await decide(gateId, agent.jwt, shown),
+      ];
+      await until(async () => (await proofOf(permit.attestation_id)) === proof, {
+        what: 'the proof on record',
+      });
+      await until(async () => (await proofOf(replay.attestation_id)) === null, {
+        what: 'no proof on record',
+      });
+    }
+  }
+});
+
+it('is demanded by a sidecar that learns of the gate from a snapshot, and only then', async () => {
+  const gateId = await gateThat(exact);
+  const trusting = await api.createGate({
+    constraints: { proof_of_possession: 'required', trusted_issuers: ['*'] },
+  });
+  const late = await startTestSidecar({ api });
+  await late.caughtUp();
+  const agent = await issue();
+  const { key: foreign } = await api.createAccount();
+  const stranger = makeAgentKey();
+  const { jwt } = await api.issuePassport({ public_key: stranger.publicJwk }, foreign);
+  const ask = async (id: string, passport: string, proof?: unknown) =>
+    (await late.check(id, passport, { ...request, ...(proof === undefined ? {} : { proof }) })).body;
+  expect(await ask(gateId, agent.jwt)).toMatchObject({ reason: 'proof_missing' });
+  expect(await ask(gateId, agent.jwt, proofFor(agent))).toMatchObject({ decision: 'PERMIT' });
+  expect(await ask(gateId, jwt)).toMatchObject({ reason: 'issuer_untrusted' });
+  expect(await ask(trusting.gate_id, jwt)).toMatchObject({ reason: 'proof_missing' });
+  await api.call({
+    ...{ method: 'PUT', url: `/v1/gates/${gateId}` },
+    body: { constraints: { proof_of_possession: null } },
+  });
+  await late.caughtUp();
+  expect(await ask(gateId, agent.jwt)).toMatchObject({ decision: 'PERMIT' });
+  await late.close();
 });
