@@ -39,6 +39,7 @@ interface Said {
 
 const usd = 1_000_000;
 const atGate = ['passport', 'trust_level', 'issuer', 'permission'];
+const withProof = ['passport', 'trust_level', 'issuer', 'proof_of_possession', 'permission'];
 let requests = 0;
 
 const told = ({ permissionKey = 'orders:create', amount = usd, tokenHash, gate = gateId }: Said) => ({
@@ -141,6 +142,9 @@ describe.each(Object.keys(doors) as (keyof typeof doors)[])('by the door of a %s
     passport = await api.issuePassport({ constraints: { allowed_domains: ['a.example'] } });
     expect(await say()).toMatch(/lacks a check/);
     expect(await say({ checks: [...atGate, 'domain_allowlist'] })).toBeNull();
+    passport = await api.issuePassport({ constraints: { proof_of_possession: 'required' } });
+    expect(await say()).toMatch(/lacks a check/);
+    expect(await say({ checks: withProof })).toBeNull();
   });
 
   it('an amount is one that a request may name, and the passport may spend at once', async () => {
