@@ -31,7 +31,7 @@ import {
 } from '../../shared/wire/channel.ts';
 import { CheckBody, GateTestBody, RequestMembers } from '../../shared/wire/check.ts';
 import { CheckBatchAnswer, CheckBatchBody } from '../../shared/wire/check-batch.ts';
-import { GateConstraints, PassportConstraints } from '../../shared/wire/constraints.ts';
+import { GateConstraints, PassportConstraints, RequiredProof } from '../../shared/wire/constraints.ts';
 import {
   BlockAnswer,
   DecisionAnswer,
@@ -140,6 +140,7 @@ export const namedSchemas = {
   Verification: VerificationAnswer,
   PassportConstraints,
   GateConstraints,
+  RequiredProof,
   GateRoute,
   GateCreation,
   NewGate: GateCreationAnswer,

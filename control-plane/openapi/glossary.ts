@@ -17,7 +17,8 @@ export const glossary: Readonly<Record<string, string>> = {
     'Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`.',
   permissions: 'What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.',
   trust_tier: 'How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.',
-  public_key: "The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.",
+  public_key:
+    "The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A passport is also issued with the public JWK of such a key.",
   private_key:
     'The other half: `ed25519_private:` and base64url of the seed. Returned only in this answer and stored nowhere; absent if the caller sent a public key.',
   jwt: 'The passport itself: a signed token (JWS), which the agent presents. A bearer credential, returned only in this answer.',
@@ -106,7 +107,11 @@ export const glossary: Readonly<Record<string, string>> = {
   expires_in_s: 'How long an approval stays pending, in seconds. Default 3600.',
   trusted_issuers:
     "Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*` alone for all issuers. Absent: the own issuers.",
-  proof_of_possession: 'Whether the agent must sign the request with its own key.',
+  proof_of_possession:
+    'Whether the agent must sign each request with the key of its passport, and how far a signature counts once. `required` is once per sidecar.',
+  'RequiredProof.mode': 'Always `required`.',
+  replay:
+    'Where a proof counts once: at each `sidecar` (default), or `exact`: over all sidecars and control planes, for one call more.',
   last_changed_by:
     'Who made the last change of the gate or its catalog, as in its audit entry; null if it was made before the service recorded this.',
   stats: 'Counts of all decisions at the gate, without gate tests.',
@@ -178,7 +183,8 @@ export const glossary: Readonly<Record<string, string>> = {
     'The gate that `/enforce` decides for; absent: the passport alone is checked. Elsewhere it must be the gate in the URL.',
   'CheckBatchRequest.checks': 'The checks; each is what the body of `check` would be.',
   'CheckBatch.results': 'One result for each check, in the same order: a decision, or an error.',
-  'Request.proof': 'Proof that the agent holds the key of its passport. Not part of the request hash.',
+  'Request.proof':
+    'Proof that the agent holds the key of its passport: `{ dpop, method, url, nonce? }` or `{ method, url, headers, content_digest? }`. Not part of the request hash.',
   requested_action: 'The requested permission.',
   decision: 'What was decided.',
   reason: 'Reason code; null for a PERMIT.',

@@ -50,10 +50,24 @@ export interface AgentKey {
   readonly thumbprint: string;
 }
 
+/** Keys of agents that sign now; beyond this the cache starts over. */
+const knownKeysMax = 4_096;
+const knownKeys = new Map<string, AgentKey>();
+
 /**
  * Reads the text form, which is `ed25519:` or `p256:` and the bytes in base64url. Null: it is no usable key.
  */
 export function parseAgentKey(text: string): AgentKey | null {
+  const known = knownKeys.get(text);
+  if (known !== undefined) return known;
+  const read = readAgentKey(text);
+  if (read === null) return null;
+  if (knownKeys.size >= knownKeysMax) knownKeys.clear();
+  knownKeys.set(text, read);
+  return read;
+}
+
+function readAgentKey(text: string): AgentKey | null {
   const jwk = jwkOfAgentKey(text);
   if (jwk === null) return null;
   const bytes = decodeBase64url(text.slice(text.indexOf(':') + 1));

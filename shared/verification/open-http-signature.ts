@@ -6,7 +6,6 @@ import {
   serializeInnerList,
   serializeItem,
 } from 'structured-headers';
-import { sha256Hex } from '../crypto/content-hash.ts';
 import { proofLimits } from '../model/proof.ts';
 import { isUnixMillis, secondMs, type UnixMillis } from '../model/time.ts';
 import { isNonce, type ProofTerms, type ProvenPassport, type SeenRequest } from './proof-parts.ts';
@@ -16,6 +15,11 @@ const algorithms = { EdDSA: 'ed25519', ES256: 'ecdsa-p256-sha256' } as const;
 /** Where a passport is shown (contract §15). */
 const passportHeaders = ['authorization', 'x-agent-passport'] as const;
 
+const plainName = /^@?[a-z0-9-]+$/;
+/** One signature, written as it is serialised: such a text need not be serialised again. */
+const usualInput =
+  /^[a-z][a-z0-9_-]*=\("[a-z0-9@-]+"(?: "[a-z0-9@-]+")*\)(?:;[a-z]+=(?:[1-9]\d{0,14}|"[\w:;,./?&=+ -]*"))+$/;
+
 /**
  * A signature of this request by RFC 9421, in the profile of Web Bot Auth, made for this passport. Null:
  * there is not exactly one by the key of the passport, or it covers too little, or something else.
@@ -23,7 +27,8 @@ const passportHeaders = ['authorization', 'x-agent-passport'] as const;
  * Other signatures of the message, as proxies add them, are passed over.
  */
 export function openHttpSignature(seen: SeenRequest, passport: ProvenPassport): ProofTerms | null {
-  const inputs = dictionaryIn(seen.headers.get('signature-input'));
+  const inputText = seen.headers.get('signature-input');
+  const inputs = dictionaryIn(inputText);
   const signatures = dictionaryIn(seen.headers.get('signature'));
   if (inputs === null || signatures === null) return null;
   const [own, ...others] = [...inputs].filter(([, member]) => isOwn(member, passport.key.thumbprint));
@@ -33,7 +38,9 @@ export function openHttpSignature(seen: SeenRequest, passport: ProvenPassport): 
   const terms = termsIn(input[1], passport);
   if (signature?.length !== 64 || terms === null) return null;
   if (!coversEnough(input, seen, passport)) return null;
-  const signedText = signatureBase(input, seen, passport);
+  const isAlone = inputs.size === 1 && usualInput.test(inputText ?? '');
+  const written = isAlone ? (inputText ?? '').slice(label.length + 1) : serializeInnerList(input);
+  const signedText = signatureBase(input, seen, passport, written);
   return signedText === null ? null : { ...terms, signedText, signature };
 }
 
@@ -88,6 +95,7 @@ export function signatureBase(
   input: InnerList,
   seen: SeenRequest,
   passport: Pick<ProvenPassport, 'token'>,
+  written: string = serializeInnerList(input),
 ): string | null {
   const [components] = input;
   if (components.length > proofLimits.componentsMax) return null;
@@ -97,12 +105,13 @@ export function signatureBase(
     if (typeof name !== 'string') return null;
     const value =
       parameters.size === 0 ? componentValue(name, seen, passport) : memberOf(name, parameters, seen.headers);
-    const identifier = serializeItem(component);
+    const identifier = parameters.size === 0 && plainName.test(name) ? `"${name}"` : serializeItem(component);
     if (value === null || lines.has(identifier)) return null;
     lines.set(identifier, value);
   }
-  const all = [...lines].map(([identifier, value]) => `${identifier}: ${value}`);
-  return [...all, `"@signature-params": ${serializeInnerList(input)}`].join('\n');
+  let text = '';
+  for (const [identifier, value] of lines) text += `${identifier}: ${value}\n`;
+  return `${text}"@signature-params": ${written}`;
 }
 
 function coversEnough([components]: InnerList, seen: SeenRequest, passport: ProvenPassport): boolean {
@@ -161,11 +170,9 @@ function fieldValue(
 function showsToken(
   name: (typeof passportHeaders)[number],
   value: string | null,
-  { tokenHash }: ProvenPassport,
+  { token }: ProvenPassport,
 ): boolean {
-  if (value === null) return false;
-  const token = name === 'authorization' ? /^passport +(\S+)$/i.exec(value)?.[1] : value;
-  return token !== undefined && sha256Hex(token) === tokenHash;
+  return name === 'authorization' ? /^passport +(\S+)$/i.exec(value ?? '')?.[1] === token : value === token;
 }
 
 /**

@@ -26,9 +26,9 @@ export interface ProofsDeps {
  * those that reach it: form and binding, the signature, whether it was used here, and where that is demanded
  * whether it was used anywhere.
  *
- *     unread ──open──> signed? ──pool──> used here? ──> verified ──decides again──> used anywhere?
- * ──ledger──> verified
- *        └────────────────┴─────────────────┴──> invalid, replayed
+ *     unread ──open──> signed? ──pool──> used here? ──> verified ──decides again──┐
+ *        └────────────────┴─────────────────┴──> invalid, replayed <──┐           │
+ *                                           verified <──ledger── used anywhere? <─┘
  *
  * What a check has used it has used up, whatever becomes of the check.
  */

@@ -24,11 +24,8 @@ describe('the ledger of proofs', () => {
       true,
       false,
     ]);
-    expect(await claimProofs(sql, [use('a', '2'), use('a', '1'), use('b', '1')], nowMs)).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    expect(await claimProofs(sql, [use('a', '1'), use('b', '2')], nowMs)).toEqual([true, false]);
+    expect(await claimProofs(sql, [use('a', '2'), use('b', '1')], nowMs)).toEqual([false, true]);
   });
 
   it('gives it to one of many who ask at once, in whatever order', async () => {
@@ -73,12 +70,16 @@ describe('POST /v1/sync/proofs', () => {
   });
 
   it.each([
-    ['none', []],
-    ['too many', Array.from({ length: limits.proofClaimsPerCallMax + 1 }, (_, i) => claim(`n${i}`))],
-    ['a digest of another length', [{ ...claim('x'), proof: 'AAAA' }]],
-    ['a claim of another length', [{ ...claim('x'), claim: 'A' }]],
-    ['another member', [{ ...claim('x'), until: 1 }]],
-  ])('400: %s', async (_name, proofs) => {
-    expectError(await ask({ sidecar_id: side(), connection_id: 'c', proofs }), 'invalid_request');
+    ['none', 'proofs', []],
+    [
+      'too many',
+      'proofs',
+      Array.from({ length: limits.proofClaimsPerCallMax + 1 }, (_, i) => claim(`n${i}`)),
+    ],
+    ['a digest of another length', 'proofs.0.proof', [{ ...claim('x'), proof: 'AAAA' }]],
+    ['a claim of another length', 'proofs.0.claim', [{ ...claim('x'), claim: 'A' }]],
+    ['another member', 'proofs.0.until', [{ ...claim('x'), until: 1 }]],
+  ])('400: %s', async (_name, param, proofs) => {
+    expectError(await ask({ sidecar_id: side(), connection_id: 'c', proofs }), 'invalid_request', param);
   });
 });

@@ -44,7 +44,8 @@ class ReferenceIssue(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # Free-form, kept and answered as sent. At most 16 KiB of JSON.
     metadata: NotRequired[Mapping[str, Any] | None]
-    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    # The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+    # passport is also issued with the public JWK of such a key.
     public_key: NotRequired[str | Mapping[str, Any] | None]
     # Limits of this passport, at every gate.
     constraints: NotRequired[PassportConstraints | None]
@@ -61,7 +62,8 @@ class MachineIssue(TypedDict):
     constraints: NotRequired[PassportConstraints | None]
     # When it expires; null if it never expires.
     expires_at: NotRequired[str | None]
-    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    # The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+    # passport is also issued with the public JWK of such a key.
     public_key: NotRequired[str | Mapping[str, Any] | None]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
@@ -103,7 +105,8 @@ class Passport(TypedDict):
     constraints: Mapping[str, Any]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: Literal["L1", "L2", "L3"]
-    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    # The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+    # passport is also issued with the public JWK of such a key.
     public_key: str
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
@@ -150,7 +153,8 @@ class IssuedPassport(TypedDict):
     constraints: Mapping[str, Any]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: Literal["L1", "L2", "L3"]
-    # The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes.
+    # The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+    # passport is also issued with the public JWK of such a key.
     public_key: str
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
@@ -306,12 +310,6 @@ class PassportConstraintsApprovals(TypedDict):
     expires_in_s: NotRequired[int | None]
 
 
-class PassportConstraintsProofOfPossession2(TypedDict):
-    # `live` or `test`: two environments that are kept apart.
-    mode: Literal["required"]
-    replay: NotRequired[Literal["sidecar", "exact", None]]
-
-
 class PassportConstraints(TypedDict):
     # Requests per UTC calendar window.
     rate_limits: NotRequired[PassportConstraintsRateLimits | None]
@@ -321,8 +319,9 @@ class PassportConstraints(TypedDict):
     allowed_domains: NotRequired[Sequence[str] | None]
     # Which requests a person must approve first.
     approvals: NotRequired[PassportConstraintsApprovals | None]
-    # Whether the agent must sign the request with its own key.
-    proof_of_possession: NotRequired[Literal["off", "required"] | PassportConstraintsProofOfPossession2 | None]
+    # Whether the agent must sign each request with the key of its passport, and how far a signature counts
+    # once. `required` is once per sidecar.
+    proof_of_possession: NotRequired[Literal["off", "required"] | RequiredProof | None]
 
 
 class GateConstraintsRateLimits(TypedDict):
@@ -385,12 +384,6 @@ class GateConstraintsApprovals(TypedDict):
     passkey: NotRequired[bool | None]
 
 
-class GateConstraintsProofOfPossession2(TypedDict):
-    # `log_only` permits and records the findings, `redact` removes the data, `block` blocks.
-    mode: Literal["required"]
-    replay: NotRequired[Literal["sidecar", "exact", None]]
-
-
 class GateConstraints(TypedDict):
     # Requests per UTC calendar window.
     rate_limits: NotRequired[GateConstraintsRateLimits | None]
@@ -405,8 +398,17 @@ class GateConstraints(TypedDict):
     # Ids of issuers that the gate trusts, and `own` for the issuers of the gate's own account; or `*` alone
     # for all issuers. Absent: the own issuers.
     trusted_issuers: NotRequired[Sequence[str] | None]
-    # Whether the agent must sign the request with its own key.
-    proof_of_possession: NotRequired[Literal["off", "required"] | GateConstraintsProofOfPossession2 | None]
+    # Whether the agent must sign each request with the key of its passport, and how far a signature counts
+    # once. `required` is once per sidecar.
+    proof_of_possession: NotRequired[Literal["off", "required"] | RequiredProof | None]
+
+
+class RequiredProof(TypedDict):
+    # Always `required`.
+    mode: Literal["required"]
+    # Where a proof counts once: at each `sidecar` (default), or `exact`: over all sidecars and control
+    # planes, for one call more.
+    replay: NotRequired[Literal["sidecar", "exact", None]]
 
 
 class GateRoute(TypedDict):

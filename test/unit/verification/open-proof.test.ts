@@ -317,3 +317,33 @@ describe('a hostile proof', () => {
     ).toBe(true);
   });
 });
+
+describe('the times of a proof', () => {
+  const agent = newAgent();
+  const openedOf = (proof: unknown) => {
+    const agentKey = must(agentKeyOfJwk(agent.key.publicJwk), 'a usable key');
+    return must(openProof(proof, { token: agent.jwt, tokenHash: hashOf(agent.jwt), agentKey }), 'it is good');
+  };
+
+  it('leave 5 s ahead and 30 s back', () => {
+    const proof = signed(agent);
+    const [, created, expires] =
+      /created=(\d+);expires=(\d+)/.exec(proof.headers['signature-input'] ?? '') ?? [];
+    expect(openedOf(proof)).toMatchObject({
+      fromMs: Number(created) * 1_000 - 5_000,
+      untilMs: Number(expires) * 1_000 + 30_000,
+    });
+    const { iat } = JSON.parse(
+      Buffer.from(String(bound(agent).dpop).split('.')[1] ?? '', 'base64url').toString(),
+    );
+    const { fromMs, untilMs } = openedOf(bound(agent));
+    expect(untilMs - fromMs).toBe(35_000);
+    expect(Math.abs(fromMs + 5_000 - iat * 1_000)).toBeLessThanOrEqual(1_000);
+  });
+
+  it('are no part of its name, which its copies share', () => {
+    const one = signed(agent);
+    expect(openedOf(one).replayName).toBe(openedOf({ ...one }).replayName);
+    expect(openedOf(one).replayName).not.toBe(openedOf(signed(agent)).replayName);
+  });
+});

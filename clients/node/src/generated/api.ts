@@ -38,7 +38,10 @@ export interface ReferenceIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  /**
+   * The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+   * passport is also issued with the public JWK of such a key.
+   */
   readonly public_key?: string | Readonly<Record<string, unknown>> | null;
   /** Limits of this passport, at every gate. */
   readonly constraints?: PassportConstraints | null;
@@ -55,7 +58,10 @@ export interface MachineIssue {
   readonly constraints?: PassportConstraints | null;
   /** When it expires; null if it never expires. */
   readonly expires_at?: string | null;
-  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  /**
+   * The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+   * passport is also issued with the public JWK of such a key.
+   */
   readonly public_key?: string | Readonly<Record<string, unknown>> | null;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
@@ -101,7 +107,10 @@ export interface Passport {
   readonly constraints: Readonly<Record<string, unknown>>;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier: 'L1' | 'L2' | 'L3';
-  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  /**
+   * The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+   * passport is also issued with the public JWK of such a key.
+   */
   readonly public_key: string;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
@@ -152,7 +161,10 @@ export interface IssuedPassport {
   readonly constraints: Readonly<Record<string, unknown>>;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier: 'L1' | 'L2' | 'L3';
-  /** The agent's own Ed25519 key: `ed25519:` and base64url of 32 bytes. */
+  /**
+   * The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
+   * passport is also issued with the public JWK of such a key.
+   */
   readonly public_key: string;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
@@ -322,12 +334,11 @@ export interface PassportConstraints {
     /** How long an approval stays pending, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
   } | null;
-  /** Whether the agent must sign the request with its own key. */
-  readonly proof_of_possession?: 'off' | 'required' | {
-    /** `live` or `test`: two environments that are kept apart. */
-    readonly mode: 'required';
-    readonly replay?: 'sidecar' | 'exact' | null;
-  } | null;
+  /**
+   * Whether the agent must sign each request with the key of its passport, and how far a signature counts
+   * once. `required` is once per sidecar.
+   */
+  readonly proof_of_possession?: 'off' | 'required' | RequiredProof | null;
 }
 
 export interface GateConstraints {
@@ -402,12 +413,21 @@ export interface GateConstraints {
    * alone for all issuers. Absent: the own issuers.
    */
   readonly trusted_issuers?: readonly string[] | null;
-  /** Whether the agent must sign the request with its own key. */
-  readonly proof_of_possession?: 'off' | 'required' | {
-    /** `log_only` permits and records the findings, `redact` removes the data, `block` blocks. */
-    readonly mode: 'required';
-    readonly replay?: 'sidecar' | 'exact' | null;
-  } | null;
+  /**
+   * Whether the agent must sign each request with the key of its passport, and how far a signature counts
+   * once. `required` is once per sidecar.
+   */
+  readonly proof_of_possession?: 'off' | 'required' | RequiredProof | null;
+}
+
+export interface RequiredProof {
+  /** Always `required`. */
+  readonly mode: 'required';
+  /**
+   * Where a proof counts once: at each `sidecar` (default), or `exact`: over all sidecars and control
+   * planes, for one call more.
+   */
+  readonly replay?: 'sidecar' | 'exact' | null;
 }
 
 export interface GateRoute {
@@ -932,7 +952,10 @@ export interface DecisionRequest {
    * gate in the URL.
    */
   readonly gate_id?: string | null;
-  /** Proof that the agent holds the key of its passport. Not part of the request hash. */
+  /**
+   * Proof that the agent holds the key of its passport: `{ dpop, method, url, nonce? }` or `{ method,
+   * url, headers, content_digest? }`. Not part of the request hash.
+   */
   readonly proof?: unknown;
   /**
    * What is asked, for the person who answers: at most 2 KiB of JSON and 64 lines. Part of the request
