@@ -122,11 +122,12 @@ export async function decide<Request>(
     const [passport] = passports;
     if (passport === undefined) return unauthorized('passport_missing', 'Show a passport.');
     if (passports.length > 1) return unauthorized('passport_ambiguous', 'Show one passport, not two.');
-    const body = await bodyAskedFor(options, request, incoming);
+    const given = await readOption('body', options.body, request);
+    const body = bodyAskedFor(given, incoming);
     const approvalId = incoming.header(approvalHeader);
     if (body === 'unbound' && approvalId !== undefined) return unbindable;
     const asked = { ...(await questionOf(options, request)), approval_id: approvalId ?? null };
-    const proof = proofOf(await seenBy(options, request, incoming), setup.origin);
+    const proof = proofOf(seenBy(incoming, given), setup.origin);
     const { context, ...fields } = asked;
     const { method, path } = incoming;
     // Without the digest it would equal a request without a body, which may be approved.
@@ -147,13 +148,8 @@ export async function decide<Request>(
   }
 }
 
-/** With the bytes of the body, where they are known. */
-async function seenBy<Request>(
-  { body: read }: GuardOptions<Request>,
-  request: Request,
-  incoming: Incoming,
-): Promise<Incoming> {
-  const given = read === undefined ? undefined : await readOption('body', read, request);
+/** The request that a proof is about, with the bytes of the body where they are known. */
+function seenBy(incoming: Incoming, given: unknown): Incoming {
   const value = incoming.rawBody ?? given;
   const seen = { ...incoming, ...incoming.carrier };
   return value === undefined ? seen : { ...seen, body: { kind: 'read', value } };
@@ -209,12 +205,7 @@ function overridesOf({ header }: Incoming): Readonly<Record<string, string>> {
 type AskedBody = Readonly<Record<string, string>> | 'unbound';
 
 /** The members that represent the body; none without a body. */
-async function bodyAskedFor<Request>(
-  { body: read }: GuardOptions<Request>,
-  request: Request,
-  { body, header }: Incoming,
-): Promise<AskedBody> {
-  const given = read === undefined ? undefined : await readOption('body', read, request);
+function bodyAskedFor(given: unknown, { body, header }: Incoming): AskedBody {
   const value = given ?? (body.kind === 'read' ? body.value : undefined);
   if (value === undefined) return body.kind === 'unread' ? 'unbound' : {};
   const digest = digestOf(value);
