@@ -44,6 +44,7 @@ export const targets = {
   P23: atLeast('decisions in process / the sidecar over HTTP', 6, 9),
   P24: atLeast('goodput of keyed requests at 200 clients / its peak', 0.9, 1),
   P25: atMost('bytes stored per record, table and indexes', 600, 300, 'bytes'),
+  P26: atLeast('decisions with a proof of possession / the bare signature', 0.8, 0.9),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

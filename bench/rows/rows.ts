@@ -17,6 +17,7 @@ import { micro } from './micro.ts';
 import { outage } from './outage.ts';
 import { passport } from './passport.ts';
 import { pii } from './pii.ts';
+import { possession } from './possession.ts';
 import { propagation } from './propagation.ts';
 import { proxy } from './proxy.ts';
 import { records } from './records.ts';
@@ -73,6 +74,13 @@ export const rows: readonly Row[] = [
     targets: ['P16'],
     seconds: { full: 22, quick: 4 },
     run: passport,
+  },
+  {
+    name: 'possession',
+    describe: 'decisions with a proof of possession beside the bare signature, in process',
+    targets: ['P26'],
+    seconds: { full: 14, quick: 3 },
+    run: possession,
   },
   {
     name: 'records',
