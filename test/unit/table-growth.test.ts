@@ -28,6 +28,7 @@ const trims: Readonly<Record<string, string>> = {
   sidecar_epochs: 'attestations/ingest-batch.ts',
   sidecars: 'sync/sidecar-store.ts',
   used_login_challenges: 'sessions/login-challenge.ts',
+  used_proofs: 'decisions/used-proof-store.ts',
   webhook_attempts: 'webhooks/trim-deliveries.ts',
   webhook_deliveries: 'webhooks/trim-deliveries.ts',
   webhook_events: 'webhooks/trim-deliveries.ts',
