@@ -148,6 +148,24 @@ describe('ingest', () => {
     expect(lie.body.error.refused[0].message).toContain('trust_level');
   });
 
+  it('names a policy that was lost with a database once the gate has had the same one again', async () => {
+    const { gate_id: gateId } = await api.createGate();
+    const same = { constraints: { allowed_domains: ['again.example'] } };
+    const policy_hash = await policyOf((await api.createGate(same)).gate_id);
+    const passport = await api.issuePassport();
+    const sidecar = await connectSidecar(api);
+    const named = async (seq: number): Promise<string | null> => {
+      const record = recordOf(api, { gateId, passport }, { ...form2, policy_hash });
+      expect((await sidecar.send(seq, [record], { form: 2 })).status).toBe(200);
+      return (await api.call({ url: `/v1/attestations/${record.id}` })).body.policy_hash;
+    };
+    expect(await named(1)).toBeNull();
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: same });
+    expect(await named(2)).toBe(policy_hash);
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints: null } });
+    expect(await named(3)).toBe(policy_hash);
+  });
+
   it('passes over a record that was shipped in the other form before', async () => {
     const { gate_id: gateId } = await api.createGate();
     const passport = await api.issuePassport();
