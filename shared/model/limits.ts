@@ -40,7 +40,7 @@ export const limits = {
   /** Deeper JSON is refused, because later walks may recurse (contract §5). */
   jsonDepthMax: 32,
   /**
-   * Batches of attestations from a sidecar: 4,000 short records of about 230 bytes twice over, or 3,000 whole
+   * Batches of attestations from a sidecar: 4,000 short records of about 240 bytes twice over, or 3,000 whole
    * ones.
    */
   ingestBodyBytesMax: 2 * 1024 * 1024,
