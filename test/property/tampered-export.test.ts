@@ -4,6 +4,7 @@ import { cliLimits } from '../../control-plane/cli/limits.ts';
 import { lineSplitter } from '../../shared/attestation/lines.ts';
 import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { emptyExtras } from '../../shared/model/attestation.ts';
+import { evidenceCases, evidenceJwks, evidenceKeys } from '../support/evidence-cases.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
 import { runs } from '../support/runs.ts';
 import {
@@ -49,10 +50,12 @@ const mixed = chainOf(
 );
 const chains = [chain, sampleChain(key, 3, 2), mixed];
 const keyIds = [old.kid, key.kid];
-const jwks = jwksOf(old, key);
-const keys = keysetOf(old, key);
+const own = { keys: keysetOf(old, key), jwks: jwksOf(old, key) };
+const ofEvidence = { keys: keysetOf(...evidenceKeys), jwks: evidenceJwks };
+/** As jsonl and as json, with one of everything that records name. */
+const [evidence = [], evidenceAsJson = []] = evidenceCases().map((each) => each.lines);
 
-function acceptedBy(bytes: Uint8Array): string[] {
+function acceptingOf(bytes: Uint8Array, { keys, jwks }: typeof own): string[] {
   const accepted: string[] = [];
   const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
   const verifier = exportVerifier(keys);
@@ -68,10 +71,15 @@ function acceptedBy(bytes: Uint8Array): string[] {
   return accepted;
 }
 
+const both = ['ours', 'independent'];
+
 describe.each([
-  { format: 'jsonl', lines: exportLinesOf(chains, { keyIds, policies }), verifiers: ['ours', 'independent'] },
-  { format: 'json', lines: jsonLinesOf(chains, { keyIds, policies }), verifiers: ['ours'] },
-])('an export as $format', ({ lines, verifiers }) => {
+  { format: 'jsonl', lines: exportLinesOf(chains, { keyIds, policies }), verifiers: both, by: own },
+  { format: 'json', lines: jsonLinesOf(chains, { keyIds, policies }), verifiers: ['ours'], by: own },
+  { format: 'jsonl with evidence', lines: evidence, verifiers: both, by: ofEvidence },
+  { format: 'json with evidence', lines: evidenceAsJson, verifiers: ['ours'], by: ofEvidence },
+])('an export as $format', ({ lines, verifiers, by }) => {
+  const acceptedBy = (bytes: Uint8Array) => acceptingOf(bytes, by);
   const file = Buffer.from(lines.join(''), 'utf8');
   // What the manifest says of its own time and history is not signed, and docs/verify.md says so.
   const startOf = (before: string) => file.indexOf(before) + before.length;
