@@ -7,6 +7,8 @@ import { apiKeyRoutes } from './api-keys/routes.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { attestationRoutes } from './attestations/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
+import { authzenRoutes } from './authzen/routes.ts';
+import { authzenVocabularyRoutes } from './authzen/vocabulary-routes.ts';
 import { catalogOnRecord, publishCatalog } from './catalogs/publish-catalog.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
 import { channelRoutes } from './channels/routes.ts';
@@ -110,6 +112,7 @@ export function build(deps: Deps): FastifyInstance {
   app.register(consoleRoutes(deps.consoleFiles));
   app.register(guideRoutes(deps.consoleFiles));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
+  app.register(authzenRoutes(deps));
   app.register(toolRoutes(deps));
   app.register(oauthRoutes({ ...deps, offeredScopes }));
   app.register(apiRoutes(deps), { prefix: '/v1' });
@@ -134,6 +137,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(catalogRoutes(deps));
     v1.register(discoveryRoutes(deps));
     v1.register(enforcementRoutes(deps));
+    v1.register(authzenVocabularyRoutes(deps));
     v1.register(approvalRoutes(deps));
     v1.register(mcpPinRoutes(deps));
     v1.register(standingApprovalRoutes(deps));

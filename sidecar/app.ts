@@ -52,6 +52,8 @@ export interface SidecarAppDeps {
   readonly observed: Observed;
   /** Of this sidecar, as its callers reach it; known once it listens. */
   readonly origin: () => string;
+  /** The AuthZEN access request endpoint, at the control plane. */
+  readonly requestsUrl: string;
   /** What `/openapi.json` answers, as it is sent. */
   readonly openApi: string;
   /** The text of `/metrics`, with the content type that says its version. */
@@ -147,7 +149,7 @@ class Surface implements SidecarApp {
           this.#admitEvaluation(route.kind, head, { requestId, nowMs }),
         );
       case 'authzen_configuration':
-        return jsonReply(200, authzenConfiguration(deps.origin()), requestId);
+        return jsonReply(200, authzenConfiguration(deps.origin(), deps.requestsUrl), requestId);
       case 'livez':
         return jsonReply(200, '{"status":"live"}', requestId);
       case 'readyz':

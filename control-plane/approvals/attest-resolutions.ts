@@ -87,6 +87,7 @@ const resolutionRecord = (
     policyHash: approval.policyHash,
     trustLevel: approval.trustLevel,
     approvalId: approval.approvalId,
+    asserted: approval.isAsserted,
   },
   passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
   gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },

@@ -48,6 +48,8 @@ export interface NewApproval {
   readonly display: ApprovalDisplay | null;
   /** The key or person that asked. Null: a sidecar of the version before does not say. */
   readonly askedBy: string | null;
+  /** It names its passport without the token (contract §16). */
+  readonly isAsserted: boolean;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
   /**
@@ -172,6 +174,7 @@ function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters'> {
     passportMode: passport.mode,
     gateAccountId: gate.accountId,
     gateMode: gate.mode,
+    isAsserted: wanted.isAsserted,
     expiresInMs,
     holds,
   };

@@ -178,6 +178,7 @@ export class CheckRun {
       amountMicroUsd: decision.amountMicroUsd,
       display: displayOnApproval(request.display, policy.pii),
       askedBy: this.call.caller.actor.id,
+      isAsserted: this.call.verdict.kind === 'named',
       constraintsEvaluated: decision.evaluated,
       pii: decision.pii,
       expiresInMs: must(expiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),

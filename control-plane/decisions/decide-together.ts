@@ -4,12 +4,14 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import { findStandingApprovals } from '../approvals/standing-approval-store.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { findGates } from '../gates/gate-store.ts';
+import { findNamedPassports, type NamedPassport } from '../passports/named-passport-store.ts';
 import { takeUnits } from '../quota/take-units.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
@@ -111,15 +113,16 @@ async function readInputs(
 ): Promise<readonly (CheckInput | ApiError | null)[]> {
   const { accountId } = must(calls[0], 'a batch has a first').caller;
   const gateIds = distinct(calls.map(({ gateId }) => gateId));
-  const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'refused' ? [] : [verdict.passport]));
+  const tokens = calls.flatMap(({ verdict }) => (verdict.kind === 'verified' ? [verdict.passport] : []));
   // A request alone is tried again, on what holds by then.
   const lockWaitMsMax = calls.length === 1 ? decisionsLimits.lockWaitAloneMsMax : limits.quotaWaitMsMax;
   const askedAtMs = deps.clock.now();
-  const [, gates, standings, standingApprovals] = await together([
+  const [, gates, standings, standingApprovals, named] = await together([
     () => setUpSettling(tx, lockWaitMsMax),
     () => findGates(tx, accountId, gateIds),
     () => findStandings(tx, tokens),
     () => findStandingApprovals(tx, gateIds, askedAtMs),
+    () => findAllNamed(tx, calls),
   ]);
   const nowMs = deps.clock.now();
   const compiled = new Map(
@@ -129,8 +132,12 @@ async function readInputs(
     const isOfMode = gates.get(gateId)?.mode === caller.mode;
     return (isOfMode ? compiled.get(gateId) : undefined) ?? new ApiError('gate_not_found');
   };
-  const factsOf = ({ verdict }: EnforcementCall): PassportFacts => {
+  const factsOf = ({ caller, verdict }: EnforcementCall): PassportFacts | ApiError => {
     if (verdict.kind === 'refused') return verdict;
+    if (verdict.kind === 'named') {
+      const facts = named[caller.mode].get(verdict.subjectId);
+      return facts ?? new ApiError('passport_not_found', { param: 'subject.id' });
+    }
     const known = standings.get(verdict.passport.tokenHash);
     // The token verifies but has no row (see readStandings): forged, or no longer revocable.
     if (known === undefined) return { kind: 'refused', reason: 'passport_unknown_key' };
@@ -146,6 +153,7 @@ async function readInputs(
     const policy = gate ?? noGate(call.caller);
     if (policy.pii !== null && !mayScan(place)) return null;
     const facts = factsOf(call);
+    if (facts instanceof ApiError) return facts;
     const passport = facts.kind === 'verified' ? facts.passport : null;
     return {
       gate,
@@ -158,6 +166,31 @@ async function readInputs(
     };
   });
 }
+
+type Named = ReadonlyMap<string, PassportFacts>;
+
+/** The passports that calls name instead of presenting their tokens, by mode. */
+async function findAllNamed(
+  tx: Transaction,
+  calls: readonly EnforcementCall[],
+): Promise<Readonly<Record<Mode, Named>>> {
+  const find = async (mode: Mode): Promise<Named> => {
+    const asking = calls.filter(({ caller, verdict }) => caller.mode === mode && verdict.kind === 'named');
+    const [first] = asking;
+    if (first === undefined) return new Map();
+    const names = asking.flatMap(({ verdict }) => (verdict.kind === 'named' ? [verdict.subjectId] : []));
+    const found = await findNamedPassports(tx, first.caller, names);
+    return new Map([...found].map(([name, facts]) => [name, asAsserted(facts)]));
+  };
+  const [live, test] = await together([() => find('live'), () => find('test')]);
+  return { live, test };
+}
+
+/** See NamedSubject. */
+const asAsserted = (facts: NamedPassport): PassportFacts => ({
+  ...facts,
+  passport: { ...facts.passport, trustTier: 'L1' },
+});
 
 async function perform(tx: Transaction, deps: DecidingDeps, runs: readonly CheckRun[]): Promise<void> {
   const [first] = runs;

@@ -13,9 +13,9 @@ export interface EnforcementCall {
   readonly caller: Caller;
   /** Null: `/enforce` for a passport alone. */
   readonly gateId: GateId | null;
-  /** A bearer credential: never logged. */
+  /** A bearer credential: never logged. Empty for a named subject. */
   readonly token: string;
-  readonly verdict: TokenVerdict;
+  readonly verdict: TokenVerdict | NamedSubject;
   /** The request as the caller wrote it, to be scanned for personal data. */
   readonly asked: RequestObject;
   readonly request: RequestFacts;
@@ -26,6 +26,16 @@ export interface EnforcementCall {
   readonly isTest: boolean;
   /** Its deadline counts from here. Absent: from when it is decided. */
   readonly arrivedAtMs?: MonotonicMillis;
+}
+
+/**
+ * A passport of the caller's account that the caller names instead of presenting its token (contract §16). It
+ * counts as L1, whatever its tier: nothing shows that its agent is here.
+ */
+export interface NamedSubject {
+  readonly kind: 'named';
+  /** An agent_id or a passport_id. */
+  readonly subjectId: string;
 }
 
 export type Enforcement =

@@ -90,6 +90,8 @@ export const judgeSuspends = (
         permissionKey: settlement.permission_key,
         amountMicroUsd: settlement.amount_micro_usd,
         display: settlement.display ?? null,
+        // A sidecar knows passports by their tokens alone.
+        isAsserted: false,
         askedBy: settlement.asked_by === undefined ? null : (settlement.asked_by ?? sender.keyId),
         constraintsEvaluated: settlement.constraints_evaluated,
         pii: settlement.pii,

@@ -12,7 +12,7 @@ import type { CheckInput, EnforcementCall } from './enforcement.ts';
  * so that no account can write into the chain of a passport it does not hold (contract §9).
  */
 export function newRecord(
-  { caller, isTest }: EnforcementCall,
+  { caller, verdict, isTest }: EnforcementCall,
   { gate, policy, passport, request, decision, nowMs }: CheckInput & { readonly decision: Decision },
   attestationId: AttestationId,
 ): NewRecord {
@@ -43,6 +43,7 @@ export function newRecord(
       approvalId:
         decision.standingApproval?.standingApprovalId ??
         (decision.outcome === 'PERMIT' ? request.approvalId : null),
+      asserted: verdict.kind === 'named',
     },
     passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
     gateOwner: { accountId: caller.accountId, mode: caller.mode },

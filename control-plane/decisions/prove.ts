@@ -18,6 +18,8 @@ const claims = new WeakMap<object, string>();
 export async function prove(deps: DecidingDeps, call: EnforcementCall): Promise<EnforcementCall> {
   const { verdict, request } = call;
   if (verdict.kind === 'refused') return call;
+  // A proof is bound to the token, which is not here.
+  if (verdict.kind === 'named') return { ...call, request: { ...request, proof: { kind: 'invalid' } } };
   return { ...call, request: { ...request, proof: await proofOf(deps, call, verdict.passport) } };
 }
 

@@ -7,18 +7,14 @@ import {
   parseRequestFacts,
   refuseOtherGate,
 } from '../../shared/wire/check.ts';
-import {
-  DecisionAnswer,
-  GateTestAnswer,
-  renderDecision,
-  renderFirstPermit,
-} from '../../shared/wire/decision.ts';
+import { DecisionAnswer, GateTestAnswer } from '../../shared/wire/decision.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { batchRoutes } from './batch-routes.ts';
 import { decideRequest, retryUntilMs, tryToDecide } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
-import type { Enforcement, EnforcementCall } from './enforcement.ts';
+import type { EnforcementCall } from './enforcement.ts';
+import { renderEnforcement } from './render-enforcement.ts';
 import { testGateUseCase } from './test-gate-use-case.ts';
 import { tokenVerifier } from './token-verifier.ts';
 
@@ -59,14 +55,14 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } }, preValidation },
       async (request, reply) => {
         const call = readCheck(callerOf(request), request.params.id, request.body);
-        return answer(await decideRequest(deps, { ...call, arrivedAtMs: arrivalOf(reply) }));
+        return renderEnforcement(await decideRequest(deps, { ...call, arrivedAtMs: arrivalOf(reply) }));
       },
     );
 
     const checkOfBatch: Parameters<typeof batchRoutes>[0] = async ({ caller, gateId, body }, untilMs) => {
       const call = readCheck(caller, gateId, body);
       const decided = await (untilMs === null ? tryToDecide(deps, call) : decideRequest(deps, call, untilMs));
-      return decided === null ? null : answer(decided);
+      return decided === null ? null : renderEnforcement(decided);
     };
     await app.register(batchRoutes(checkOfBatch, () => retryUntilMs(deps)));
 
@@ -80,7 +76,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
         const facts = parseRequestFacts(asked);
         const call = { caller: callerOf(request), token: passport, verdict: verify(passport), asked };
         const asCheck = { ...call, request: facts, gateId, isTest: false, arrivedAtMs };
-        return answer(await decideRequest(deps, asCheck));
+        return renderEnforcement(await decideRequest(deps, asCheck));
       },
     );
 
@@ -92,8 +88,3 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
     );
   };
 }
-
-const answer = (enforcement: Enforcement): DecisionAnswer =>
-  enforcement.kind === 'replayed'
-    ? renderFirstPermit(enforcement.first, enforcement.redacted)
-    : renderDecision(enforcement.decision, { ...enforcement, nowMs: enforcement.decidedAtMs });

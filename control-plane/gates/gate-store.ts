@@ -124,7 +124,7 @@ export async function hasGateNamed(tx: Transaction, owner: Owner, name: string):
 
 /** The undeleted ones of the account, in both modes. */
 export async function findGates(
-  tx: Transaction,
+  tx: Database | Transaction,
   accountId: AccountId,
   gateIds: readonly GateId[],
 ): Promise<ReadonlyMap<GateId, Gate>> {
@@ -196,6 +196,19 @@ export async function listGates<Item>(
     idOf,
   });
   return readItems(rows, { of: 'gate', idOf, toItem: (row) => toItem(toCountedGate(row)), logger });
+}
+
+/** The owner's undeleted gates by ascending id. */
+export async function readGatesBehind(
+  sql: Database,
+  { accountId, mode }: Owner,
+  { behind, max }: { readonly behind: string; readonly max: number },
+): Promise<readonly Gate[]> {
+  const rows = await sql<GateRow[]>`
+    SELECT ${columns(sql)} FROM gates g
+    WHERE g.account_id = ${accountId} AND g.mode = ${mode} AND g.deleted_at_ms IS NULL AND g.gate_id > ${behind}
+    ORDER BY g.gate_id LIMIT ${max}`;
+  return rows.map(toGate);
 }
 
 export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> {

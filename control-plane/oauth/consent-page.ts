@@ -77,6 +77,7 @@ const scopeWords: Readonly<Record<Scope, string>> = {
   'osgate:manage': 'do everything with OS Gate',
   'admin:*': 'do everything that your key can do',
   'enforcement:check': 'ask gates for decisions',
+  'enforcement:delegate': 'ask gates for decisions about agents that are not there',
   'attestations:read': 'read the records of decisions',
   'audit:read': 'read who changed what',
   'approvals:read': 'read requests that wait for approval',

@@ -513,6 +513,27 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       created_at: '2026-11-01T00:00:00.000Z',
     },
   ],
+  AuthzenVocabulary: [
+    {
+      resources: [
+        {
+          type: 'record',
+          id: 'record-1',
+          gate_id: 'gate_01m7w8f9hmk9xzhvcz13er4z9h',
+          properties: { status: 'archived' },
+        },
+      ],
+      actions: [
+        {
+          resource_type: 'record',
+          name: 'write',
+          permission_key: 'records:write-archived',
+          when: { resource: { status: 'archived' } },
+        },
+        { resource_type: 'record', name: 'write', permission_key: 'records:write' },
+      ],
+    },
+  ],
   Retention: [{ days: 400, archived_before: '2025-09-01T00:00:00.000Z' }],
   WhoAmI: [
     {

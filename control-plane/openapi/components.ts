@@ -19,6 +19,7 @@ import {
 import { ApprovalAnswer, ApprovalDetail, ApprovalResolution } from '../../shared/wire/approval.ts';
 import { AttestationAnswer, AttestationPageAnswer } from '../../shared/wire/attestation.ts';
 import { ActorAnswer, AuditEntryAnswer, AuditPageAnswer } from '../../shared/wire/audit.ts';
+import { Vocabulary } from '../../shared/wire/authzen-vocabulary.ts';
 import { CatalogAnswer, CatalogPublication } from '../../shared/wire/catalog.ts';
 import {
   ChannelAnswer,
@@ -197,6 +198,9 @@ export const namedSchemas = {
   TemplateCreation,
   Template: TemplateAnswer,
   TemplatePage: PageAnswer(TemplateAnswer),
+  AuthzenVocabulary: Vocabulary,
+  AuthzenResource: Vocabulary.properties.resources.items,
+  AuthzenAction: Vocabulary.properties.actions.items,
   RetentionUpdate,
   Retention: RetentionAnswer,
   WhoAmI: WhoAmIAnswer,

@@ -214,6 +214,19 @@ export const operations: Readonly<Record<string, OperationText>> = {
     errors: [],
     body: CheckBatchBody,
   },
+  'GET /v1/authzen/vocabulary': {
+    id: 'getAuthzenVocabulary',
+    tag: 'Enforcement',
+    summary: 'Get the AuthZEN vocabulary of the account',
+  },
+  'PUT /v1/authzen/vocabulary': {
+    id: 'setAuthzenVocabulary',
+    tag: 'Enforcement',
+    summary: 'Replace the AuthZEN vocabulary of the account',
+    description:
+      'What the resources and actions of AuthZEN evaluations and searches are called here: which gate decides about a resource, and which ' +
+      'permission an action is. The first entry that fits counts. See docs/integrations/authzen.md.',
+  },
   'POST /v1/enforce': {
     id: 'enforce',
     tag: 'Enforcement',

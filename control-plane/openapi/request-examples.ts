@@ -197,6 +197,29 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   createIssuer: { issuer: { value: { name: 'Acme', domain: 'acme.example', trust_tier: 'L3' } } },
+  setAuthzenVocabulary: {
+    records: {
+      value: {
+        resources: [
+          {
+            type: 'record',
+            id: 'record-1',
+            gate_id: gateId,
+            properties: { status: 'archived' },
+          },
+        ],
+        actions: [
+          {
+            resource_type: 'record',
+            name: 'write',
+            permission_key: 'records:write-archived',
+            when: { resource: { status: 'archived' } },
+          },
+          { resource_type: 'record', name: 'write', permission_key: 'records:write' },
+        ],
+      },
+    },
+  },
   setRetention: { year: { value: { days: 400 } }, operator: { value: { days: null } } },
   updateIssuer: { suspension: { value: { status: 'suspended' } }, name: { value: { name: 'Acme Corp' } } },
   createTemplate: {

@@ -4,12 +4,17 @@ import { compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 import type { VerifiedPassport } from './facts.ts';
 
+/** What of the claims no decision reads. */
+type Undecided = 'issuerDomain' | 'agentName' | 'issuedAtS';
+export type CompiledClaims = Omit<PassportClaims, Undecided> & Partial<Pick<PassportClaims, Undecided>>;
+
 /**
  * Precomputes everything that depends only on the token, once per token. Only for claims with a verified
- * signature; see VerifiedPassport. `permissions`: an existing set of the claims' permissions, if any.
+ * signature, or of a passport's row; see VerifiedPassport. `permissions`: an existing set of the claims'
+ * permissions, if any.
  */
 export function compilePassport(
-  claims: PassportClaims,
+  claims: CompiledClaims,
   {
     keyId,
     tokenHash,

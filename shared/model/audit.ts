@@ -38,6 +38,7 @@ export const auditedOperations = [
   'rollApiKey',
   'deleteApiKey',
   'setRetention',
+  'setAuthzenVocabulary',
   'createWebhook',
   'updateWebhook',
   'deleteWebhook',

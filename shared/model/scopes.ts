@@ -16,6 +16,7 @@ export const scopes = [
   'osgate:manage',
   'admin:*',
   'enforcement:check',
+  'enforcement:delegate',
   'attestations:read',
   'audit:read',
   'approvals:read',

@@ -36,6 +36,7 @@ export const scopesOfRole = {
     'osgate:read',
     'osgate:manage',
     'enforcement:check',
+    'enforcement:delegate',
     'attestations:read',
     'audit:read',
     'approvals:read',

@@ -79,6 +79,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     forwardAuth: options.forwardAuth,
     routesOf: (gateId) => replica.routes(gateId),
     observed: { ...core, server },
+    requestsUrl: `${options.controlPlane.origin}/access/v1/requests`,
     openApi,
     metrics: {
       contentType: metrics.contentType,

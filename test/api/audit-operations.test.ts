@@ -93,7 +93,7 @@ describe('every operation of the document that changes something', () => {
       expect(entries[0]).toMatchObject({ operation, actor_type: actorType, actor_client_id: null });
       expect(entries[0]?.actor_id).toMatch(call.key === null ? /^usr_/ : /^key_/);
       // What they speak of is the session, or the person, of the request.
-      if (/^(?:logOut|changePassword|setRetention|\w+Totp)$/.test(operation))
+      if (/^(?:logOut|changePassword|setRetention|setAuthzenVocabulary|\w+Totp)$/.test(operation))
         expect(entries[0]?.target).toMatch(/^(?:sess|usr|acct)_/);
       else expect(`${call.url} ${JSON.stringify(reply.body)}`).toContain(entries[0]?.target);
     },

@@ -291,6 +291,9 @@ describe.each(adapters.map((adapter) => [adapter.name, adapter] as const))(
         policy_decision_point: sidecar.origin,
         access_evaluation_endpoint: `${sidecar.origin}/access/v1/evaluation`,
         access_evaluations_endpoint: `${sidecar.origin}/access/v1/evaluations`,
+        access_request_endpoint: expect.stringMatching(/^http:.*\/access\/v1\/requests$/),
+        capabilities: ['urn:openid:authzen:capability:access-request'],
+        supported_obligations: ['custom'],
       });
     });
   },

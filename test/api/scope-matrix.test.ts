@@ -26,12 +26,14 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /sidecars',
     'GET /mcp-pins',
     'GET /mcp-pins/x',
+    'GET /authzen/vocabulary',
   ],
   'gates:update': [
     'PUT /gates/x',
     'POST /gates/x/catalog',
     'POST /mcp-pins/x/accept',
     'POST /mcp-pins/x/reject',
+    'PUT /authzen/vocabulary',
   ],
   'gates:manage': ['DELETE /gates/x'],
   'enforcement:check': [
@@ -39,6 +41,15 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /gates/x/check/batch',
     'POST /enforce',
     'POST /mcp-pins',
+    'POST /access/v1/evaluation',
+    'POST /access/v1/evaluations',
+    'POST /access/v1/requests',
+    'GET /access/v1/requests/x',
+  ],
+  'enforcement:delegate': [
+    'POST /access/v1/search/subject',
+    'POST /access/v1/search/resource',
+    'POST /access/v1/search/action',
   ],
   'approvals:read': [
     'GET /approvals',
@@ -140,6 +151,7 @@ const publicOperations = [
   'GET /readyz',
   'GET /metrics',
   'GET /.well-known/jwks.json',
+  'GET /.well-known/authzen-configuration',
   'GET /openapi.json',
   'GET /v1/discover',
   'GET /v1/gates/x/catalog',
@@ -188,14 +200,14 @@ const operatorOnly = table['admin:*'] ?? [];
 const everyScope = [
   'passports:issue passports:read passports:revoke gates:create gates:read gates:update gates:manage',
   'issuers:create issuers:read issuers:update templates:read templates:create osgate:read osgate:manage admin:*',
-  'enforcement:check attestations:read audit:read approvals:read approvals:resolve webhooks:manage keys:manage sidecars:connect',
+  'enforcement:check enforcement:delegate attestations:read audit:read approvals:read approvals:resolve webhooks:manage keys:manage sidecars:connect',
 ].flatMap((line) => line.split(' '));
 
 const rows = Object.entries(table).flatMap(([scope, operations]) =>
   operations.map((operation) => ({ operation, scope })),
 );
 const isAbsolute = (path: string) =>
-  /^\/(?:api\/|livez|readyz|metrics|\.well-known|openapi|docs|v1)/.test(path);
+  /^\/(?:access\/|api\/|livez|readyz|metrics|\.well-known|openapi|docs|v1)/.test(path);
 const urlOf = (path: string) => (isAbsolute(path) ? path : `/v1${path}`);
 const callOf = (operation: string, key: string | null) => {
   const [method = '', path = ''] = operation.split(' ');

@@ -61,7 +61,11 @@ export const authzenSchemas: Readonly<Record<string, Schema>> = {
     required: ['decision', 'context'],
     properties: {
       decision: { type: 'boolean', description: 'True for a PERMIT and for nothing else.' },
-      context: { anyOf: [ref('Decision'), ref('Error')], description: 'The answer of `check`.' },
+      context: {
+        anyOf: [ref('Decision'), ref('Error')],
+        description:
+          'The answer of `check`; of a SUSPEND with `evaluation_id` and `access_request`, of a redaction with `obligations`.',
+      },
     },
   },
   Evaluations: {
@@ -82,11 +86,29 @@ export const authzenSchemas: Readonly<Record<string, Schema>> = {
   },
   AuthzenConfiguration: {
     type: 'object',
-    required: ['policy_decision_point', 'access_evaluation_endpoint', 'access_evaluations_endpoint'],
+    required: [
+      'policy_decision_point',
+      'access_evaluation_endpoint',
+      'access_evaluations_endpoint',
+      'access_request_endpoint',
+      'capabilities',
+      'supported_obligations',
+    ],
     properties: {
       policy_decision_point: text('The origin of this sidecar.'),
       access_evaluation_endpoint: text('Where one evaluation is asked for.'),
       access_evaluations_endpoint: text('Where several are asked for at once.'),
+      access_request_endpoint: text('Of the control plane: where the access request of a SUSPEND is shown.'),
+      capabilities: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'Which profiles of AuthZEN are served, by their names.',
+      },
+      supported_obligations: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'Types of the obligations that answers may have.',
+      },
     },
   },
 };

@@ -276,6 +276,12 @@ export function goodCalls(api: Api): GoodCalls {
     createIssuer: async () => ({ url: '/v1/issuers', body: { name: fresh('issuer') } }),
     listIssuers: get('/v1/issuers'),
     getIssuer: async () => ({ url: `/v1/issuers/${await issuerId()}` }),
+    getAuthzenVocabulary: get('/v1/authzen/vocabulary'),
+    setAuthzenVocabulary: async () => ({
+      method: 'PUT',
+      url: '/v1/authzen/vocabulary',
+      body: { resources: [{ type: fresh('type'), gate_id: await gateId() }], actions: [] },
+    }),
     getRetention: get('/v1/attestations/retention'),
     setRetention: async () => {
       made += 1;

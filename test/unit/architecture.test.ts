@@ -50,7 +50,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   policy: [['gates'], ['catalogs', 'decisions', 'standing-approvals']],
   surface: [
-    ['console', 'operations', 'recovery'],
+    ['authzen', 'console', 'operations', 'recovery'],
     ['openapi'],
     ['tools'],
     ['admission', 'cli'],

@@ -78,6 +78,7 @@ const resources = [
   'channels',
   // No faster than catalog_entries.
   'discovery_counts',
+  'authzen_vocabularies',
   'feeds',
   'gate_use',
   'gates',

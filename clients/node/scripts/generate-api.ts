@@ -28,6 +28,8 @@ const methods: Readonly<Record<string, string>> = {
   checkGate: 'decisions.check',
   checkGateBatch: 'decisions.checkBatch',
   enforce: 'decisions.enforce',
+  getAuthzenVocabulary: 'authzen.getVocabulary',
+  setAuthzenVocabulary: 'authzen.setVocabulary',
   listApprovals: 'approvals.list',
   getApproval: 'approvals.get',
   approveApproval: 'approvals.approve',

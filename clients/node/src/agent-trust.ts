@@ -76,6 +76,7 @@ export class AgentTrust implements Resources {
   readonly gates: Resources['gates'];
   readonly catalogs: Resources['catalogs'];
   readonly decisions: Resources['decisions'];
+  readonly authzen: Resources['authzen'];
   readonly approvals: Resources['approvals'];
   readonly mcpPins: Resources['mcpPins'];
   readonly standingApprovals: Resources['standingApprovals'];
@@ -106,6 +107,7 @@ export class AgentTrust implements Resources {
     this.gates = this.#resource('gates');
     this.catalogs = this.#resource('catalogs');
     this.decisions = this.#resource('decisions');
+    this.authzen = this.#resource('authzen');
     this.approvals = this.#resource('approvals');
     this.mcpPins = this.#resource('mcpPins');
     this.standingApprovals = this.#resource('standingApprovals');

@@ -1737,6 +1737,42 @@ class TemplatePage(TypedDict):
     next_cursor: str | None
 
 
+class AuthzenVocabulary(TypedDict):
+    # Which gate decides about which resource.
+    resources: Sequence[AuthzenResource]
+    # Which permission an action is.
+    actions: Sequence[AuthzenAction]
+
+
+class AuthzenResource(TypedDict):
+    # Type of the resource, in the words of your policy enforcement points.
+    type: str
+    # Id of the resource there; absent: every one of the type, which no search finds.
+    id: NotRequired[str | None]
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # What is known of the resource. A property that an evaluation names counts in its place.
+    properties: NotRequired[Mapping[str, Any] | None]
+
+
+class AuthzenActionWhen(TypedDict):
+    # Properties of the action.
+    action: NotRequired[Mapping[str, Any] | None]
+    # Properties of the resource.
+    resource: NotRequired[Mapping[str, Any] | None]
+
+
+class AuthzenAction(TypedDict):
+    # Type of the resources that have the action.
+    resource_type: str
+    # Name of the action.
+    name: str
+    # The permission that the action is.
+    permission_key: str
+    # It is so only where the evaluation has all of these properties.
+    when: NotRequired[AuthzenActionWhen | None]
+
+
 class RetentionUpdate(TypedDict):
     # Records of months that ended more days ago leave the database with the next archive. Null: as long as
     # the operator keeps records.
@@ -1760,7 +1796,7 @@ class WhoAmI(TypedDict):
     # Who calls.
     actor: Actor
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
     # When the key ends; null: never.
     expires_at: str | None
 
@@ -1787,7 +1823,7 @@ class ApiKey(TypedDict):
     # Name, for people.
     name: str
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
     # `live` or `test`: two environments that are kept apart.
     mode: Literal["live", "test"]
     # First 12 characters of the key, to recognise it by.
@@ -1808,7 +1844,7 @@ class NewApiKey(TypedDict):
     # Name, for people.
     name: str
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
     # `live` or `test`: two environments that are kept apart.
     mode: Literal["live", "test"]
     # First 12 characters of the key, to recognise it by.
@@ -3203,7 +3239,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -3239,6 +3275,43 @@ class Operations:
             query={"since": since},
             headers={},
             body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_authzen_vocabulary(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> AuthzenVocabulary:
+        """Get the AuthZEN vocabulary of the account. Needs a key with the scope `gates:read`."""
+        answer: AuthzenVocabulary = self._call(
+            "GET",
+            "/v1/authzen/vocabulary",
+            "",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def set_authzen_vocabulary(
+        self,
+        body: AuthzenVocabulary,
+        *,
+        deadline_ms: float | None = None,
+    ) -> AuthzenVocabulary:
+        """Replace the AuthZEN vocabulary of the account. Needs a key with the scope `gates:update`."""
+        answer: AuthzenVocabulary = self._call(
+            "PUT",
+            "/v1/authzen/vocabulary",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
             deadline_ms=deadline_ms,
         )
         return answer

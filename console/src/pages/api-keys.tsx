@@ -40,6 +40,7 @@ const scopeWords: Readonly<Partial<Record<Scope, string>>> = {
   'templates:read': 'look at templates',
   'templates:create': 'create templates',
   'enforcement:check': 'ask for decisions',
+  'enforcement:delegate': 'name agents without their passports (AuthZEN)',
   'attestations:read': 'read and export records of decisions',
   'audit:read': 'read who changed what',
   'approvals:read': 'look at approvals',

@@ -1,10 +1,8 @@
+import { authzenMetadata } from '../../../shared/wire/authzen.ts';
+
 /**
  * The metadata of this policy decision point (OpenID AuthZEN Authorization API 1.0 §9). `origin`: of this
- * sidecar.
+ * sidecar. Searches and subjects without a token are the control plane's, so nothing of them is here.
  */
-export const authzenConfiguration = (origin: string): string =>
-  JSON.stringify({
-    policy_decision_point: origin,
-    access_evaluation_endpoint: `${origin}/access/v1/evaluation`,
-    access_evaluations_endpoint: `${origin}/access/v1/evaluations`,
-  });
+export const authzenConfiguration = (origin: string, requestsUrl: string): string =>
+  JSON.stringify(authzenMetadata(origin, requestsUrl));

@@ -1,13 +1,15 @@
+import { givenRequestId } from '../../../shared/wire/authzen.ts';
 import { requestIdHeader } from '../../http/respond.ts';
 import type { LargeBody, Reply, Responder } from '../../http/server.ts';
 
 /**
  * Who sends an `X-Request-Id` with an evaluation gets it back in the header of the answer (OpenID AuthZEN
- * Authorization API 1.0 §10.1), where it is 1 to 128 printable ASCII characters without a space. Otherwise
- * the header has the sidecar's own id, as everywhere else; errors and logs name that one in any case.
+ * Authorization API 1.0 §10.1; `givenRequestId`). Otherwise the header has the sidecar's own id, as
+ * everywhere else; errors and logs name that one in any case.
  */
-export function echoRequestId(given: string, outcome: Reply | LargeBody): Reply | LargeBody {
-  if (!/^[\x21-\x7e]{1,128}$/.test(given)) return outcome;
+export function echoRequestId(header: string, outcome: Reply | LargeBody): Reply | LargeBody {
+  const given = givenRequestId(header);
+  if (given === null) return outcome;
   if (!('handle' in outcome)) return withId(given, outcome);
   return { ...outcome, handle: (body, responder) => outcome.handle(body, new Echoing(given, responder)) };
 }

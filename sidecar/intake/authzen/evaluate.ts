@@ -1,8 +1,13 @@
 import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
-import { invalidRequest } from '../../../shared/errors/api-error.ts';
-import { unreachable } from '../../../shared/errors/assert.ts';
+import { type ApiError, invalidRequest } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
+import {
+  endsEvaluations,
+  evaluationJson,
+  readEvaluation,
+  readEvaluations,
+} from '../../../shared/wire/authzen.ts';
 import { assertSingleCheck, lossesByIndex } from '../../../shared/wire/check-batch.ts';
 import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
 import type { CheckHead } from '../../decide/check.ts';
@@ -10,17 +15,21 @@ import { jsonReply } from '../../decide/replies.ts';
 import type { LargeBody, Reply, Responder } from '../../http/server.ts';
 import { canonicalCheck, parseUncheckedBody } from '../read-check.ts';
 import { type CheckItem, type CheckList, SeveralChecks, type SeveralChecksDeps } from '../several-checks.ts';
-import { readEvaluation, readEvaluations, type Semantic } from './read-evaluation.ts';
 
 /** The caller of an evaluation. The gate is in its body. */
 type Evaluator = Omit<CheckHead, 'gateId'>;
+
+interface EvaluateDeps extends SeveralChecksDeps {
+  /** Of the access request endpoint, at the control plane. */
+  readonly requestsUrl: string;
+}
 
 /**
  * `POST /access/v1/evaluation` and `/access/v1/evaluations` (OpenID AuthZEN Authorization API 1.0 §6 and §7;
  * contract §16): `check` in other words. `decision` is true for a PERMIT and for nothing else, and `context`
  * is the answer of `check`. Every evaluation is recorded, charged and limited as a check is.
  */
-export const evaluate = (deps: SeveralChecksDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
+export const evaluate = (deps: EvaluateDeps, evaluator: Evaluator, isBoxcar: boolean): LargeBody => ({
   bytesMax: isBoxcar ? limits.batchBodyBytesMax : limits.bodyBytesMax,
   handle: (body, responder) => {
     const { requestId, traceparent } = evaluator;
@@ -36,7 +45,7 @@ export const evaluate = (deps: SeveralChecksDeps, evaluator: Evaluator, isBoxcar
   },
 });
 
-type List = (deps: SeveralChecksDeps, evaluator: Evaluator, bytes: Buffer, responder: Responder) => CheckList;
+type List = (deps: EvaluateDeps, evaluator: Evaluator, bytes: Buffer, responder: Responder) => CheckList;
 
 const listOne: List = (deps, evaluator, bytes, responder) => {
   const { text, value: body } = parseUncheckedBody(bytes);
@@ -44,7 +53,7 @@ const listOne: List = (deps, evaluator, bytes, responder) => {
     ...{ body, batchBytes: bytes.byteLength },
     assertWhole: () => assertLossless(text, body),
   });
-  return { items: [item], onEnd: ([reply]) => answerOne(reply, responder, evaluator.requestId) };
+  return { items: [item], onEnd: ([reply]) => answerOne(deps, reply, responder, evaluator.requestId) };
 };
 
 const listMany: List = (deps, evaluator, bytes, responder) => {
@@ -63,18 +72,24 @@ const listMany: List = (deps, evaluator, bytes, responder) => {
         },
       }),
     ),
-    ...(semantic !== 'execute_all' && { endsWith: (reply) => ends(semantic, reply) }),
+    ...(semantic !== 'execute_all' && { endsWith: (reply) => endsEvaluations(semantic, isPermit(reply)) }),
     onEnd: (replies) => {
-      const answers = replies.map(evaluationJson).join(',');
+      const answers = replies.map((reply) => evaluationJson(reply, deps.requestsUrl)).join(',');
       responder.reply(jsonReply(200, `{"evaluations":[${answers}]}`, evaluator.requestId));
     },
   };
 };
 
 /** Where there is no decision, the answer is the error, with its status. */
-function answerOne(reply: Reply | undefined, responder: Responder, requestId: RequestId): void {
+function answerOne(
+  { requestsUrl }: EvaluateDeps,
+  reply: Reply | undefined,
+  responder: Responder,
+  requestId: RequestId,
+): void {
   if (reply === undefined) return;
-  responder.reply(reply.status === 200 ? jsonReply(200, evaluationJson(reply), requestId) : reply);
+  const isDecided = reply.status === 200;
+  responder.reply(isDecided ? jsonReply(200, evaluationJson(reply, requestsUrl), requestId) : reply);
 }
 
 interface UnreadItem {
@@ -86,22 +101,26 @@ interface UnreadItem {
 }
 
 const itemOf =
-  (
-    { writer }: SeveralChecksDeps,
-    evaluator: Evaluator,
-    { body, batchBytes, assertWhole }: UnreadItem,
-  ): CheckItem =>
+  (deps: EvaluateDeps, evaluator: Evaluator, { body, batchBytes, assertWhole }: UnreadItem): CheckItem =>
   () => {
     assertSafeJson(body);
     assertSingleCheck(body, batchBytes);
     assertWhole();
     const { subjectId, token, gateId, request } = readEvaluation(body);
-    const read = canonicalCheck({ passport: token, request }, writer, false);
+    if (token === null) throw unknownSubject(deps);
+    const read = canonicalCheck({ passport: token, request }, deps.writer, false);
     return {
       head: { ...evaluator, gateId },
       read: { ...read, accept: (passport) => assertSubject(passport, subjectId) },
     };
   };
+
+/** A sidecar knows passports by their tokens alone. */
+const unknownSubject = ({ requestsUrl }: EvaluateDeps): ApiError =>
+  invalidRequest(
+    'subject.properties.passport',
+    `subject.properties.passport is required here. To name a subject without its token, ask ${new URL('evaluation', requestsUrl)} with a key that has enforcement:delegate.`,
+  );
 
 /** A passport that did not verify says nothing about its agent: it is decided on, and blocked. */
 function assertSubject({ agentId, passportId }: VerifiedPassport, subjectId: string): void {
@@ -112,18 +131,5 @@ function assertSubject({ agentId, passportId }: VerifiedPassport, subjectId: str
   );
 }
 
-const evaluationJson = (reply: Reply): string => `{"decision":${isPermit(reply)},"context":${reply.body}}`;
-
 const isPermit = ({ status, body }: Reply): boolean =>
   status === 200 && JSON.parse(body).decision === 'PERMIT';
-
-function ends(semantic: Exclude<Semantic, 'execute_all'>, reply: Reply): boolean {
-  switch (semantic) {
-    case 'deny_on_first_deny':
-      return !isPermit(reply);
-    case 'permit_on_first_permit':
-      return isPermit(reply);
-    default:
-      return unreachable(semantic);
-  }
-}

@@ -1901,6 +1901,40 @@ export interface TemplatePage {
   readonly next_cursor: string | null;
 }
 
+export interface AuthzenVocabulary {
+  /** Which gate decides about which resource. */
+  readonly resources: readonly AuthzenResource[];
+  /** Which permission an action is. */
+  readonly actions: readonly AuthzenAction[];
+}
+
+export interface AuthzenResource {
+  /** Type of the resource, in the words of your policy enforcement points. */
+  readonly type: string;
+  /** Id of the resource there; absent: every one of the type, which no search finds. */
+  readonly id?: string | null;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string;
+  /** What is known of the resource. A property that an evaluation names counts in its place. */
+  readonly properties?: Readonly<Record<string, unknown>> | null;
+}
+
+export interface AuthzenAction {
+  /** Type of the resources that have the action. */
+  readonly resource_type: string;
+  /** Name of the action. */
+  readonly name: string;
+  /** The permission that the action is. */
+  readonly permission_key: string;
+  /** It is so only where the evaluation has all of these properties. */
+  readonly when?: {
+    /** Properties of the action. */
+    readonly action?: Readonly<Record<string, unknown>> | null;
+    /** Properties of the resource. */
+    readonly resource?: Readonly<Record<string, unknown>> | null;
+  } | null;
+}
+
 export interface RetentionUpdate {
   /**
    * Records of months that ended more days ago leave the database with the next archive. Null: as long as
@@ -1930,7 +1964,7 @@ export interface WhoAmI {
   /** Who calls. */
   readonly actor: Actor;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
   /** When the key ends; null: never. */
   readonly expires_at: string | null;
 }
@@ -1957,7 +1991,7 @@ export interface ApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
@@ -1978,7 +2012,7 @@ export interface NewApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
@@ -2893,6 +2927,13 @@ export interface DecisionsResource {
   checkBatch(id: string, body: CheckBatchRequest, options?: CallOptions): Promise<CheckBatch>;
 }
 
+export interface AuthzenResource {
+  /** Get the AuthZEN vocabulary of the account. Needs a key with the scope `gates:read`. */
+  getVocabulary(options?: CallOptions): Promise<AuthzenVocabulary>;
+  /** Replace the AuthZEN vocabulary of the account. Needs a key with the scope `gates:update`. */
+  setVocabulary(body: AuthzenVocabulary, options?: CallOptions): Promise<AuthzenVocabulary>;
+}
+
 export interface ApprovalsResource {
   /** List approvals at your gates, newest first. Needs a key with the scope `approvals:read`. */
   list(query?: {
@@ -3208,6 +3249,7 @@ export interface Resources {
   readonly gates: GatesResource;
   readonly catalogs: CatalogsResource;
   readonly decisions: DecisionsResource;
+  readonly authzen: AuthzenResource;
   readonly approvals: ApprovalsResource;
   readonly mcpPins: McpPinsResource;
   readonly standingApprovals: StandingApprovalsResource;
@@ -3254,6 +3296,10 @@ export const resources = {
     enforce: ['POST', '/v1/enforce', 'body'],
     check: ['POST', '/v1/gates/{id}/check', 'body'],
     checkBatch: ['POST', '/v1/gates/{id}/check/batch', 'body'],
+  },
+  authzen: {
+    getVocabulary: ['GET', '/v1/authzen/vocabulary', ''],
+    setVocabulary: ['PUT', '/v1/authzen/vocabulary', 'body'],
   },
   approvals: {
     list: ['GET', '/v1/approvals', 'query list'],

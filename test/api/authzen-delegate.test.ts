@@ -1,0 +1,482 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+
+const both = ['enforcement:check', 'enforcement:delegate'];
+let api: Api;
+/** May name subjects. */
+let key: string;
+beforeAll(async () => {
+  api = await startApi();
+  ({ key } = await api.createKey({ scopes: both }));
+});
+afterAll(() => api.close());
+
+const evaluate = (body: unknown, more: object = {}): Promise<Reply> =>
+  api.call({ url: '/access/v1/evaluation', body, key, ...more });
+const evaluateAll = (body: unknown, more: object = {}): Promise<Reply> =>
+  api.call({ url: '/access/v1/evaluations', body, key, ...more });
+
+async function setUp(gate: object = {}, passport: object = {}, adminKey = api.adminKey) {
+  const { gate_id } = await api.createGate(gate, adminKey);
+  const issued = await api.issuePassport(passport, adminKey);
+  return {
+    issued,
+    gateId: gate_id,
+    evaluation: {
+      subject: { type: 'agent', id: issued.agent_id },
+      action: { name: 'orders:create', properties: { amount: 5 } },
+      resource: { type: 'gate', id: gate_id },
+      context: { note: 'hello' },
+    },
+  };
+}
+
+describe('a subject without a token', () => {
+  it.each([
+    ['agent', 'agent_id'],
+    ['agent', 'passport_id'],
+    ['user', 'agent_id'],
+    ['user', 'passport_id'],
+  ] as const)('of type %s is found by its %s, charged, and recorded in its chain', async (type, name) => {
+    const { evaluation, issued } = await setUp({
+      constraints: { spend_limits: { daily_usd: 8 }, approvals: { above_usd: 100 } },
+    });
+    const subject = { type, id: issued[name] };
+    const permitted = await evaluate({ ...evaluation, subject });
+    expect(permitted.body).toMatchObject({ decision: true, context: { decision: 'PERMIT' } });
+    const record = (await api.call({ url: `/v1/attestations/${permitted.body.context.attestation_id}` }))
+      .body;
+    expect(record).toMatchObject({
+      ...{ chain_id: issued.passport_id, source: 'control-plane', asserted: true, trust_level: 'L1' },
+    });
+    const again = await evaluate({ ...evaluation, subject });
+    expect(again.body).toMatchObject({ decision: false, context: { reason: 'spend_limit_exceeded' } });
+  });
+
+  it('is decided as its token would be, by the same request hash', async () => {
+    const { evaluation, issued, gateId } = await setUp();
+    const named = (await evaluate(evaluation)).body.context.attestation_id;
+    const request = { permission_key: 'orders:create', amount: 5, note: 'hello' };
+    const body = { passport: issued.jwt, request };
+    const checked = (await api.call({ url: `/v1/gates/${gateId}/check`, body })).body.attestation_id;
+    const hashes = await Promise.all(
+      [named, checked].map(
+        async (id) => (await api.call({ url: `/v1/attestations/${id}` })).body.request_hash,
+      ),
+    );
+    expect(hashes[0]).toBe(hashes[1]);
+    const record = (await api.call({ url: `/v1/attestations/${checked}` })).body;
+    expect(record.asserted).toBe(false);
+  });
+
+  it('needs enforcement:delegate', async () => {
+    const { evaluation, issued } = await setUp();
+    const { key: plain } = await api.createKey({ scopes: ['enforcement:check'] });
+    expectError(
+      await evaluate(evaluation, { key: plain }),
+      'insufficient_scope',
+      'subject.properties.passport',
+    );
+    const several = await evaluateAll({ ...evaluation, evaluations: [{}] }, { key: plain });
+    expect(several.body.evaluations).toMatchObject([
+      { decision: false, context: { error: { code: 'insufficient_scope' } } },
+    ]);
+    const shown = { ...evaluation.subject, properties: { passport: issued.jwt } };
+    expect((await evaluate({ ...evaluation, subject: shown }, { key: plain })).body.decision).toBe(true);
+    const { key: alone } = await api.createKey({ scopes: ['enforcement:delegate'] });
+    expectError(await evaluate(evaluation, { key: alone }), 'insufficient_scope');
+  });
+
+  it.each(['L2', 'L3'])('counts as L1: a gate of %s wants its token, whatever its tier', async (level) => {
+    const { evaluation, issued } = await setUp({ trust_level: level }, { trust_tier: 'L3' });
+    expect((await evaluate(evaluation)).body).toMatchObject({
+      decision: false,
+      context: { reason: 'trust_level_insufficient' },
+    });
+    const shown = { ...evaluation.subject, properties: { passport: issued.jwt } };
+    expect((await evaluate({ ...evaluation, subject: shown })).body.decision).toBe(true);
+  });
+
+  it('proves no possession, also with a proof in its request', async () => {
+    const demanding = { constraints: { proof_of_possession: 'required' } };
+    const { evaluation } = await setUp(demanding);
+    expect((await evaluate(evaluation)).body.context.reason).toBe('proof_missing');
+    const proof = { dpop: 'a.b.c', method: 'POST', url: 'https://shop.example.com/' };
+    const withProof = { ...evaluation, context: { ...evaluation.context, proof } };
+    expect((await evaluate(withProof)).body.context.reason).toBe('proof_invalid');
+    const ofPassport = await setUp({}, demanding);
+    expect((await evaluate(ofPassport.evaluation)).body.context.reason).toBe('proof_missing');
+  });
+
+  it('is refused by its own state, and recorded so', async () => {
+    const { evaluation, issued } = await setUp();
+    const act = (verb: string) =>
+      api.call({ method: 'POST', url: `/v1/passports/${issued.passport_id}/${verb}`, body: {} });
+    await act('suspend');
+    expect((await evaluate(evaluation)).body.context.reason).toBe('passport_suspended');
+    await act('reactivate');
+    expect((await evaluate(evaluation)).body.decision).toBe(true);
+    await act('revoke');
+    const blocked = await evaluate(evaluation);
+    expect(blocked.body).toMatchObject({ decision: false, context: { reason: 'passport_revoked' } });
+    const record = await api.call({ url: `/v1/attestations/${blocked.body.context.attestation_id}` });
+    expect(record.body.chain_id).toBe(issued.passport_id);
+    // Another passport of the agent takes its name over.
+    const next = await api.issuePassport({ agent_id: issued.agent_id });
+    const taken = await evaluate(evaluation);
+    const chain = await api.call({ url: `/v1/attestations/${taken.body.context.attestation_id}` });
+    expect([taken.body.decision, chain.body.chain_id]).toEqual([true, next.passport_id]);
+  });
+
+  it('is refused when it has expired, its issuer is suspended, or its gate trusts others', async () => {
+    const issuer = await api.createIssuer();
+    const { evaluation } = await setUp({}, { issuer_id: issuer.issuer_id });
+    await api.call({ method: 'PUT', url: `/v1/issuers/${issuer.issuer_id}`, body: { status: 'suspended' } });
+    expect((await evaluate(evaluation)).body.context.reason).toBe('issuer_untrusted');
+    const other = await api.createIssuer();
+    const elsewhere = await setUp({ constraints: { trusted_issuers: [other.issuer_id] } });
+    expect((await evaluate(elsewhere.evaluation)).body.context.reason).toBe('issuer_untrusted');
+
+    const own = await startApi();
+    try {
+      const { gate_id: id } = await own.createGate();
+      const passport = await own.issuePassport({ expires_in: '60s' });
+      own.advance(61_000);
+      const { body } = await own.call({
+        url: '/access/v1/evaluation',
+        body: {
+          ...evaluation,
+          subject: { type: 'agent', id: passport.agent_id },
+          resource: { type: 'gate', id },
+        },
+      });
+      expect(body).toMatchObject({ decision: false, context: { reason: 'passport_expired' } });
+    } finally {
+      await own.close();
+    }
+  });
+
+  it('is unknown outside of its account and mode', async () => {
+    const { evaluation, issued, gateId } = await setUp();
+    const other = await api.createAccount();
+    const foreign = await api.createKey({ scopes: both }, other.key);
+    expectError(await evaluate(evaluation, { key: foreign.key }), 'gate_not_found');
+    const atOwn = await setUp({}, {}, other.key);
+    for (const id of [issued.agent_id, issued.passport_id]) {
+      const body = { ...atOwn.evaluation, subject: { type: 'agent', id } };
+      const reply = await evaluate(body, { key: foreign.key });
+      // The names of agents are each account's own.
+      if (id === atOwn.issued.agent_id) expect(reply.body.decision).toBe(true);
+      else expectError(reply, 'passport_not_found', 'subject.id');
+    }
+    const inTest = await api.createKey({ scopes: both, mode: 'test' });
+    const testGate = await api.createGate(
+      {},
+      (await api.createKey({ scopes: ['gates:manage'], mode: 'test' })).key,
+    );
+    const atTest = { ...evaluation, resource: { type: 'gate', id: testGate.gate_id } };
+    expectError(await evaluate(atTest, { key: inTest.key }), 'passport_not_found', 'subject.id');
+    expectError(await evaluate(atTest), 'gate_not_found');
+    const both2 = await evaluate(
+      { ...evaluation, resource: { type: 'gate', id: gateId } },
+      { key: inTest.key },
+    );
+    expectError(both2, 'gate_not_found');
+  });
+
+  it('is not found by names that nobody has, however long or strange', async () => {
+    const { evaluation } = await setUp();
+    const names = [
+      '',
+      ' ',
+      '*',
+      '%',
+      'x'.repeat(50_000),
+      '\u0000',
+      "'; --",
+      makeId('pass', 1 as UnixMillis, new Uint8Array(10)),
+    ];
+    for (const id of names) {
+      const reply = await evaluate({ ...evaluation, subject: { type: 'user', id } });
+      expect([reply.status, id.length]).toEqual([404, id.length]);
+    }
+    for (const id of [null, 7, {}, ['x']])
+      expectError(
+        await evaluate({ ...evaluation, subject: { type: 'user', id } }),
+        'invalid_request',
+        'subject.id',
+      );
+    expectError(
+      await evaluate({ ...evaluation, subject: { type: 'robot', id: 'x' } }),
+      'invalid_request',
+      'subject.type',
+    );
+    const user = { type: 'user', id: 'x', properties: { passport: 'y' } };
+    expectError(await evaluate({ ...evaluation, subject: user }), 'invalid_request', 'subject.type');
+  });
+
+  it('is decided among others in one batch, each for itself', async () => {
+    const one = await setUp();
+    const two = await api.issuePassport({ permissions: ['orders:read'] });
+    const reply = await evaluateAll({
+      ...one.evaluation,
+      evaluations: [
+        {},
+        { subject: { type: 'user', id: two.agent_id } },
+        { subject: { type: 'user', id: 'nobody' } },
+        { subject: { type: 'agent', id: one.issued.agent_id, properties: { passport: one.issued.jwt } } },
+      ],
+    });
+    const told = reply.body.evaluations.map(
+      ({ decision, context }: Reply['body']) => `${decision} ${context.error?.code ?? context.reason}`,
+    );
+    expect(told).toEqual([
+      'true null',
+      'false permission_not_granted',
+      'false passport_not_found',
+      'true null',
+    ]);
+  });
+});
+
+it('a subject without a token has to wait while records are in form 1, which cannot say it', async () => {
+  const early = await startApi({ recordForm: () => 1 });
+  try {
+    const { gate_id: id } = await early.createGate();
+    const passport = await early.issuePassport();
+    const body = {
+      subject: { type: 'agent', id: passport.agent_id },
+      action: { name: 'orders:create' },
+      resource: { type: 'gate', id },
+    };
+    const ask = (more: object) => early.call({ url: '/access/v1/evaluation', body: { ...body, ...more } });
+    expectError(await ask({}), 'service_unavailable');
+    const subject = { ...body.subject, properties: { passport: passport.jwt } };
+    expect((await ask({ subject })).body.decision).toBe(true);
+  } finally {
+    await early.close();
+  }
+});
+
+describe('evaluations at the control plane', () => {
+  it('end as the semantic says, and leave the rest undecided', async () => {
+    const { evaluation } = await setUp({ constraints: { rate_limits: { requests_per_day: 1 } } });
+    const denied = { action: { name: 'orders:delete' } };
+    const ask = async (evaluations_semantic: string, evaluations: object[]) => {
+      const { body } = await evaluateAll({ ...evaluation, evaluations, options: { evaluations_semantic } });
+      return body.evaluations.map(({ decision }: Reply['body']) => decision);
+    };
+    expect(await ask('deny_on_first_deny', [denied, {}])).toEqual([false]);
+    expect(await ask('permit_on_first_permit', [denied, {}, {}])).toEqual([false, true]);
+    expect(await ask('execute_all', [{}, denied])).toEqual([false, false]);
+  });
+
+  it('take a passport as the sidecar does', async () => {
+    const { evaluation, issued } = await setUp();
+    const as = (id: string, passport: string) =>
+      evaluate({ ...evaluation, subject: { type: 'agent', id, properties: { passport } } });
+    expect((await as(issued.passport_id, issued.jwt)).body.decision).toBe(true);
+    expectError(await as('somebody-else', issued.jwt), 'invalid_request', 'subject.id');
+    expect((await as('anyone', 'no token')).body.context.reason).toBe('passport_malformed');
+  });
+
+  it('take JSON alone, and send the request id back', async () => {
+    const { evaluation } = await setUp();
+    const headers = { 'x-request-id': 'my-own' };
+    expect((await evaluate(evaluation, { headers })).headers['x-request-id']).toBe('my-own');
+    const text = await evaluate(evaluation, { headers: { 'content-type': 'text/plain' } });
+    expect(text.body.error.param).toBe('content-type');
+    const twice = '{"subject":{"type":"user","id":"a"},"subject":{"type":"user","id":"b"}}';
+    expect((await evaluate(twice)).status).toBe(400);
+  });
+});
+
+describe('a SUSPEND', () => {
+  async function suspended() {
+    const made = await setUp({ constraints: { approvals: { above_usd: 1 } } });
+    const { body } = await evaluate(made.evaluation);
+    return { ...made, context: body.context, decision: body.decision };
+  }
+  const submit = (body: unknown, more: object = {}) =>
+    api.call({ url: '/access/v1/requests', body, key, ...more });
+
+  it('names its access request, whose end permits the same evaluation once', async () => {
+    const { evaluation, context, decision, issued } = await suspended();
+    const base = api.deps.baseUrl.replace(/\/v1$/, '');
+    const { approval_id: id, expires_at } = context;
+    const status_endpoint = `${base}/access/v1/requests/${id}`;
+    expect([decision, context]).toEqual([
+      false,
+      expect.objectContaining({
+        decision: 'SUSPEND',
+        evaluation_id: id,
+        access_request: {
+          endpoint: `${base}/access/v1/requests`,
+          ...{ id, status: 'pending', status_endpoint, expires_at },
+        },
+      }),
+    ]);
+    const task = { id, status: 'pending', status_endpoint, expires_at };
+    const denial = { evaluation_id: id, expires_at, reason: context.reason };
+    const submitted = await submit({ ...evaluation, denial, requested_access: {} });
+    expect([submitted.status, submitted.headers['location'], submitted.body]).toEqual([
+      202,
+      status_endpoint,
+      { task },
+    ]);
+    const poll = () => api.call({ url: `/access/v1/requests/${id}`, key });
+    expect((await poll()).body).toEqual({ task });
+    expect((await poll()).headers['retry-after']).toBe('5');
+
+    await api.call({ method: 'POST', url: `/v1/approvals/${id}/approve`, body: {} });
+    const { task: approved, result } = (await poll()).body;
+    expect(approved.status).toBe('approved');
+    const ends = (
+      await api.call({ url: `/v1/attestations?decision=SUSPEND&passport_id=${issued.passport_id}` })
+    ).body;
+    expect(ends.attestations).toMatchObject([{ resolution: 'approved', asserted: true }]);
+    expect(result).toEqual({
+      mode: 'reevaluate',
+      approval: { id, approved_at: expect.any(String), approved_until: approved.expires_at },
+    });
+    const reevaluate = (change: object = {}) =>
+      evaluate({ ...evaluation, context: { ...evaluation.context, ...change, approval: result.approval } });
+    expect((await reevaluate({ note: 'other' })).body.context).toMatchObject({
+      reason: 'approval_mismatch',
+      next_action: 'none',
+    });
+    expect((await reevaluate()).body.decision).toBe(true);
+    expect((await reevaluate()).body.context).toMatchObject({ reason: 'approval_used', next_action: 'none' });
+    expect((await poll()).body.task.status).toBe('used');
+  });
+
+  it('is not submitted for another subject, gate or permission, nor by another account', async () => {
+    const { evaluation, context, issued } = await suspended();
+    const denial = { evaluation_id: context.evaluation_id, expires_at: context.expires_at };
+    const other = await setUp();
+    for (const change of [
+      { subject: other.evaluation.subject },
+      { resource: other.evaluation.resource },
+      { action: { name: 'orders:delete' } },
+      { denial: { ...denial, evaluation_id: makeId('appr', 1 as UnixMillis, new Uint8Array(10)) } },
+      { denial: { ...denial, evaluation_id: 'x'.repeat(10_000) } },
+    ])
+      expectError(
+        await submit({ ...evaluation, denial, ...change }),
+        'invalid_request',
+        'denial.evaluation_id',
+      );
+    const byId = { type: 'agent', id: issued.passport_id };
+    expect((await submit({ ...evaluation, denial, subject: byId })).status).toBe(202);
+    expect((await submit({ ...evaluation, denial, items: [] })).status).toBe(400);
+    const account = await api.createAccount();
+    const foreign = await api.createKey({ scopes: both }, account.key);
+    expect((await submit({ ...evaluation, denial }, { key: foreign.key })).status).toBe(400);
+    const url = `/access/v1/requests/${context.evaluation_id}`;
+    expectError(await api.call({ url, key: foreign.key }), 'approval_not_found');
+    expectError(await api.call({ url: '/access/v1/requests/x', key }), 'approval_not_found');
+  });
+
+  it('ends as the person says', async () => {
+    const { evaluation, context } = await suspended();
+    const { evaluation_id: id } = context;
+    await api.call({ method: 'POST', url: `/v1/approvals/${id}/deny`, body: {} });
+    const { body } = await api.call({ url: `/access/v1/requests/${id}`, key });
+    expect([body.task.status, body.result]).toEqual(['denied', undefined]);
+    const again = await evaluate({ ...evaluation, context: { ...evaluation.context, approval: { id } } });
+    expect(again.body.context).toMatchObject({ reason: 'approval_denied', next_action: 'none' });
+  });
+
+  it('and two names for its approval must agree', async () => {
+    const { evaluation, context } = await suspended();
+    const approval = { id: context.approval_id };
+    const same = { ...evaluation.context, approval, approval_id: context.approval_id };
+    expect((await evaluate({ ...evaluation, context: same })).body.context.decision).toBe('SUSPEND');
+    const differs = { ...same, approval_id: makeId('appr', 1 as UnixMillis, new Uint8Array(10)) };
+    expectError(await evaluate({ ...evaluation, context: differs }), 'invalid_request', 'context');
+  });
+});
+
+it('a redaction is an obligation', async () => {
+  const { evaluation } = await setUp({
+    constraints: { pii_controls: { mode: 'redact', types: ['email'] } },
+  });
+  const context = { note: 'write to jane@example.com' };
+  const { body } = await evaluate({ ...evaluation, context });
+  expect(body).toMatchObject({ decision: true, context: { request_redacted: { note: expect.any(String) } } });
+  expect(body.context.obligations).toEqual([
+    {
+      id: 'redact',
+      type: 'custom',
+      properties: { vendor: 'agent-trust', action: 'redact', redactions: body.context.redactions },
+    },
+  ]);
+  expect(JSON.stringify(body)).not.toContain('jane@example.com');
+});
+
+describe('at a sidecar', () => {
+  let sidecar: TestSidecar;
+  beforeAll(async () => {
+    sidecar = await startTestSidecar({ api });
+  });
+  afterAll(async () => {
+    await sidecar.close();
+    sidecar.removeFolder();
+  });
+  const ask = (path: string, body: unknown, more: object = {}) =>
+    sidecar.call({ method: 'POST', path: `/access/v1/${path}`, body, ...more });
+
+  it('a subject without its token is refused, with the address that takes it', async () => {
+    const { evaluation } = await setUp();
+    await sidecar.caughtUp();
+    for (const more of [{}, { key }]) {
+      const one = await ask('evaluation', evaluation, more);
+      expectError(one, 'invalid_request', 'subject.properties.passport');
+      expect(one.body.error.message).toMatch(
+        /ask http:\S+\/access\/v1\/evaluation with .*enforcement:delegate/,
+      );
+    }
+    const several = await ask('evaluations', { ...evaluation, evaluations: [{}] });
+    expect(several.body.evaluations).toMatchObject([
+      { decision: false, context: { error: { status: 400 } } },
+    ]);
+  });
+
+  it('a SUSPEND names its access request at the control plane, and a redaction is an obligation', async () => {
+    const { evaluation, issued } = await setUp({ constraints: { approvals: { above_usd: 1 } } });
+    const redacting = await setUp({ constraints: { pii_controls: { mode: 'redact', types: ['email'] } } });
+    await sidecar.caughtUp();
+    const subject = (made: typeof issued) => ({
+      type: 'agent',
+      id: made.agent_id,
+      properties: { passport: made.jwt },
+    });
+    const suspended = await ask('evaluation', { ...evaluation, subject: subject(issued) });
+    const { approval_id: id, access_request, evaluation_id } = suspended.body.context;
+    expect(access_request).toMatchObject({ id, status: 'pending' });
+    expect([evaluation_id, access_request.status_endpoint]).toEqual([id, `${access_request.endpoint}/${id}`]);
+    const redacted = await ask('evaluation', {
+      ...redacting.evaluation,
+      subject: subject(redacting.issued),
+      context: { note: 'jane@example.com' },
+    });
+    expect(redacted.body).toMatchObject({ decision: true, context: { obligations: [{ id: 'redact' }] } });
+  });
+
+  it('the metadata names what it serves, and no search', async () => {
+    const { body } = await sidecar.call({ path: '/.well-known/authzen-configuration' });
+    expect(Object.keys(body)).toEqual([
+      'policy_decision_point',
+      'access_evaluation_endpoint',
+      'access_evaluations_endpoint',
+      'access_request_endpoint',
+      'capabilities',
+      'supported_obligations',
+    ]);
+    expect((await ask('search/subject', {})).status).toBe(404);
+  });
+});

@@ -1,0 +1,309 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { authzenLimits } from '../../control-plane/authzen/limits.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+
+const scopes = ['enforcement:check', 'enforcement:delegate'];
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+/** An account of its own, with a key that searches. */
+async function account() {
+  const { key: admin } = await api.createAccount();
+  const { key } = await api.createKey({ scopes }, admin);
+  const search = (kind: string, body: unknown, as = key): Promise<Reply> =>
+    api.call({ url: `/access/v1/search/${kind}`, body, key: as });
+  return { admin, key, search };
+}
+const idsOf = ({ body }: Reply): string[] => body.results.map(({ id, name }: Reply['body']) => id ?? name);
+
+/** Every page, by its tokens. */
+async function walk(search: (body: unknown) => Promise<Reply>, body: object, limit?: number) {
+  const pages: string[][] = [];
+  for (let token = ''; ; ) {
+    const page = { ...(limit !== undefined && { limit }), ...(token !== '' && { token }) };
+    const reply = await search({ ...body, page });
+    expect(reply.status).toBe(200);
+    expect(reply.body.page.count).toBe(reply.body.results.length);
+    pages.push(idsOf(reply));
+    token = reply.body.page.next_token;
+    if (token === '') return pages;
+    expect(pages.length).toBeLessThan(50);
+  }
+}
+
+it('finds what an evaluation then permits, and nothing else', async () => {
+  const { admin, key, search } = await account();
+  const make = (constraints: object, trust_level = 'L1') =>
+    api.createGate({ constraints, trust_level }, admin).then(({ gate_id }) => gate_id as string);
+  const gates = await Promise.all([
+    make({}),
+    make({ allowed_domains: ['shop.example.com'] }),
+    make({ spend_limits: { per_transaction_usd: 10 } }),
+    make({ approvals: { above_usd: 0.5 } }),
+    make({ rate_limits: { requests_per_day: 1_000 } }),
+    make({ pii_controls: { mode: 'block', types: ['email'] } }),
+  ]);
+  const agents: string[] = [];
+  for (const permissions of [['orders:create'], ['orders:*'], ['orders:read'], ['users:create']])
+    agents.push((await api.issuePassport({ permissions }, admin)).agent_id);
+  const gone = await api.issuePassport({}, admin);
+  await api.call({ method: 'POST', url: `/v1/passports/${gone.passport_id}/revoke`, body: {}, key: admin });
+  const away = await api.issuePassport({}, admin);
+  await api.call({ method: 'POST', url: `/v1/passports/${away.passport_id}/suspend`, body: {}, key: admin });
+  const all = [...agents, gone.agent_id, away.agent_id];
+
+  for (const context of [
+    {},
+    { amount: 1 },
+    { amount: 11, domain: 'shop.example.com' },
+    { note: 'a@example.com' },
+  ]) {
+    for (const name of ['orders:create', 'orders:read']) {
+      for (const gate of gates) {
+        const resource = { type: 'gate', id: gate };
+        const action = { name };
+        const permitted: string[] = [];
+        for (const agent of all) {
+          const body = { subject: { type: 'agent', id: agent }, action, resource, context };
+          const { body: answer } = await api.call({ url: '/access/v1/evaluation', body, key });
+          if (answer.decision === true) permitted.push(agent);
+          const found = await search('resource', { ...body, resource: { type: 'gate' } });
+          expect(idsOf(found).includes(gate), `${agent} ${name} ${gate}`).toBe(answer.decision);
+        }
+        const found = await search('subject', { subject: { type: 'agent' }, action, resource, context });
+        expect(idsOf(found).toSorted()).toEqual(permitted.toSorted());
+      }
+    }
+  }
+}, 120_000);
+
+it('takes and records nothing', async () => {
+  const { admin, search } = await account();
+  const { gate_id: id } = await api.createGate(
+    { constraints: { rate_limits: { requests_per_day: 1 } } },
+    admin,
+  );
+  const { agent_id } = await api.issuePassport({}, admin);
+  const body = {
+    subject: { type: 'user', id: agent_id },
+    action: { name: 'orders:create' },
+    resource: { type: 'gate', id },
+  };
+  for (let round = 0; round < 3; round++) {
+    expect(idsOf(await search('subject', body))).toEqual([agent_id]);
+    expect(idsOf(await search('resource', body))).toEqual([id]);
+    expect(idsOf(await search('action', body))).toEqual(['orders:create']);
+  }
+  const { body: page } = await api.call({ url: '/v1/attestations', key: admin });
+  expect(page.attestations).toEqual([]);
+  const { stats } = (await api.call({ url: `/v1/gates/${id}`, key: admin })).body;
+  expect(stats.total_requests).toBe(0);
+});
+
+it('passes over resources of the vocabulary that contradict the search, or name a gate that is gone', async () => {
+  const { admin, search } = await account();
+  const [{ gate_id }, other] = [await api.createGate({}, admin), await api.createGate({}, admin)];
+  const { agent_id } = await api.issuePassport({}, admin);
+  const resource = (id: string, properties: object, gate = gate_id) => ({
+    type: 'file',
+    id,
+    gate_id: gate,
+    properties,
+  });
+  const vocabulary = {
+    resources: [
+      resource('broken', { amount: 'five' }),
+      resource('other', { note: 'other' }),
+      resource('gone', {}, other.gate_id),
+      resource('fine', { note: 'same' }),
+    ],
+    actions: [{ resource_type: 'file', name: 'order', permission_key: 'orders:create' }],
+  };
+  await api.call({ method: 'PUT', url: '/v1/authzen/vocabulary', body: vocabulary, key: admin });
+  await api.call({ method: 'DELETE', url: `/v1/gates/${other.gate_id}`, body: {}, key: admin });
+  const body = {
+    subject: { type: 'user', id: agent_id },
+    action: { name: 'order' },
+    resource: { type: 'file' },
+  };
+  expect(idsOf(await search('resource', { ...body, context: { note: 'same' } }))).toEqual(['fine']);
+  expect(await walk((of) => search('resource', of), body, 1)).toEqual([['other'], ['fine']]);
+});
+
+it('finds actions of whole areas by what the gate names', async () => {
+  const { admin, search } = await account();
+  const { gate_id: id } = await api.createGate({}, admin);
+  const { agent_id } = await api.issuePassport({ permissions: ['orders:*', 'users:read'] }, admin);
+  const body = { subject: { type: 'user', id: agent_id }, resource: { type: 'gate', id } };
+  expect(idsOf(await search('action', body))).toEqual(['users:read']);
+  const permissions = ['orders:create', 'orders:cancel', 'carts:read'].map((key) => ({
+    key,
+    display_name: key,
+  }));
+  await api.call({ url: `/v1/gates/${id}/catalog`, body: { permissions }, key: admin });
+  expect(idsOf(await search('action', body))).toEqual(['orders:cancel', 'orders:create']);
+});
+
+it('walks in pages that lose nothing and repeat nothing', async () => {
+  const { admin, search } = await account();
+  const { gate_id: id } = await api.createGate({}, admin);
+  const agents: string[] = [];
+  for (let each = 0; each < 7; each++) {
+    const permissions = each === 3 ? ['orders:read'] : ['orders:create'];
+    const { agent_id } = await api.issuePassport({ permissions }, admin);
+    if (each !== 3) agents.push(agent_id);
+  }
+  const body = {
+    subject: { type: 'agent' },
+    action: { name: 'orders:create' },
+    resource: { type: 'gate', id },
+  };
+  const subjects = (of: unknown) => search('subject', of);
+  for (const limit of [1, 2, 3, 6, 7, 1_000_000]) {
+    const pages = await walk(subjects, body, limit);
+    expect(pages.flat()).toEqual(agents);
+    expect(pages.length).toBe(Math.ceil(agents.length / Math.min(limit, limits.pageItemsMax)));
+  }
+  expect(await walk(subjects, body)).toEqual([agents]);
+});
+
+it('looks at no more than its bound in one call, and goes on from there', async () => {
+  const { admin, search } = await account();
+  const { gate_id: id } = await api.createGate(
+    { constraints: { trusted_issuers: ['iss_01m7w8f9hmk9xzhvcz13er4z9h'] } },
+    admin,
+  );
+  const { passport_id: passportId } = await api.issuePassport({}, admin);
+  // Rows alone: signing as many takes longer than the search.
+  await api.deps.sql`
+    INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
+      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata)
+    SELECT 'pass_' || lpad(n::text, 26, '0'), account_id, mode, issuer_id, 'bulk-' || n, agent_name, subject, permissions,
+      constraints, trust_tier, public_key, encode(sha256(n::text::bytea), 'hex'), signing_key_id, status, issued_at_ms,
+      expires_at_ms, metadata
+    FROM passports, generate_series(1, ${authzenLimits.examinedMax + 5}) AS n WHERE passport_id = ${passportId}`;
+  const body = {
+    subject: { type: 'agent' },
+    action: { name: 'orders:create' },
+    resource: { type: 'gate', id },
+  };
+  const first = await search('subject', body);
+  expect(first.body.results).toEqual([]);
+  expect(first.body.page.next_token).not.toBe('');
+  expect(await walk((of) => search('subject', of), body)).toEqual([[], []]);
+});
+
+describe('a page token', () => {
+  it('belongs to its search, its limit and its account', async () => {
+    const one = await account();
+    const two = await account();
+    const { gate_id: id } = await api.createGate({}, one.admin);
+    for (let each = 0; each < 3; each++) await api.issuePassport({}, one.admin);
+    const body = {
+      subject: { type: 'agent' },
+      action: { name: 'orders:create' },
+      resource: { type: 'gate', id },
+    };
+    const { next_token: token } = (await one.search('subject', { ...body, page: { limit: 1 } })).body.page;
+    expect((await one.search('subject', { ...body, page: { token } })).body.page.count).toBe(1);
+    expect((await one.search('subject', { ...body, page: { token, limit: 1 } })).status).toBe(200);
+    const ignored = { ...body, subject: { type: 'agent', id: 'ignored' }, page: { token } };
+    expect((await one.search('subject', ignored)).status).toBe(200);
+    const refused: [typeof one, string, object][] = [
+      [two, 'subject', body],
+      [one, 'subject', { ...body, action: { name: 'orders:read' } }],
+      [one, 'subject', { ...body, context: { amount: 1 } }],
+      [one, 'subject', { ...body, subject: { type: 'user' } }],
+      [one, 'resource', { ...body, subject: { type: 'agent', id: 'x' }, resource: { type: 'gate' } }],
+    ];
+    for (const [who, kind, asked] of refused)
+      expectError(await who.search(kind, { ...asked, page: { token } }), 'invalid_request', 'page.token');
+    const other = { ...body, page: { token, limit: 2 } };
+    expectError(await one.search('subject', other), 'invalid_request', 'page.token');
+  });
+
+  it('that is made up is refused, whatever it says', async () => {
+    const { admin, search } = await account();
+    const { gate_id: id } = await api.createGate({}, admin);
+    const body = {
+      subject: { type: 'agent' },
+      action: { name: 'orders:create' },
+      resource: { type: 'gate', id },
+    };
+    const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    for (const token of [
+      'x',
+      '!',
+      encode(null),
+      encode([]),
+      encode(['pass_00000000000000000000000000', 1, '0'.repeat(16)]),
+      encode(["' OR true --", 1, '0'.repeat(16)]),
+      encode(['a', -1, '']),
+      encode(['a', 1e308, '']),
+      encode([{ toString: 'a' }, 1, '']),
+    ])
+      expectError(await search('subject', { ...body, page: { token } }), 'invalid_request', 'page.token');
+    for (const page of [
+      { token: 'x'.repeat(10_000) },
+      { token: 7 },
+      { limit: 0 },
+      { limit: -1 },
+      { limit: 'all' },
+    ])
+      expect((await search('subject', { ...body, page })).status).toBe(400);
+  });
+});
+
+it('needs enforcement:delegate, and shows nothing of others', async () => {
+  const one = await account();
+  const two = await account();
+  const { gate_id: id } = await api.createGate({}, one.admin);
+  const { agent_id } = await api.issuePassport({}, one.admin);
+  const body = {
+    subject: { type: 'agent', id: agent_id },
+    action: { name: 'orders:create' },
+    resource: { type: 'gate', id },
+  };
+  const { key: plain } = await api.createKey({ scopes: ['enforcement:check'] }, one.admin);
+  const inTest = await api.createKey({ scopes, mode: 'test' }, one.admin);
+  for (const kind of ['subject', 'resource', 'action']) {
+    expect(idsOf(await one.search(kind, body))).not.toEqual([]);
+    expectError(await one.search(kind, body, plain), 'insufficient_scope');
+    expect(idsOf(await two.search(kind, body))).toEqual([]);
+    expect(idsOf(await one.search(kind, body, inTest.key))).toEqual([]);
+  }
+});
+
+it('finds nothing for words that nobody knows, and refuses what no search is', async () => {
+  const { admin, search } = await account();
+  const { gate_id: id } = await api.createGate({}, admin);
+  const { agent_id } = await api.issuePassport({}, admin);
+  const body = {
+    subject: { type: 'agent', id: agent_id },
+    action: { name: 'orders:create' },
+    resource: { type: 'gate', id },
+  };
+  for (const change of [
+    { action: { name: 'orders:*' } },
+    { action: { name: 'x'.repeat(10_000) } },
+    { resource: { type: 'gate', id: 'x'.repeat(10_000) } },
+    { resource: { type: 'record', id } },
+    { subject: { type: 'robot', id: agent_id } },
+  ])
+    expect(idsOf(await search('subject', { ...body, ...change }))).toEqual([]);
+  expect((await search('subject', { ...body, context: { amount: 'much' } })).status).toBe(400);
+  expect((await search('subject', { ...body, context: 7 })).status).toBe(400);
+  const long = { ...body, context: { note: 'x'.repeat(authzenLimits.searchBytesMax) } };
+  expectError(await search('subject', long), 'body_too_large');
+  expect((await search('subject', '{"a":1,"a":2}')).status).toBe(400);
+  const { body: empty } = await search('action', {
+    subject: { type: 'user', id: 'nobody' },
+    resource: body.resource,
+  });
+  expect(empty).toEqual({ page: { next_token: '', count: 0 }, results: [] });
+});
