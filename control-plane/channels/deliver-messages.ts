@@ -81,7 +81,11 @@ async function attempt(
       messageId: messageIdOf(message),
       threadId:
         event === 'approval.requested' ? null : messageIdOf({ ...message, event: 'approval.requested' }),
-      facts: { ...message, approvalUrl: renderApproval(approval, baseUrl).approval_url },
+      facts: {
+        ...message,
+        more: message.bundled.length,
+        approvalUrl: renderApproval(approval, baseUrl).approval_url,
+      },
     },
     signal,
   );

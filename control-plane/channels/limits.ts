@@ -9,6 +9,13 @@ export const channelsLimits = {
   channelsPerAccountMax: 256,
   /** Messages at once to one channel from one replica: services for people allow about one a second. */
   channelConcurrencyMax: 4,
+  /**
+   * From so many further messages of one kind that are due at a channel for people, one message speaks for
+   * them ("and 37 more"): nobody reads a thousand, and services for people refuse them.
+   */
+  channelBundleFrom: 5,
+  /** One message speaks for at most so many: they are claimed and recorded in one statement. */
+  channelBundleMax: 1_000,
   /** One message by mail, from the connection to the last answer: mail servers make strangers wait. */
   mailTimeoutMs: 20 * secondMs,
   /** Connections at once to the mail server from one replica: most servers allow ten or twenty. */

@@ -61,6 +61,8 @@ export interface LockedMessage extends MessageKey, Claimed {
   readonly sealedTarget: string;
   /** Generation of the channel when it was locked; column `era`. */
   readonly generation: number;
+  /** Approvals with the same event that this message speaks for, too. */
+  readonly bundled: readonly ApprovalId[];
   readonly approval: Approval;
   readonly gateName: string | null;
   readonly agentName: string | null;
@@ -75,6 +77,9 @@ type LockedRow = Omit<LockedMessage, 'approval'> & Approval & { readonly fate: F
  * skipping what other replicas are locking. Cancels what is not to be told any more: a beginning whose
  * approval has ended, and an end whose beginning was never sent. So escalation stops with the approval. An
  * end whose beginning is in flight waits for it.
+ *
+ * At a channel for people the last message of an event takes along the others that are due, if they are many:
+ * they are locked, recorded and released with it. A webhook is read by a program and gets each of them.
  */
 export async function lockMessages(
   sql: Database | Transaction,
@@ -102,6 +107,30 @@ export async function lockMessages(
       LEFT JOIN channel_messages f
         ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
       WHERE ${takesNow(sql, nowMs)}
+    ), carriers AS (
+      SELECT DISTINCT ON (channel_id, event) channel_id, event, approval_id
+      FROM judged WHERE fate = 'send' AND kind <> 'webhook'
+      ORDER BY channel_id, event, next_attempt_at_ms DESC, approval_id DESC
+    ), beside AS MATERIALIZED (
+      SELECT k.approval_id AS carrier, p.channel_id, p.event, p.approval_id
+      FROM carriers k CROSS JOIN LATERAL (
+        SELECT m.approval_id, m.channel_id, m.event FROM channel_messages m
+        WHERE m.channel_id = k.channel_id AND m.event = k.event AND m.next_attempt_at_ms <= ${nowMs}
+          AND NOT EXISTS (SELECT FROM picked o
+            WHERE o.approval_id = m.approval_id AND o.channel_id = m.channel_id AND o.event = m.event)
+        ORDER BY m.next_attempt_at_ms LIMIT ${channelsLimits.channelBundleMax}
+        FOR UPDATE SKIP LOCKED
+      ) AS p LEFT JOIN approvals a ON a.approval_id = p.approval_id
+      LEFT JOIN channel_messages f
+        ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
+      WHERE ${fateOf(sql, nowMs)} = 'send'
+    ), bundles AS MATERIALIZED (
+      SELECT carrier, channel_id, event, array_agg(approval_id) AS approval_ids FROM beside
+      GROUP BY carrier, channel_id, event HAVING count(*) >= ${channelsLimits.channelBundleFrom}
+    ), bundled AS (
+      UPDATE channel_messages m SET next_attempt_at_ms = ${lockEndsAtMs}, claimed_by = ${claim.replicaId}
+      FROM bundles b
+      WHERE m.channel_id = b.channel_id AND m.event = b.event AND m.approval_id = ANY(b.approval_ids)
     ), locked AS (
       UPDATE channel_messages m
       SET status = CASE j.fate WHEN 'cancelled' THEN 'cancelled' ELSE 'pending' END,
@@ -115,6 +144,8 @@ export async function lockMessages(
     )
     SELECT l.channel_id AS "channelId", l.event, l.tries, l.next_attempt_at_ms AS "lockEndsAtMs", l.was_due AS "wasDueAtMs",
       l.kind, l.sealed_target AS "sealedTarget", l.era AS generation, l.fate, ${approvalColumns(sql)},
+      coalesce((SELECT b.approval_ids FROM bundles b
+        WHERE b.carrier = l.approval_id AND b.channel_id = l.channel_id AND b.event = l.event), '{}') AS bundled,
       g.name AS "gateName", p.agent_name AS "agentName", coalesce(u.name, k.name) AS "resolverName"
     FROM locked l JOIN approvals a USING (approval_id)
     LEFT JOIN gates g ON g.gate_id = a.gate_id LEFT JOIN passports p ON p.passport_id = a.passport_id
@@ -151,7 +182,7 @@ const approvalColumns = (sql: Database | Transaction) => sql`
 
 function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
   const { channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget, generation } = row;
-  const { gateName, agentName, resolverName, fate, ...rest } = row;
+  const { gateName, agentName, resolverName, fate, bundled, ...rest } = row;
   const isOver = (rest.status === 'pending' || rest.status === 'approved') && nowMs >= rest.expiresAtMs;
   const approval: Approval = {
     approvalId: rest.approvalId,
@@ -173,9 +204,18 @@ function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
   };
   return {
     ...{ approvalId: rest.approvalId, channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget },
-    ...{ generation, approval, gateName, agentName, resolverName },
+    ...{ bundled, generation, approval, gateName, agentName, resolverName },
   };
 }
+
+/** A message, and those that it speaks for. */
+const keysOf = ({
+  approvalId,
+  channelId,
+  event,
+  bundled,
+}: Pick<LockedMessage, keyof MessageKey | 'bundled'>): readonly MessageKey[] =>
+  [approvalId, ...bundled].map((each) => ({ approvalId: each, channelId, event }));
 
 /** What a message has come to. */
 export interface MessageResult {
@@ -191,16 +231,19 @@ export async function recordMessages(
   replicaId: string,
   results: readonly MessageResult[],
 ): Promise<void> {
+  const rows = results.flatMap(({ message, ...result }) =>
+    keysOf(message).map((key) => ({ ...key, ...result, lockEndsAtMs: message.lockEndsAtMs })),
+  );
   await sql`
     UPDATE channel_messages m
     SET status = made.status, tries = m.tries + 1, next_attempt_at_ms = made.next_attempt_at_ms, claimed_by = NULL
     FROM unnest(
-      ${results.map(({ message }) => message.approvalId)}::text[],
-      ${results.map(({ message }) => message.channelId)}::text[],
-      ${results.map(({ message }) => message.event)}::text[],
-      ${results.map(({ message }) => message.lockEndsAtMs)}::bigint[],
-      ${results.map(({ status }) => status)}::text[],
-      ${results.map(({ nextAttemptAtMs }) => nextAttemptAtMs)}::bigint[]
+      ${rows.map(({ approvalId }) => approvalId)}::text[],
+      ${rows.map(({ channelId }) => channelId)}::text[],
+      ${rows.map(({ event }) => event)}::text[],
+      ${rows.map((row) => row.lockEndsAtMs)}::bigint[],
+      ${rows.map(({ status }) => status)}::text[],
+      ${rows.map(({ nextAttemptAtMs }) => nextAttemptAtMs)}::bigint[]
     ) AS made (approval_id, channel_id, event, lock_ends_at_ms, status, next_attempt_at_ms)
     WHERE m.approval_id = made.approval_id AND m.channel_id = made.channel_id AND m.event = made.event
       AND m.claimed_by = ${replicaId} AND m.next_attempt_at_ms = made.lock_ends_at_ms`;
@@ -213,14 +256,17 @@ export async function releaseMessages(
   messages: readonly LockedMessage[],
 ): Promise<void> {
   if (messages.length === 0) return;
+  const rows = messages.flatMap(({ wasDueAtMs, lockEndsAtMs, ...message }) =>
+    keysOf(message).map((key) => ({ ...key, lockEndsAtMs, wasDueAtMs })),
+  );
   await sql`
     UPDATE channel_messages m SET next_attempt_at_ms = held.was_due, claimed_by = NULL
     FROM unnest(
-      ${messages.map(({ approvalId }) => approvalId)}::text[],
-      ${messages.map(({ channelId }) => channelId)}::text[],
-      ${messages.map(({ event }) => event)}::text[],
-      ${messages.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[],
-      ${messages.map(({ wasDueAtMs }) => wasDueAtMs)}::bigint[]
+      ${rows.map(({ approvalId }) => approvalId)}::text[],
+      ${rows.map(({ channelId }) => channelId)}::text[],
+      ${rows.map(({ event }) => event)}::text[],
+      ${rows.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[],
+      ${rows.map(({ wasDueAtMs }) => wasDueAtMs)}::bigint[]
     ) AS held (approval_id, channel_id, event, lock_ends_at_ms, was_due)
     WHERE m.approval_id = held.approval_id AND m.channel_id = held.channel_id AND m.event = held.event
       AND m.claimed_by = ${replicaId} AND m.next_attempt_at_ms = held.lock_ends_at_ms`;

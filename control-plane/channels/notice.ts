@@ -8,6 +8,8 @@ import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 export interface NoticeFacts {
   readonly event: ChannelEvent;
   readonly approval: Approval;
+  /** Further approvals that began, or ended, and have no message of their own. */
+  readonly more: number;
   /** Null: there is no such gate or passport any more. */
   readonly gateName: string | null;
   readonly agentName: string | null;
@@ -38,7 +40,7 @@ export interface Notice {
   readonly linkText: string;
 }
 
-export function noticeOf({ event, approval, ...names }: NoticeFacts): Notice {
+export function noticeOf({ event, approval, more, ...names }: NoticeFacts): Notice {
   const { display, permissionKey, amountMicroUsd, agentId } = approval;
   const agent =
     names.agentName === null || names.agentName === agentId ? agentId : `${names.agentName} (${agentId})`;
@@ -54,6 +56,10 @@ export function noticeOf({ event, approval, ...names }: NoticeFacts): Notice {
       ['Answered by', approval.resolvedBy === null ? null : (names.resolverName ?? approval.resolvedBy)],
       ['Note', approval.note],
       ['Answer until', isOpen ? minuteText(approval.expiresAtMs) : null],
+      [
+        'And',
+        more === 0 ? null : `${more} more that ${isOpen ? 'wait' : 'ended'}: see Approvals in the console`,
+      ],
     ]),
     said: lines((display?.lines ?? []).map(({ label, value }) => [label, value])),
     url: names.approvalUrl,

@@ -63,6 +63,7 @@ async function sendTest(deps: ChannelDeps, caller: Caller, channelId: ChannelId)
       facts: {
         event: 'approval.requested',
         approval: sample(nowMs),
+        more: 0,
         gateName: 'Sample gate',
         agentName: null,
         resolverName: null,
