@@ -25,6 +25,9 @@ export function buildGuide(): ReadonlyMap<string, string> {
     files.set(`${slugOf(path) || 'index'}.html`, layOut({ path, ...page, entries }));
     for (const file of page.files) files.set(`files/${file}.txt`, readSource(file));
   }
+  // No page by itself: the service puts in what it finds.
+  const html = '<h1>Search</h1><!-- results -->';
+  files.set('search-page.txt', layOut({ path: '', title: 'Search', html, headings: [], entries }));
   files.set(
     'guide.css',
     `${readSource('console/src/ui/tokens.css')}\n${readSource('console/guide/guide.css')}`,

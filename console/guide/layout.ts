@@ -44,6 +44,7 @@ export function layOut(of: {
 <body>
 <a class="skip" href="#main">Skip to the page</a>
 <header class="top"><a class="brand" href="/docs/guide">agent-trust guide</a>
+<form action="/docs/guide/search" role="search"><input type="search" name="q" maxlength="200" aria-label="Search the guide" placeholder="Search the guide"></form>
 <nav aria-label="Service"><a class="to-contents" href="#contents">Contents</a> <a href="/console/">Console</a> <a href="/docs/">API</a></nav></header>
 <div class="frame">
 <main id="main">

@@ -114,6 +114,39 @@ describe('the guide', () => {
     expectError({ status, headers, body: JSON.parse(body) }, 'route_not_found');
   });
 
+  it('is searched without a script, in sections, by all words in any case', async () => {
+    const found = async (query: string) => {
+      const html = await pageOf(`/docs/guide/search?${new URLSearchParams({ q: query })}`);
+      const main = html.slice(html.indexOf('<article>'), html.indexOf('</article>'));
+      return linksOf(main);
+    };
+    expect(await found('DELEGATE evaluation')).toContain(
+      '/docs/guide/integrations/authzen#subjects-without-their-passports',
+    );
+    for (const link of await found('revoke')) {
+      const [path = '', anchor = ''] = link.split('#');
+      expect(await pageOf(path)).toContain(anchor === '' ? '<article>' : ` id="${anchor}"`);
+    }
+    expect(await found('no-such-word-anywhere')).toEqual([]);
+    expect(await found(' ')).toEqual([]);
+    expect((await found('the')).length).toBeLessThanOrEqual(50);
+    expect(await pageOf('/docs/guide')).toContain('<form action="/docs/guide/search" role="search">');
+  });
+
+  it.each([
+    '<script>alert(1)</script>',
+    '"><img src=x onerror=alert(1)>',
+    '$& <!-- results --> $1',
+    'x'.repeat(5_000),
+  ])('shows what was searched for as text: %s', async (query) => {
+    const answer = await get(`/docs/guide/search?${new URLSearchParams({ q: query })}`);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.body).not.toMatch(/<script|<img/);
+    expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+    for (const odd of ['?q=a&q=b', '?q[x]=y', '', '?other=1'])
+      expect((await get(`/docs/guide/search${odd}`)).statusCode).toBe(200);
+  });
+
   it('is served at its own addresses alone', async () => {
     expect((await get('/console/guide/keys.html')).statusCode).toBe(404);
   });
