@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attestationsLimits } from '../../../control-plane/attestations/limits.ts';
 import { must } from '../../../shared/errors/assert.ts';
-import { type Api, startApi } from '../api.ts';
+import { type Api, type Reply, startApi } from '../api.ts';
 import { goToNoon } from '../approvals.ts';
 import type { TestSidecar, TestSidecarOptions } from '../sidecar.ts';
 import { until } from '../until.ts';
@@ -51,8 +51,8 @@ export function describeCases(hosts: readonly Host[]): void {
       prepared = await stage.prepare(decisionCase);
     });
 
-    it.each(waysOf(decisionCase))('by $name', async ({ name }) => {
-      const reply = await prepared.ask(name);
+    it.each(waysOf(decisionCase))('by $name', ({ name }) => {
+      const reply = prepared.replyTo(name);
       expect(reply.status, JSON.stringify(reply.body)).toBe(200);
       expectAnswer(reply.body, decisionCase.want);
     });
@@ -114,14 +114,17 @@ async function startStage(hosts: readonly Host[]) {
     );
     for (const { about } of plays) await bringAbout(api, decisionCase, about);
     await caughtUp();
+    const replies = new Map<string, PromiseSettledResult<Reply>>();
+    for (const sidecar of sidecars) {
+      const here = plays.filter(({ entry }) => entry.sidecar === sidecar);
+      for (const [index, reply] of (await askAll(decisionCase, here)).entries())
+        replies.set(must(here[index], 'each play has a reply').entry.wayIn.name, reply);
+    }
     return {
-      ask: async (name: string) => {
-        const play = must(
-          plays.find(({ entry }) => entry.wayIn.name === name),
-          'it plays the case',
-        );
-        if (play.earlier.status === 'rejected') throw play.earlier.reason;
-        return ask(decisionCase, { ...play, request: play.earlier.value });
+      replyTo: (name: string): Reply => {
+        const reply = must(replies.get(name), 'it plays the case');
+        if (reply.status === 'rejected') throw reply.reason;
+        return reply.value;
       },
     };
   }
@@ -135,32 +138,47 @@ async function startStage(hosts: readonly Host[]) {
       return reply;
     };
 
-  async function ask(
+  interface Play {
+    readonly entry: Entry;
+    readonly props: Awaited<ReturnType<typeof setUpCases>>[number]['props'];
+    readonly check: ReturnType<typeof checkOf>;
+    readonly earlier: PromiseSettledResult<Readonly<Record<string, unknown>>>;
+  }
+
+  /** Asks a case by all ways into one sidecar, which is cut off once for all of them. */
+  async function askAll(
     decisionCase: DecisionCase,
-    play: {
-      readonly entry: Entry;
-      readonly props: Awaited<ReturnType<typeof setUpCases>>[number]['props'];
-      readonly check: ReturnType<typeof checkOf>;
-      readonly request: Readonly<Record<string, unknown>>;
-    },
-  ) {
-    const { circumstances, forgery, sinceIssueMs, stateAgeMs } = decisionCase;
-    const { entry, props, check, request } = play;
-    const { sidecar, isBack, unbelieved } = entry;
-    const token = props.tokens['the passport'];
-    const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
-    if (sinceIssueMs !== null) sidecar.stopClockAt(payload.iat * 1_000 + sinceIssueMs);
+    plays: readonly Play[],
+  ): Promise<readonly PromiseSettledResult<Reply>[]> {
+    const [first] = plays;
+    if (first === undefined) return [];
+    const { circumstances, stateAgeMs } = decisionCase;
+    const { sidecar, isBack } = first.entry;
+    const isCut = stateAgeMs > 0 || circumstances.includes('control plane away');
+    const replies: PromiseSettledResult<Reply>[] = [];
     if (stateAgeMs > 0) await sidecar.ageStateTo(stateAgeMs);
     if (circumstances.includes('control plane away')) sidecar.link.cut();
-    const presented = forgery === null ? token : forgeToken(forgery, token, publicKey);
-    const reply = await check(props.gateIds['the gate'], presented, request).finally(() => sidecar.resume());
-    const decidedAtMs = payload.iat * 1_000 + (sinceIssueMs ?? 0);
-    const isBelieved = decidedAtMs <= api.deps.clock.now() + attestationsLimits.recordAheadMsMax;
-    if (!isBelieved) unbelieved.add(reply.body.attestation_id);
-    if (stateAgeMs > 0 || circumstances.includes('control plane away')) {
+    for (const play of plays) replies.push(...(await Promise.allSettled([ask(decisionCase, play)])));
+    sidecar.resume();
+    if (isCut) {
       await until(isBack, { what: 'an answer of the control plane' });
       await sidecar.caughtUp();
     }
+    return replies;
+  }
+
+  async function ask(decisionCase: DecisionCase, { entry, props, check, earlier }: Play): Promise<Reply> {
+    const { forgery, sinceIssueMs } = decisionCase;
+    const { sidecar, unbelieved } = entry;
+    if (earlier.status === 'rejected') throw earlier.reason;
+    const token = props.tokens['the passport'];
+    const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+    if (sinceIssueMs !== null) sidecar.stopClockAt(payload.iat * 1_000 + sinceIssueMs);
+    const presented = forgery === null ? token : forgeToken(forgery, token, publicKey);
+    const reply = await check(props.gateIds['the gate'], presented, earlier.value);
+    const decidedAtMs = payload.iat * 1_000 + (sinceIssueMs ?? 0);
+    const isBelieved = decidedAtMs <= api.deps.clock.now() + attestationsLimits.recordAheadMsMax;
+    if (!isBelieved) unbelieved.add(reply.body.attestation_id);
     return reply;
   }
 
