@@ -6,6 +6,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { entityTag } from '../http/entity-tag.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
 interface ChannelRow extends Omit<Channel, 'lastError'> {
@@ -88,8 +89,12 @@ export async function lockChannel(
   return { channel: toChannel(channel), sealedTarget };
 }
 
-export async function listChannels(sql: Database, owner: Owner, page: PagePlace): Promise<Page<Channel>> {
-  const where = ownedBy(sql, owner);
+export async function listChannels(
+  sql: Database,
+  owner: Owner,
+  { namePart, page }: { readonly namePart: string | null; readonly page: PagePlace },
+): Promise<Page<Channel>> {
+  const where = sql`${ownedBy(sql, owner)} ${hasPart(sql, sql`name`, namePart)}`;
   return readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM channels WHERE ${where}`,
     rows: async (limit) => {

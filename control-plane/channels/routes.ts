@@ -10,7 +10,7 @@ import {
   NewChannelAnswer,
   renderChannel,
 } from '../../shared/wire/channel.ts';
-import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
@@ -68,11 +68,12 @@ function readRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/channels',
-      { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(ChannelAnswer) } } },
+      { config, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(ChannelAnswer) } } },
       async (request) => {
         const owner = callerOf(request);
-        const page = placePage(request.query, owner, 'channels');
-        return renderPage(await listChannels(deps.sql, owner, page), page, renderChannel);
+        const page = placePage(request.query, owner, 'channels', partsAsked(request.query));
+        const namePart = request.query.name ?? null;
+        return renderPage(await listChannels(deps.sql, owner, { namePart, page }), page, renderChannel);
       },
     );
 

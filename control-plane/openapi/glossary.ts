@@ -678,7 +678,8 @@ export const glossary: Readonly<Record<string, string>> = {
   pricing_model: 'Only what is priced by this model.',
   min_security_profile: 'Only gates of at least this trust level.',
   sort: 'Sort order of the results; those without a value come last.',
-  'query.name': 'Only those whose name contains this, in letters of any case.',
+  'query.name':
+    'Only those whose name contains this, in letters of any case. Of people also the address, of webhooks the URL and the description.',
   'query.agent_name': 'Only passports whose `agent_name` contains this, in letters of any case.',
   'query.agent_id':
     'Of passports: only those whose `agent_id` contains this, in letters of any case. Of records: only those of passports that the account of ' +

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { parseEmail } from '../../shared/wire/email.ts';
-import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   InvitedUserAnswer,
   renderUser,
@@ -63,12 +63,18 @@ function userRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/users',
-      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(UserAnswer) } } },
+      { config: read, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(UserAnswer) } } },
       async (request) => {
         const { accountId } = administratorOfPeople(callerOf(request));
         // People belong to both modes.
-        const page = placePage(request.query, { accountId, mode: 'live' }, 'users');
-        return renderPage(await listUsers(deps.sql, accountId, page), page, renderUser);
+        const page = placePage(
+          request.query,
+          { accountId, mode: 'live' },
+          'users',
+          partsAsked(request.query),
+        );
+        const namePart = request.query.name ?? null;
+        return renderPage(await listUsers(deps.sql, accountId, { namePart, page }), page, renderUser);
       },
     );
 

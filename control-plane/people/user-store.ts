@@ -5,6 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Role, User } from '../../shared/model/user.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 import { peopleLimits } from './limits.ts';
 
@@ -48,12 +49,16 @@ export const findApprovers = (
       AND accepted_at_ms IS NOT NULL
     LIMIT ${limits.approversCountMax}`;
 
-export async function listUsers(sql: Database, accountId: AccountId, page: PagePlace): Promise<Page<User>> {
+export async function listUsers(
+  sql: Database,
+  accountId: AccountId,
+  { namePart, page }: { readonly namePart: string | null; readonly page: PagePlace },
+): Promise<Page<User>> {
+  const where = sql`account_id = ${accountId} ${hasPart(sql, sql`concat_ws(chr(10), name, email)`, namePart)}`;
   return readPage(page, {
-    count: () =>
-      sql<{ total: number }[]>`SELECT count(*) AS total FROM users WHERE account_id = ${accountId}`,
+    count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM users WHERE ${where}`,
     rows: (limit) => sql<User[]>`
-      SELECT ${columns(sql)} FROM users WHERE account_id = ${accountId} ${page.behind === null ? sql`` : sql`AND user_id < ${page.behind}`}
+      SELECT ${columns(sql)} FROM users WHERE ${where} ${page.behind === null ? sql`` : sql`AND user_id < ${page.behind}`}
       ORDER BY user_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
     idOf: ({ userId }) => userId,
   });

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   parseTemplateCreation,
   renderTemplate,
@@ -43,11 +43,15 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/templates',
-      { config: read, schema: { querystring: PagingQuery, response: { 200: PageAnswer(TemplateAnswer) } } },
+      {
+        config: read,
+        schema: { querystring: NamedListQuery, response: { 200: PageAnswer(TemplateAnswer) } },
+      },
       async (request) => {
         const owner = callerOf(request);
-        const page = placePage(request.query, owner, 'templates');
+        const page = placePage(request.query, owner, 'templates', partsAsked(request.query));
         const found = await listTemplates(deps.sql, owner, {
+          namePart: request.query.name ?? null,
           page,
           toItem: renderTemplate,
           logger: deps.logger,

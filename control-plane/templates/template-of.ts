@@ -47,21 +47,24 @@ export async function listTemplates<Item>(
   sql: Database,
   owner: Owner,
   asked: {
+    readonly namePart: string | null;
     readonly page: PagePlace;
     readonly toItem: (template: Template) => Item;
     readonly logger: Logger;
   },
 ): Promise<Page<Item>> {
-  const { page, toItem, logger } = asked;
+  const { namePart, page, toItem, logger } = asked;
+  const builtInFound = builtInTemplates.filter(({ name }) => holdsPart(name, namePart));
   const idOf = ({ templateId }: Listed) => templateId;
   const found = await readPage<Listed>(page, {
-    count: async () => [{ total: builtInTemplates.length + (await countOwnTemplates(sql, owner)) }],
+    count: async () => [{ total: builtInFound.length + (await countOwnTemplates(sql, owner, namePart)) }],
     rows: async (limit) => {
-      const passed = page.behind === null ? page.offset : builtInUpTo(page.behind);
-      const builtIn = builtInTemplates.slice(passed, passed + limit);
+      const passed = page.behind === null ? page.offset : builtInUpTo(builtInFound, page.behind);
+      const builtIn = builtInFound.slice(passed, passed + limit);
       const own = await readOwnTemplates(sql, owner, {
+        namePart,
         limit: limit - builtIn.length,
-        offset: page.behind === null ? Math.max(0, page.offset - builtInTemplates.length) : 0,
+        offset: page.behind === null ? Math.max(0, page.offset - builtInFound.length) : 0,
         behind: isId('tmpl', page.behind) ? page.behind : null,
       });
       return [...builtIn, ...own];
@@ -75,8 +78,12 @@ export async function listTemplates<Item>(
 /** A built-in one, or a row of one's own. */
 type Listed = Template | TemplateRow;
 
-/** How many of the built-in ones a page behind this template passes over. */
-function builtInUpTo(templateId: string): number {
-  const place = builtInTemplates.findIndex((each) => each.templateId === templateId);
-  return place < 0 ? builtInTemplates.length : place + 1;
+/** As `hasPart` of rows. */
+const holdsPart = (name: string, part: string | null): boolean =>
+  part === null || name.toLowerCase().includes(part.toLowerCase());
+
+/** How many of these built-in ones a page behind this template passes over. */
+function builtInUpTo(found: readonly Template[], templateId: string): number {
+  const place = found.findIndex((each) => each.templateId === templateId);
+  return place < 0 ? found.length : place + 1;
 }

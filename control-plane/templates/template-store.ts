@@ -5,6 +5,7 @@ import type { Template } from '../../shared/model/template.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import type { PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 
 export type TemplateRow = Omit<Template, 'constraints' | 'isBuiltIn'> & { readonly constraints: unknown };
@@ -52,9 +53,14 @@ export async function findOwnTemplate(
   return row === undefined ? null : toTemplate(row);
 }
 
-export async function countOwnTemplates(sql: Database, owner: Owner): Promise<number> {
+export async function countOwnTemplates(
+  sql: Database,
+  owner: Owner,
+  namePart: string | null,
+): Promise<number> {
   const [counted] = await sql<{ total: number }[]>`
-    SELECT count(*) AS total FROM templates WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}`;
+    SELECT count(*) AS total FROM templates
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} ${hasPart(sql, sql`name`, namePart)}`;
   return must(counted, 'a count has a row').total;
 }
 
@@ -62,11 +68,16 @@ export async function countOwnTemplates(sql: Database, owner: Owner): Promise<nu
 export async function readOwnTemplates(
   sql: Database,
   owner: Owner,
-  { limit, offset, behind }: Pick<PagePlace, 'limit' | 'offset' | 'behind'>,
+  {
+    namePart,
+    limit,
+    offset,
+    behind,
+  }: Pick<PagePlace, 'limit' | 'offset' | 'behind'> & { readonly namePart: string | null },
 ): Promise<readonly TemplateRow[]> {
   return sql<TemplateRow[]>`
     SELECT ${columns(sql)} FROM templates
-    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode}
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} ${hasPart(sql, sql`name`, namePart)}
       ${behind === null ? sql`` : sql`AND template_id < ${behind}`}
     ORDER BY template_id DESC LIMIT ${limit} OFFSET ${offset}`;
 }

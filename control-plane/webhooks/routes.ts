@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime, secondMs } from '../../shared/model/time.ts';
 import { ApiKeyRoll } from '../../shared/wire/api-key.ts';
-import { PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
   DeliveryAnswer,
   DeliveryQuery,
@@ -75,11 +75,12 @@ function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/webhooks',
-      { config, schema: { querystring: PagingQuery, response: { 200: PageAnswer(WebhookAnswer) } } },
+      { config, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(WebhookAnswer) } } },
       async (request) => {
         const owner = callerOf(request);
-        const page = placePage(request.query, owner, 'webhooks');
-        return renderPage(await listWebhooks(deps.sql, owner, page), page, renderWebhook);
+        const page = placePage(request.query, owner, 'webhooks', partsAsked(request.query));
+        const namePart = request.query.name ?? null;
+        return renderPage(await listWebhooks(deps.sql, owner, { namePart, page }), page, renderWebhook);
       },
     );
 

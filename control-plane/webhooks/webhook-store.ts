@@ -5,6 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
 import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
@@ -58,8 +59,12 @@ export async function lockWebhook(
   return rows[0] ?? null;
 }
 
-export async function listWebhooks(sql: Database, owner: Owner, page: PagePlace): Promise<Page<Webhook>> {
-  const where = ownedBy(sql, owner);
+export async function listWebhooks(
+  sql: Database,
+  owner: Owner,
+  { namePart, page }: { readonly namePart: string | null; readonly page: PagePlace },
+): Promise<Page<Webhook>> {
+  const where = sql`${ownedBy(sql, owner)} ${hasPart(sql, sql`concat_ws(chr(10), url, description)`, namePart)}`;
   return readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM webhooks WHERE ${where}`,
     rows: (limit) => sql<Webhook[]>`

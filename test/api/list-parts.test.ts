@@ -11,7 +11,11 @@ afterAll(() => api.close());
 interface Listed {
   readonly total: number;
   readonly next_cursor: string | null;
-  readonly items: readonly { readonly name?: string; readonly agent_id?: string }[];
+  readonly items: readonly {
+    readonly name?: string;
+    readonly agent_id?: string;
+    readonly description?: string;
+  }[];
 }
 const list = async (path: string, query: Readonly<Record<string, string>>, key?: string): Promise<Listed> => {
   const url = `/v1${path}?${new URLSearchParams(query)}`;
@@ -19,13 +23,33 @@ const list = async (path: string, query: Readonly<Record<string, string>>, key?:
   expect(reply.status, url).toBe(200);
   return reply.body;
 };
-const namesOf = ({ items }: Listed) => items.map(({ name, agent_id }) => name ?? agent_id).toSorted();
+const namesOf = ({ items }: Listed) =>
+  items.map(({ name, agent_id, description }) => name ?? agent_id ?? description).toSorted();
+const made = async (url: string, body: object) =>
+  expect((await api.call({ url, body })).status, JSON.stringify(body)).toBe(201);
+let count = 0;
+const fresh = (end: string, begin = '') => `${begin}of-a-test-${count++}${end}`;
 
 describe('a part of the name', () => {
   it.each([
     ['/gates', (name: string) => api.createGate({ name })],
     ['/issuers', (name: string) => api.createIssuer({ name })],
     ['/api-keys', (name: string) => api.createKey({ name, scopes: ['gates:read'] })],
+    ['/templates', (name: string) => made('/v1/templates', { name, trust_level: 'L1', constraints: {} })],
+    [
+      '/channels',
+      (name: string) => made('/v1/channels', { name, kind: 'webhook', target: 'https://example.com/hook' }),
+    ],
+    ['/users', (name: string) => made('/v1/users', { name, email: fresh('@example.com'), role: 'auditor' })],
+    [
+      '/webhooks',
+      (description: string) =>
+        made('/v1/webhooks', {
+          description,
+          url: fresh('.example.com', 'https://'),
+          events: ['gate.updated'],
+        }),
+    ],
   ] as const)('leaves the others out of %s, whatever the case of its letters', async (path, create) => {
     const names = ['Orders of the shop', 'orders (test)', 'Search', '100% of_all'];
     for (const name of names) await create(name);
@@ -37,6 +61,29 @@ describe('a part of the name', () => {
     expect((await list(path, { name: 'nowhere' })).items).toEqual([]);
     const other = await api.createAccount();
     expect((await list(path, { name: 'orders' }, other.key)).items).toEqual([]);
+  });
+
+  it('finds people by their address, and webhooks by theirs', async () => {
+    await made('/v1/users', { name: 'Jane', email: 'jane@part.example', role: 'auditor' });
+    await made('/v1/webhooks', { url: 'https://hooks.part.example/a', events: ['gate.updated'] });
+    expect(namesOf(await list('/users', { name: 'PART.example' }))).toEqual(['Jane']);
+    expect((await list('/webhooks', { name: 'hooks.part' })).items).toHaveLength(1);
+  });
+
+  it('finds built-in templates, page by page', async () => {
+    const all = await list('/templates', {});
+    const [first] = all.items;
+    const part = String(first?.name).slice(1, 6).toUpperCase();
+    const found = await list('/templates', { name: part });
+    expect(found.total).toBeLessThan(all.total);
+    expect(found.items[0]).toEqual(first);
+    const walked: (string | undefined)[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page: Listed = await list('/templates', { name: part, limit: '1', ...(cursor && { cursor }) });
+      walked.push(...page.items.map(({ name }) => name));
+      cursor = page.next_cursor;
+    }
+    expect(walked).toEqual(found.items.map(({ name }) => name));
   });
 
   it('finds passports by their agent, with the other filters', async () => {

@@ -67,6 +67,27 @@ describe('the palette', () => {
   });
 });
 
+describe('the filter of a list', () => {
+  it('finds by a part of the name, also what is older than the first page', async () => {
+    await visit(page, '/gates');
+    await page.getByRole('textbox', { name: 'Name' }).fill('KÖLN');
+    await page.getByRole('link', { name: gateName }).waitFor();
+    await page.getByRole('link', { name: 'Other 209' }).waitFor({ state: 'detached' });
+    expect(await violations(page)).toEqual([]);
+    await page.reload();
+    await page.getByRole('link', { name: gateName }).waitFor();
+    await page.getByRole('textbox', { name: 'Name' }).fill('nowhere at all');
+    await page.getByText('None match').waitFor();
+  });
+
+  it.each(['/templates', '/webhooks', '/channels', '/people'])('stands on %s, too', async (path) => {
+    await visit(page, `${path}?name=nowhere`);
+    await page.getByText('None match').waitFor();
+    expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('nowhere');
+    expect(await violations(page)).toEqual([]);
+  });
+});
+
 describe('names', () => {
   it('stand beside the ids of the audit, and are offered where an id is asked for', async () => {
     const { keyId: key_id } = await world.api.createKey({

@@ -96,7 +96,8 @@ export const people = {
   sessions: () => readAll<SessionListItem>('/v1/sessions'),
   endSession: (id: string) => ask<void>({ method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(id)}` }),
   accept: (body: Acceptance) => post<Session>('/v1/invitations/accept', body),
-  list: (query: { readonly limit?: number; readonly cursor?: string }) => get<Page<User>>('/v1/users', query),
+  list: (query: { readonly limit?: number; readonly cursor?: string; readonly name?: string }) =>
+    get<Page<User>>('/v1/users', query),
   invite: (body: { readonly email: string; readonly name?: string; readonly role: Role }) =>
     post<Invitation>('/v1/users', body),
   inviteAgain: (id: string) => post<Invitation>(`${user(id)}/invitation`),

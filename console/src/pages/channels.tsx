@@ -10,6 +10,7 @@ import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, Select, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { words } from '../ui/format.ts';
+import { useNameFilter } from '../ui/name-filter.tsx';
 import { GateName } from '../ui/names.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
@@ -38,7 +39,10 @@ export const delayWords = (seconds: number): string =>
 
 export default function ChannelsPage(): ReactNode {
   const { search, set } = useAddress();
-  const source = useCountedList<Channel>(['channels', 'list'], (page) => api.channels.list(page));
+  const named = useNameFilter('A part of it');
+  const source = useCountedList<Channel>(['channels', 'list', named.part], (page) =>
+    api.channels.list({ ...page, ...named.query }),
+  );
   const create = (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
       Add a channel
@@ -50,14 +54,15 @@ export default function ChannelsPage(): ReactNode {
         Tell people of requests that wait for them, in Slack, by e-mail or by a webhook. Messages carry a link
         to the request; no answer can be given from a message.
       </PageHead>
+      {named.field}
       <DataTable
         label="Channels"
         source={source}
-        empty={
+        empty={named.orNone(
           <Empty title="No channels" action={create}>
             Without one, a request waits until a person looks at the list of approvals.
-          </Empty>
-        }
+          </Empty>,
+        )}
         columns={[
           {
             head: 'Channel',

@@ -11,6 +11,7 @@ import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
+import { useNameFilter } from '../ui/name-filter.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 import { RowLink } from '../ui/row-link.tsx';
@@ -49,7 +50,10 @@ const columns: readonly Column<GateListItem>[] = [
 export default function GatesPage(): ReactNode {
   const { search, set } = useAddress();
   const { may } = useSession();
-  const source = useCountedList<GateListItem>(['gates', 'list'], (page) => api.gates.list(page));
+  const named = useNameFilter('A part of it');
+  const source = useCountedList<GateListItem>(['gates', 'list', named.part], (page) =>
+    api.gates.list({ ...page, ...named.query }),
+  );
   const create = may('gates:create') ? (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
       Create a gate
@@ -60,15 +64,16 @@ export default function GatesPage(): ReactNode {
       <PageHead title="Gates" actions={create}>
         What agents must pass before you serve them{source.total === null ? '' : `: ${count(source.total)}`}.
       </PageHead>
+      {named.field}
       <DataTable
         label="Gates"
         source={source}
-        empty={
+        empty={named.orNone(
           <Empty title="No gates yet" action={create}>
             A gate says which agents may do what, for how much. Your service asks it before it answers an
             agent.
-          </Empty>
-        }
+          </Empty>,
+        )}
         columns={columns}
       />
       {search['new'] === '1' ? (

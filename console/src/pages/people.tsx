@@ -11,6 +11,7 @@ import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { words } from '../ui/format.ts';
+import { useNameFilter } from '../ui/name-filter.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago, Time } from '../ui/time.tsx';
 
@@ -25,7 +26,10 @@ const roleWords: Readonly<Record<Role, string>> = {
 export default function PeoplePage(): ReactNode {
   const { search, set } = useAddress();
   const { session } = useSession();
-  const source = useCountedList<User>(['people', 'list'], (page) => people.list(page));
+  const named = useNameFilter('A part of name or address');
+  const source = useCountedList<User>(['people', 'list', named.part], (page) =>
+    people.list({ ...page, ...named.query }),
+  );
   const [changed, setChanged] = useState<User | null>(null);
   const [link, setLink] = useState<Invitation | null>(null);
   const invite = (
@@ -38,14 +42,15 @@ export default function PeoplePage(): ReactNode {
       <PageHead title="People" actions={invite}>
         Who may use this console, and for what.
       </PageHead>
+      {named.field}
       <DataTable
         label="People"
         source={source}
-        empty={
+        empty={named.orNone(
           <Empty title="Nobody yet" action={invite}>
             Invite the people who approve requests and read records.
-          </Empty>
-        }
+          </Empty>,
+        )}
         columns={[
           {
             head: 'Person',

@@ -8,13 +8,17 @@ import { useAction } from '../ui/action.ts';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
+import { useNameFilter } from '../ui/name-filter.tsx';
 import { Card, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 
 export default function TemplatesPage(): ReactNode {
   const { search, set } = useAddress();
   const { may } = useSession();
-  const source = useCountedList<Template>(['templates', 'list'], (page) => api.templates.list(page));
+  const named = useNameFilter('A part of it');
+  const source = useCountedList<Template>(['templates', 'list', named.part], (page) =>
+    api.templates.list({ ...page, ...named.query }),
+  );
   return (
     <>
       <PageHead
@@ -29,8 +33,10 @@ export default function TemplatesPage(): ReactNode {
       >
         Policies to begin a gate with. A gate keeps a copy, so later changes leave it alone.
       </PageHead>
+      {named.field}
       {source.isPending ? <Waiting what="templates" /> : null}
       {source.error === null ? null : <Problem error={source.error} onRetry={() => source.refetch()} />}
+      {source.isPending || source.rows.length > 0 ? null : named.orNone(null)}
       <div className="columns">
         {source.rows.map((template) => (
           <Card

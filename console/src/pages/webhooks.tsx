@@ -10,6 +10,7 @@ import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { Check, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
+import { useNameFilter } from '../ui/name-filter.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
 
@@ -51,7 +52,10 @@ export function EventChoice({
 
 export default function WebhooksPage(): ReactNode {
   const { search, set } = useAddress();
-  const source = useCountedList<Webhook>(['webhooks', 'list'], (page) => api.webhooks.list(page));
+  const named = useNameFilter('A part of URL or description');
+  const source = useCountedList<Webhook>(['webhooks', 'list', named.part], (page) =>
+    api.webhooks.list({ ...page, ...named.query }),
+  );
   const create = (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
       Add an endpoint
@@ -62,14 +66,15 @@ export default function WebhooksPage(): ReactNode {
       <PageHead title="Webhooks" actions={create}>
         Tell your own programs what happens here. Deliveries are signed and repeated for days.
       </PageHead>
+      {named.field}
       <DataTable
         label="Webhooks"
         source={source}
-        empty={
+        empty={named.orNone(
           <Empty title="No endpoints" action={create}>
             Add the address of a program that wants to know of revocations, approvals or blocked requests.
-          </Empty>
-        }
+          </Empty>,
+        )}
         columns={[
           {
             head: 'Endpoint',
