@@ -180,3 +180,28 @@ it('is demanded by a sidecar that learns of the gate from a snapshot, and only t
   expect(await ask(gateId, agent.jwt)).toMatchObject({ decision: 'PERMIT' });
   await late.close();
 });
+
+it('permits nobody once over all while the control plane is away, and goes on after', async () => {
+  const gateId = await gateThat(exact);
+  const plain = await gateThat('required');
+  const agent = await issue();
+  const sidecar = sidecars[0] as TestSidecar;
+  const ask = async (id: string) =>
+    (await sidecar.check(id, agent.jwt, { ...request, proof: proofFor(agent) })).body;
+  expect((await ask(gateId)).decision).toBe('PERMIT');
+  sidecar.link.cut();
+  try {
+    await until(
+      async () => {
+        const answer = await ask(gateId);
+        expect(answer.decision).not.toBe('PERMIT');
+        return answer.reason === 'quota_unavailable';
+      },
+      { what: 'a control plane that is known to be away' },
+    );
+    expect((await ask(plain)).decision).toBe('PERMIT');
+  } finally {
+    sidecar.link.restore();
+  }
+  await until(async () => (await ask(gateId)).decision === 'PERMIT', { what: 'a control plane that is back' });
+});
