@@ -244,7 +244,7 @@ describe('a subject without a token', () => {
 });
 
 it('a subject without a token has to wait while records are in form 1, which cannot say it', async () => {
-  const early = await startApi({ recordForm: () => 1 });
+  const early = await startApi({ recordForm: 1 });
   try {
     const { gate_id: id } = await early.createGate();
     const passport = await early.issuePassport();
