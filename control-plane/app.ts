@@ -22,6 +22,8 @@ import { voidShipped } from './decisions/void-settlements.ts';
 import type { Deps } from './deps.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { eventRoutes } from './events/routes.ts';
+import { federationRoutes } from './federation/routes.ts';
+import { shownTokenRoutes } from './federation/shown-routes.ts';
 import { gateRoutes } from './gates/routes.ts';
 import { errorReplies, installErrorReplies } from './http/error-reply.ts';
 import { installJsonBody } from './http/json-body.ts';
@@ -131,6 +133,8 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(oidcRoutes(deps));
     v1.register(passkeyRoutes(deps));
     v1.register(issuerRoutes(deps));
+    v1.register(federationRoutes(deps));
+    v1.register(shownTokenRoutes(deps));
     v1.register(passportRoutes(deps));
     v1.register(templateRoutes(deps));
     v1.register(gateRoutes(deps, { publish: publishCatalog, onRecord: catalogOnRecord }));

@@ -45,6 +45,7 @@ import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
 import { startKeepingPolicies } from './gates/keep-policies.ts';
 import { followHistory } from './history/history.ts';
+import { followForeignKeys } from './issuers/follow-keys.ts';
 import { type Followed, followMasterKeys } from './master-key/follow-master-keys.ts';
 import { fileKeySource, masterKeysOf } from './master-key/key-sources.ts';
 import { leaveReplicas, takeMasterKeys } from './master-key/take-master-keys.ts';
@@ -289,6 +290,7 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
   const loops = {
     'clock of the database': followDatabaseClock,
     'signing keys': followSigningKeys,
+    'keys of other issuers': followForeignKeys,
     history: followHistory,
     heartbeat: startHeartbeat,
     'webhook deliveries': startDeliveries,

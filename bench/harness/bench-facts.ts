@@ -68,7 +68,14 @@ export const token: string = signPassportToken(
   renderPassportClaims({
     passportId: random.newId('pass', nowMs),
     issuerId: random.newId('iss', nowMs),
-    ...{ issuerDomain: null, accountId, mode: 'live', agentId: 'bench-agent', agentName: 'bench-agent' },
+    ...{
+      issuerDomain: null,
+      accountId,
+      owner: null,
+      mode: 'live',
+      agentId: 'bench-agent',
+      agentName: 'bench-agent',
+    },
     ...{ permissions: [permission], trustTier: 'L1', constraints: noConstraints },
     ...{ issuedAtS: nowS, notBeforeS: nowS, expiresAtS: (nowS + 86_400) as UnixSeconds },
     publicKey: `ed25519:${Buffer.from(signer.publicKey).toString('base64url')}`,

@@ -63,7 +63,8 @@ async function templateOf(installation: ControlPlane, sql: Database): Promise<Pa
   return {
     passportId: String(issued['passport_id']) as Passport['passportId'],
     ...{ accountId, issuerId, publicKey, agentId, agentName: agentId },
-    ...{ mode: 'live', issuerDomain: null, subject: { agent_id: agentId }, trustTier: 'L1' },
+    ...{ mode: 'live', issuerDomain: null, owner: null, isFederated: false },
+    ...{ subject: { agent_id: agentId }, trustTier: 'L1' },
     permissions: ['orders:create'] as unknown as Passport['permissions'],
     constraints: noConstraints,
     ...{ status: 'active', revokedAtMs: null, revocationReason: null, revokedBy: null },

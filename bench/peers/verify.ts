@@ -31,7 +31,7 @@ const jobs = Array.from({ length: tokens }, (_, index): Job => {
     'a token that was just signed',
   );
   const { signedText, signingInput, signature } = open;
-  return { signedText, signingInput, signature, publicKey: signer.publicKey };
+  return { signedText, signingInput, signature, publicKey: signer.publicKey, algorithm: null };
 });
 
 const run =

@@ -169,6 +169,8 @@ const passport: VerifiedPassport = {
   keyId: 'bench-key',
   tokenHash: record.token_hash ?? '',
   digests: digestWordsOf(passportId, issuerId, accountId),
+  owner: null,
+  source: null,
 };
 const tokenBytes = Buffer.from(randomBytes(450).toString('base64url'));
 /** As each request brings it: the same text in a new string. */

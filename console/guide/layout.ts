@@ -10,6 +10,7 @@ export interface Entry {
 const groups: readonly (readonly [title: string, pattern: RegExp])[] = [
   ['Begin', /^(?:README\.md|docs\/(?:tour|console|glossary|integrations|decisions)\.md)$/],
   ['Integrations', /^docs\/integrations\/|^clients\//],
+  ['Identity', /^docs\/identity/],
   ['Operation', /^docs\/operate\//],
   ['Decision records', /^docs\/adr\/README\.md$/],
   ['Project', /^[A-Z]+\.md$/],

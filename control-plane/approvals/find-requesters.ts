@@ -38,3 +38,15 @@ export async function findRequesters(
     WHERE account_id = ${about.accountId} ORDER BY 1`;
   return rows.map(({ userId }) => userId);
 }
+
+/** The person whose email address or id is the owner of the passport (contract §3). */
+export async function findOwners(
+  tx: Transaction,
+  about: { readonly accountId: AccountId; readonly passportId: PassportId },
+): Promise<readonly UserId[]> {
+  const rows = await tx<{ userId: UserId }[]>`
+    SELECT u.user_id AS "userId" FROM passports p
+    JOIN users u ON u.account_id = ${about.accountId} AND (u.user_id = p.owner OR lower(u.email) = lower(p.owner))
+    WHERE p.passport_id = ${about.passportId} ORDER BY 1`;
+  return rows.map(({ userId }) => userId);
+}

@@ -30,7 +30,7 @@ import {
   writeOverdue,
 } from './approval-store.ts';
 import { emitApprovalEvents } from './emit-approval-events.ts';
-import { findRequesters } from './find-requesters.ts';
+import { findOwners, findRequesters } from './find-requesters.ts';
 import { approvalsLimits } from './limits.ts';
 
 /** A suspended request with its money. */
@@ -41,6 +41,8 @@ export interface NewApproval {
   readonly gate: Pick<Gate, 'gateId' | 'policyVersion' | 'accountId' | 'mode'> & {
     /** Whether its approvals are answered by people other than the one who asked. */
     readonly namesAsker: boolean;
+    /** See HeldPolicy. */
+    readonly asksForOwner: boolean;
   };
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
@@ -131,10 +133,16 @@ export async function openApproval(
 
 const roundsMax = 5;
 
-const requestersOf = async (tx: Transaction, { gate, passport, askedBy }: NewApproval) =>
-  gate.namesAsker && askedBy !== null
-    ? findRequesters(tx, { accountId: gate.accountId, passportId: passport.passportId, askedBy })
-    : null;
+/** Null: not known, or anybody may answer. */
+async function requestersOf(tx: Transaction, { gate, passport, askedBy }: NewApproval) {
+  const { accountId, namesAsker, asksForOwner } = gate;
+  const { passportId } = passport;
+  if (namesAsker && askedBy === null) return null;
+  const behind =
+    namesAsker && askedBy !== null ? await findRequesters(tx, { accountId, passportId, askedBy }) : [];
+  const owners = asksForOwner ? await findOwners(tx, { accountId, passportId }) : [];
+  return namesAsker || asksForOwner ? [...new Set([...behind, ...owners])].sort() : null;
+}
 
 async function isTaken(tx: Transaction, approvalId: ApprovalId): Promise<boolean> {
   const rows = await tx`SELECT FROM approvals WHERE approval_id = ${approvalId}`;

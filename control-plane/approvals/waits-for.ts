@@ -25,7 +25,7 @@ export function waitsForAnswerOf(sql: Database, answerer: Answerer) {
             OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id))
           AND (rule IS NULL OR (
           (rule -> 'roles' IS NULL AND rule -> 'users' IS NULL OR rule -> 'roles' ? u.role OR rule -> 'users' ? u.user_id)
-          AND (rule -> 'not_requester' = 'false'::jsonb
+          AND ((rule -> 'not_requester' = 'false'::jsonb AND (rule -> 'not_owner') IS DISTINCT FROM 'true'::jsonb)
             OR (requesters IS NOT NULL AND NOT u.user_id = ANY(requesters)))))
       ) AND NOT EXISTS (
         SELECT FROM approval_answers a

@@ -33,13 +33,13 @@ export function whyNotToAnswer(
   if (!mayAnswer || userStatusOf(person) !== 'active') return 'role';
   const { approvers } = rule;
   if (approvers === null) return null;
-  const { roles, users, notRequester } = approvers;
+  const { roles, users, notRequester, notOwner } = approvers;
   const isNamed =
     (roles === null && users === null) ||
     roles?.some((role) => role === person.role) === true ||
     users?.includes(person.userId) === true;
   if (!isNamed) return 'not_named';
-  if (!notRequester) return null;
+  if (!notRequester && !notOwner) return null;
   if (requesters === null) return 'requester_unknown';
   return requesters.includes(person.userId) ? 'requester' : null;
 }

@@ -30,6 +30,8 @@ export interface OwnRules {
 /** The immutable facts of a passport. */
 export interface PassportTerms {
   readonly mode: Mode;
+  /** Of another issuer: times and permissions are those of a token that is gone. */
+  readonly isFederated: boolean;
   readonly permissions: ReadonlySet<string>;
   /** Null: the row is unreadable. */
   readonly own: OwnRules | null;
@@ -66,7 +68,25 @@ export function findContradiction(
   passport: PassportTerms,
   { mode, mayBeApproved }: { readonly mode: Mode; readonly mayBeApproved: boolean },
 ): string | null {
-  const { timestampMs, decision, reason } = told;
+  const { decision, reason } = told;
+  const timeFault = passport.isFederated ? null : whyNotThen(told, passport);
+  if (timeFault !== null) return timeFault;
+  const isOtherMode = passport.mode !== mode;
+  if (isOtherMode && !precedesOrIsMode.has(reason)) return 'passport_id is of another mode';
+  if (!isOtherMode && reason === 'mode_mismatch') return 'passport_id is of the same mode';
+  if (decision === 'BLOCK') return null;
+  const { own } = passport;
+  if (own === null) return 'the constraints in the row of passport_id cannot be read';
+  return (
+    whyNotReached(told, passport, own) ?? whyNotAmount(told, own) ?? whyNotDecided(told, own, mayBeApproved)
+  );
+}
+
+/** Whether the passport had begun and not ended then, as the reason says. */
+function whyNotThen(
+  { timestampMs, reason }: ToldDecision,
+  passport: Pick<PassportTerms, 'issuedAtMs' | 'expiresAtMs'>,
+): string | null {
   // As in a decision: tokens carry whole seconds, and a sidecar with a slow clock permits a passport that was
   // just issued.
   const issuedAtMs = passport.issuedAtMs - (passport.issuedAtMs % secondMs);
@@ -77,17 +97,7 @@ export function findContradiction(
   const hasEnded = passport.expiresAtMs !== null && timestampMs >= passport.expiresAtMs;
   if (hasEnded && reason !== 'passport_expired') return 'timestamp_ms is after the end of passport_id';
   if (!hasEnded && reason === 'passport_expired') return 'timestamp_ms is before the end of passport_id';
-  const isOtherMode = passport.mode !== mode;
-  if (isOtherMode && !precedesOrIsMode.has(reason)) return 'passport_id is of another mode';
-  if (!isOtherMode && reason === 'mode_mismatch') return 'passport_id is of the same mode';
-  if (decision === 'BLOCK') return null;
-  const { own, permissions } = passport;
-  if (own === null) return 'the constraints in the row of passport_id cannot be read';
-  return (
-    whyNotReached(told, permissions, own) ??
-    whyNotAmount(told, own) ??
-    whyNotDecided(told, own, mayBeApproved)
-  );
+  return null;
 }
 
 /**
@@ -104,11 +114,11 @@ const precedesOrIsMode: ReadonlySet<DecisionReason | null> = new Set<DecisionRea
 /** A SUSPEND passes every check of a PERMIT except the last. */
 function whyNotReached(
   told: ToldDecision,
-  permissions: PassportTerms['permissions'],
+  { permissions, isFederated }: Pick<PassportTerms, 'permissions' | 'isFederated'>,
   own: OwnRules,
 ): string | null {
   const { permissionKey, constraintsEvaluated, gateId, decision } = told;
-  if (permissionKey !== null && !grants(permissions, permissionKey)) {
+  if (permissionKey !== null && !isFederated && !grants(permissions, permissionKey)) {
     return 'permission_key is not granted by passport_id';
   }
   // A gate with PII controls omits a permission that contains personal data; all others record it.

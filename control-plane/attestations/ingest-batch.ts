@@ -15,6 +15,7 @@ import {
 } from '../../shared/wire/attestation-batch.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { nameSubjects } from '../federation/see-passports.ts';
 import { historyOf } from '../history/history.ts';
 import { chainReceipts } from '../history/receipts.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
@@ -107,6 +108,8 @@ export async function ingestBatch(
   batch: ShippedBatch,
 ): Promise<IngestedBatch> {
   const numbered = numberItems(batch, accountId);
+  const named = numbered.items.flatMap((item) => (item.kind === 'record' ? (item.federated ?? []) : []));
+  await nameSubjects(deps, accountId, named);
   const place = deps.ingestQueue?.begin(`${accountId} ${batch.sidecarId} ${batch.epoch}`) ?? null;
   try {
     const draft = place === null ? null : await place.draft(() => draftBatch(deps, numbered, place));

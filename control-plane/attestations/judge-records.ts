@@ -1,5 +1,6 @@
 import { recordHash } from '../../shared/attestation/record.ts';
 import { type AttestationRecord, noExtras } from '../../shared/model/attestation.ts';
+import { isFederated } from '../../shared/model/federation.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -146,11 +147,18 @@ export function whyNotTold(
   }
   if (told.passportId === null) return null;
   const passport = known.passports.get(told.passportId);
-  if (passport === undefined || passport.tokenHash !== tokenHash) {
+  if (passport === undefined || !isShown(passport, tokenHash, sender)) {
     return 'token_hash does not show that this sidecar has seen the token of passport_id';
   }
   return findContradiction(told, passport, { mode: gate?.mode ?? callerMode, mayBeApproved });
 }
+
+/**
+ * Of another issuer every token of its subject shows the passport, to the sidecars of its own account: what
+ * one of them makes up stays there.
+ */
+const isShown = (passport: PassportFact, tokenHash: string | null, { accountId }: RecordSender): boolean =>
+  passport.tokenHash === tokenHash || (passport.isFederated && passport.owner.accountId === accountId);
 
 function whyNot(
   { record, tokenHash, callerMode }: ShippedRecord,
@@ -285,8 +293,10 @@ const factOf = (row: PassportRow, owner: Owner): PassportFact => ({
   owner,
   mode: row.mode,
   tokenHash: row.tokenHash,
+  isFederated: isFederated(row.tokenHash),
   permissions: new Set(row.permissions),
-  own: ownRules(row.constraints),
+  // Of another issuer they change with its settings, and the record may be older.
+  own: isFederated(row.tokenHash) ? ownRules({}) : ownRules(row.constraints),
   issuedAtMs: row.issuedAtMs,
   expiresAtMs: row.expiresAtMs,
 });

@@ -42,6 +42,8 @@ export interface Changed<T> {
 const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOperation>([
   'revokePassport',
   'suspendPassport',
+  'suspendOwner',
+  'revokeSubject',
   'deleteGate',
   'deleteApiKey',
   'deleteWebhook',
@@ -60,6 +62,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
 
 const takesAway = ({ operation, after }: AuditedChange): boolean =>
   servedWhileRegressed.has(operation) ||
+  (operation === 'receiveSecurityEvent' && after?.['reactivated'] === 0) ||
   ((operation === 'updateIssuer' || operation === 'updateAccount') && after?.['status'] === 'suspended');
 
 /**

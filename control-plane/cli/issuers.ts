@@ -33,6 +33,7 @@ function addReading(issuers: Command, host: CommandHost): void {
         columns: [
           { title: 'issuer', of: ({ issuer_id }) => issuer_id },
           { title: 'name', of: ({ name }) => name },
+          { title: 'type', of: ({ federation }) => federation?.type ?? 'own' },
           { title: 'domain', of: ({ domain }) => domain },
           { title: 'tier', of: ({ trust_tier }) => trust_tier },
           { title: 'status', of: ({ status }) => status },
@@ -94,8 +95,43 @@ function addChanging(issuers: Command, host: CommandHost): void {
           return undefined;
         }),
     );
+  addFederated(issuers, host);
   change('suspend', 'suspended', 'stop all passports of an issuer until it is reactivated');
   change('reactivate', 'active', 'end the suspension of an issuer');
+}
+
+/** What is asked of an issuer of others. */
+function addFederated(issuers: Command, host: CommandHost): void {
+  callsApi(
+    issuers
+      .command('try-token')
+      .description('say what a token of an issuer of others would become')
+      .argument('<issuer>', 'iss_…')
+      .requiredOption('--file <file>', 'holds the token; - reads standard input'),
+    host,
+  ).action((id: string, options: IssuerOptions) =>
+    withApi(host, options, async ({ client, print }) => {
+      const { readInput } = await import('./files.ts');
+      const token = (await readInput(options.file ?? '-', host.stdin)).trim();
+      print.item(await client.issuers.tryToken(id, { token }));
+      return undefined;
+    }),
+  );
+  callsApi(
+    issuers
+      .command('revoke-subject')
+      .description('revoke a subject of an issuer of others, seen or not')
+      .argument('<issuer>', 'iss_…')
+      .argument('<subject>', 'as its tokens name it')
+      .option('--reason <text>', 'kept for the record'),
+    host,
+    ['agent-trust issuers revoke-subject iss_… system:serviceaccount:agents:shop --reason "stolen key"'],
+  ).action((id: string, subject: string, options: ApiOptions & { readonly reason?: string }) =>
+    withApi(host, options, async ({ client, print }) => {
+      print.item(await client.issuers.revokeSubject(id, { subject, ...given({ reason: options.reason }) }));
+      return undefined;
+    }),
+  );
 }
 
 function addTemplates(templates: Command, host: CommandHost): void {

@@ -20,6 +20,7 @@ export function addPassportCommands(program: Command, host: CommandHost): void {
 interface PassportListOptions extends ListOptions {
   readonly status?: 'active' | 'suspended' | 'revoked' | 'expired';
   readonly issuer?: string;
+  readonly owner?: string;
   readonly trustTier?: 'L1' | 'L2' | 'L3';
 }
 
@@ -28,6 +29,7 @@ function addReading(passports: Command, host: CommandHost): void {
     lists(passports.command('list').description('passports, newest first'))
       .addOption(choice('--status <status>', 'only these', ['active', 'suspended', 'revoked', 'expired']))
       .option('--issuer <id>', 'of this issuer, iss_…')
+      .option('--owner <text>', 'of this person or team')
       .addOption(choice('--trust-tier <tier>', 'only these', trustTiers)),
     host,
     [
@@ -36,8 +38,8 @@ function addReading(passports: Command, host: CommandHost): void {
     ],
   ).action((options: PassportListOptions) =>
     withApi(host, options, async (work) => {
-      const { status, issuer, trustTier } = options;
-      const filter = given({ status, issuer_id: issuer, trust_tier: trustTier });
+      const { status, issuer, owner, trustTier } = options;
+      const filter = given({ status, owner, issuer_id: issuer, trust_tier: trustTier });
       await printList(work, options, {
         fetch: (query) => work.client.passports.list({ ...query, ...filter }),
         itemsOf: ({ items }) => items,
@@ -139,4 +141,16 @@ function addEnding(passports: Command, host: CommandHost): void {
     );
   change('suspend', 'stop a passport until it is reactivated');
   change('reactivate', 'end the suspension of a passport');
+  const changeOwner = (name: 'suspend' | 'reactivate', description: string) =>
+    callsApi(
+      passports.command(`${name}-owner`).description(description).argument('<owner>', 'a person or team'),
+      host,
+    ).action((owner: string, options: ApiOptions) =>
+      withApi(host, options, async ({ client, print }) => {
+        print.item(await client.owners[name](owner));
+        return undefined;
+      }),
+    );
+  changeOwner('suspend', 'stop all passports of a person or team, later ones too');
+  changeOwner('reactivate', 'end the suspension of an owner');
 }

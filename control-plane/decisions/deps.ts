@@ -2,11 +2,12 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { FairShare } from '../storage/fair-share.ts';
+import type { WebhookDeps } from '../webhooks/deps.ts';
 import type { CheckQueue } from './check-queue.ts';
 import type { Enforcement, EnforcementCall } from './enforcement.ts';
 import type { OwnVoids } from './own-voids.ts';
 
-export interface DecisionDeps extends AppendingDeps {
+export interface DecisionDeps extends AppendingDeps, WebhookDeps {
   /**
    * Keeps decisions of one account from holding all connections while they wait for each other
    * (admission/decision-slots.ts).

@@ -1,5 +1,6 @@
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { AccountStatus } from '../../shared/model/account.ts';
+import { federatedTokenHash, isFederated } from '../../shared/model/federation.ts';
 import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Mode } from '../../shared/model/mode.ts';
@@ -16,12 +17,15 @@ interface PassportRow {
   readonly status: PassportStatus;
   readonly issuerStatus: IssuerStatus;
   readonly accountStatus: AccountStatus;
+  readonly isOwnerSuspended: boolean;
 }
 
 /** Adds the identity of the passport, for callers that have not seen its token. */
 export interface KnownPassport {
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
   readonly standing: PassportStanding;
+  /** Of another issuer: any token of its subject shows it. */
+  readonly isFederated: boolean;
 }
 
 interface SeenToken {
@@ -41,15 +45,19 @@ export async function findStandings(
   if (tokens.length === 0) return new Map();
   const rows = await tx<PassportRow[]>`
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.agent_id AS "agentId", p.account_id AS "accountId",
-      p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus"
+      p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus",
+      EXISTS (SELECT FROM owner_standings o WHERE o.account_id = p.account_id AND o.mode = p.mode
+        AND o.owner = p.owner AND o.status = 'suspended') AS "isOwnerSuspended"
     FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
     WHERE p.passport_id = ANY(${distinct(tokens.map(({ passportId }) => passportId))}::text[])
-      AND NOT EXISTS (SELECT FROM signing_keys WHERE kid = p.signing_key_id AND compromised)`;
-  const wanted = new Map(tokens.map(({ passportId, tokenHash }) => [tokenHash, passportId]));
+      AND (p.token_hash = ${federatedTokenHash} OR NOT EXISTS (SELECT FROM signing_keys WHERE kid = p.signing_key_id AND compromised))`;
+  const stored = new Map(rows.map((row) => [row.passportId, row]));
   return new Map(
-    rows
-      .filter(({ passportId, tokenHash }) => wanted.get(tokenHash) === passportId)
-      .map((row) => [row.tokenHash, knownPassport(row)]),
+    tokens.flatMap(({ passportId, tokenHash }) => {
+      const row = stored.get(passportId);
+      const isOf = row !== undefined && (row.tokenHash === tokenHash || isFederated(row.tokenHash));
+      return isOf ? [[tokenHash, knownPassport(row)]] : [];
+    }),
   );
 }
 
@@ -61,12 +69,15 @@ const knownPassport = ({
   status,
   issuerStatus,
   accountStatus,
+  tokenHash,
+  isOwnerSuspended,
 }: PassportRow): KnownPassport => ({
+  isFederated: isFederated(tokenHash),
   passport: { passportId, agentId, accountId, mode },
   standing: {
     // Marked expired to free its agent_id. Final, even if this clock is behind and the claims still look
     // valid.
-    status: status === 'expired' ? 'revoked' : status,
+    status: status === 'expired' ? 'revoked' : status === 'active' && isOwnerSuspended ? 'suspended' : status,
     isIssuerSuspended: issuerStatus === 'suspended',
     isAccountSuspended: accountStatus === 'suspended',
     isKeyCompromised: false,

@@ -53,7 +53,8 @@ export async function readParties(
     const gate = gate_id === null ? null : gates.get(gate_id);
     if (gate === undefined) return refused('gate_id is not a gate of the account of this sidecar');
     const known = passports.get(token_hash);
-    if (known === undefined)
+    // A sidecar of another account would have to show the very token.
+    if (known === undefined || (known.isFederated && known.passport.accountId !== accountId))
       return refused('token_hash does not show that this sidecar has seen a good token of passport_id');
     return blockOf(known) ?? { kind: 'parties', passport: known.passport, gate };
   });

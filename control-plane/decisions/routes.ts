@@ -16,7 +16,7 @@ import type { DecisionDeps } from './deps.ts';
 import type { EnforcementCall } from './enforcement.ts';
 import { renderEnforcement } from './render-enforcement.ts';
 import { testGateUseCase } from './test-gate-use-case.ts';
-import { tokenVerifier } from './token-verifier.ts';
+import { passportReader } from './token-verifier.ts';
 
 const check = { scope: 'enforcement:check' } as const;
 const test = { scope: testGateUseCase.scope } as const;
@@ -27,19 +27,19 @@ const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
  * schema validation, so both programs accept and refuse the same.
  */
 export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {
-  const verify = tokenVerifier(deps);
+  const verify = passportReader(deps);
   return async (app) => {
     // The sidecar ignores the Content-Type, valid or not. Accept what it accepts.
     app.addHook('onRequest', async ({ headers }) => {
       headers['content-type'] = 'application/json';
     });
-    const readCheck = (caller: Caller, gate: string, body: unknown): EnforcementCall => {
+    const readCheck = async (caller: Caller, gate: string, body: unknown): Promise<EnforcementCall> => {
       // Like the sidecar, report an invalid body before an unknown gate.
       const { passport, request: asked } = parseCheckBody(body);
       refuseOtherGate(asked, gate);
       const facts = parseRequestFacts(asked);
       const gateId = gateIdOf(gate);
-      const verdict = verify(passport);
+      const verdict = await verify(passport, caller);
       return { caller, gateId, token: passport, verdict, asked, request: facts, isTest: false };
     };
 
@@ -54,13 +54,13 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       '/gates/:id/check',
       { config: check, schema: { params: IdParams, response: { 200: DecisionAnswer } }, preValidation },
       async (request, reply) => {
-        const call = readCheck(callerOf(request), request.params.id, request.body);
+        const call = await readCheck(callerOf(request), request.params.id, request.body);
         return renderEnforcement(await decideRequest(deps, { ...call, arrivedAtMs: arrivalOf(reply) }));
       },
     );
 
     const checkOfBatch: Parameters<typeof batchRoutes>[0] = async ({ caller, gateId, body }, untilMs) => {
-      const call = readCheck(caller, gateId, body);
+      const call = await readCheck(caller, gateId, body);
       const decided = await (untilMs === null ? tryToDecide(deps, call) : decideRequest(deps, call, untilMs));
       return decided === null ? null : renderEnforcement(decided);
     };
@@ -74,7 +74,9 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
         const { passport, request: asked } = parseCheckBody(request.body);
         const gateId = parseGateChoice(asked);
         const facts = parseRequestFacts(asked);
-        const call = { caller: callerOf(request), token: passport, verdict: verify(passport), asked };
+        const caller = callerOf(request);
+        const verdict = await verify(passport, caller);
+        const call = { caller, token: passport, verdict, asked };
         const asCheck = { ...call, request: facts, gateId, isTest: false, arrivedAtMs };
         return renderEnforcement(await decideRequest(deps, asCheck));
       },

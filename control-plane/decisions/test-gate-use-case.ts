@@ -5,7 +5,7 @@ import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
 import { decideRequest } from './decide-request.ts';
 import type { DecisionDeps } from './deps.ts';
-import { tokenVerifier } from './token-verifier.ts';
+import { passportReader } from './token-verifier.ts';
 
 /**
  * `POST /gates/:id/test`: what the gate would answer now, with its current counters and approvals. Takes no
@@ -18,7 +18,7 @@ export const testGateUseCase = {
     const { passport, request: asked } = parseGateTestBody(body);
     refuseOtherGate(asked, text, 'context');
     const request = parseRequestFacts(asked, 'context');
-    const verdict = tokenVerifier(deps)(passport);
+    const verdict = await passportReader(deps)(passport, caller);
     const call = { caller, gateId, token: passport, verdict, asked, request, isTest: true };
     const enforcement = await decideRequest(deps, call);
     assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');

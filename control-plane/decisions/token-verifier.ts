@@ -1,7 +1,26 @@
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { admitToken, openToken, type TokenVerdict } from '../../shared/verification/verify-token.ts';
+import { seePassports } from '../federation/see-passports.ts';
+import { issuersOf, verifyOfOthers } from '../federation/verify-of-others.ts';
+import type { Caller } from '../http/caller.ts';
 import type { DecisionDeps } from './deps.ts';
+
+/** Verifies passport tokens of this service and of other issuers, for a caller. */
+export function passportReader(
+  deps: DecisionDeps,
+): (token: string, caller: Pick<Caller, 'accountId' | 'mode'>) => Promise<TokenVerdict> {
+  const verifyOwn = tokenVerifier(deps);
+  return async (token, { accountId, mode }) => {
+    const own = verifyOwn(token);
+    if (own.kind === 'verified' || own.reason !== 'passport_malformed') return own;
+    const issuers = await issuersOf(deps, accountId);
+    const verdict = verifyOfOthers(deps, token, { issuers, mode });
+    // Its row is there before the decision, which reads it.
+    if (verdict.kind === 'verified') await seePassports(deps, [verdict]);
+    return verdict;
+  };
+}
 
 /**
  * Verifies passport tokens with the service's own keys, on the calling thread. A decision costs a

@@ -234,7 +234,8 @@ export async function holdPolicy(
   const [held] = await tx<HeldPolicy[]>`
     SELECT coalesce((constraints #> '{approvals,approvers}') IS NOT NULL
         AND (constraints #> '{approvals,approvers,not_requester}') IS DISTINCT FROM 'false'::jsonb, false)
-      AS "namesAsker"
+      AS "namesAsker",
+      coalesce((constraints #> '{approvals,approvers,not_owner}') = 'true'::jsonb, false) AS "asksForOwner"
     FROM gates WHERE gate_id = ${gateId} AND policy_version = ${policyVersion} AND deleted_at_ms IS NULL
     FOR SHARE`;
   return held ?? null;
@@ -243,6 +244,8 @@ export async function holdPolicy(
 export interface HeldPolicy {
   /** Whether its approvals are answered by people other than the one who asked. */
   readonly namesAsker: boolean;
+  /** Whether the owner of the passport does not answer them. */
+  readonly asksForOwner: boolean;
 }
 
 /** The row stays, because attestations name it. */

@@ -31,6 +31,7 @@ export async function ensureDefaultIssuer(
     status: 'active',
     isDefault: true,
     createdAtMs: nowMs,
+    federation: null,
   });
   return must(await findDefaultIssuer(tx, owner), 'an account has a default issuer once one was inserted');
 }

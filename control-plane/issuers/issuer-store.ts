@@ -11,7 +11,9 @@ import { readItems, readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",
-  i.metadata, i.status, i.is_default AS "isDefault", i.created_at_ms AS "createdAtMs"`;
+  i.metadata, i.status, i.is_default AS "isDefault", i.created_at_ms AS "createdAtMs",
+  (SELECT jsonb_build_object('version', f.version, 'settings', f.settings, 'keys', f.keys, 'keysAtMs', f.keys_at_ms,
+    'fault', f.fault) FROM federations f WHERE f.issuer_id = i.issuer_id) AS federation`;
 
 /** False: the account already has a default issuer in this mode, so only for a default issuer. */
 export async function insertIssuer(tx: Transaction, issuer: Issuer): Promise<boolean> {

@@ -11,10 +11,10 @@ import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '.
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import type { SigningDeps } from '../signing/deps.ts';
-import { createIssuer } from './create-issuer.ts';
+import { createIssuer, readWantedKeys } from './create-issuer.ts';
+import type { KeyDeps } from './follow-keys.ts';
 import { findCountedIssuer, hasIssuerNamed, listIssuers } from './issuer-store.ts';
-import { issuerOnRecord, updateIssuer } from './update-issuer.ts';
+import { issuerOnRecord, readReplacing, updateIssuer } from './update-issuer.ts';
 
 const create = { scope: 'issuers:create', creates: true } as const;
 const read = { scope: 'issuers:read' } as const;
@@ -22,17 +22,19 @@ const update = { scope: 'issuers:update' } as const;
 const issuerIdOf = (text: string) => pathId('iss', text, 'issuer_not_found');
 
 /** Issuers of passports (contract §4). */
-export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+export function issuerRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   return async (app) => {
     app.post(
       '/issuers',
       { config: create, schema: { body: IssuerCreation, response: { 201: IssuerAnswer } } },
       async (request, reply) => {
-        const wanted = parseIssuerCreation(request.body);
+        const asked = parseIssuerCreation(request.body);
+        const federation = asked.federation === null ? null : await readWantedKeys(deps, asked.federation);
+        const wanted = { ...asked, federation };
         return answerCreated(request, reply, {
           named: { kind: 'issuer', name: wanted.name, isTaken: hasIssuerNamed },
-          create: (tx) => createIssuer(tx, deps, callerOf(request), wanted),
+          create: (tx, change) => createIssuer(tx, change, deps, callerOf(request), wanted),
           render: renderIssuer,
           audit: (issuer) => ({
             operation: 'createIssuer',
@@ -79,8 +81,11 @@ export function issuerRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       { config: update, schema: { params: IdParams, body: IssuerUpdate, response: { 200: IssuerAnswer } } },
       async (request) => {
         const issuerId = issuerIdOf(request.params.id);
-        const update = { issuerId, body: request.body };
-        return renderIssuer(await updateIssuer(deps, callerOf(request), update));
+        const { body } = request;
+        const caller = callerOf(request);
+        const replacing =
+          body.federation === undefined ? null : await readReplacing(deps, caller, issuerId, body.federation);
+        return renderIssuer(await updateIssuer(deps, caller, { issuerId, body, replacing }));
       },
     );
   };

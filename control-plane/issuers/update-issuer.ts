@@ -1,9 +1,15 @@
 import type { Static } from 'typebox';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
-import { ApiError } from '../../shared/errors/api-error.ts';
-import { must } from '../../shared/errors/assert.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
+import type { FederatedIssuer, Federation, ForeignKey } from '../../shared/model/federation.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
+import {
+  type FederationChange,
+  parseFederation,
+  renderFederationAnswer,
+} from '../../shared/wire/federation.ts';
 import {
   type CountedIssuer,
   type IssuerUpdate,
@@ -14,20 +20,34 @@ import {
 import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
+import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { findCountedIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
+import { readWantedKeys } from './create-issuer.ts';
+import { findFederation, type StoredFederation, updateFederation } from './federation-store.ts';
+import { type KeyDeps, putFederation } from './follow-keys.ts';
+import { findCountedIssuer, findIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 
 /**
  * A suspended issuer's passports are blocked everywhere, so its standing is published to the sidecars of all
- * accounts.
+ * accounts. What an issuer of others is goes to those of its own account.
  */
 export async function updateIssuer(
   deps: SigningDeps,
   caller: Caller,
-  { issuerId, body }: { readonly issuerId: IssuerId; readonly body: Static<typeof IssuerUpdate> },
+  {
+    issuerId,
+    body,
+    replacing = null,
+  }: {
+    readonly issuerId: IssuerId;
+    readonly body: Static<typeof IssuerUpdate>;
+    /** By `readReplacing`, where the body has a `federation`. */
+    readonly replacing?: Replacing | null;
+  },
 ): Promise<CountedIssuer> {
   const wanted = parseIssuerUpdate(body);
+  assert((wanted.federation === null) === (replacing === null), 'keys are read before anything is locked');
   return administer(deps, caller, async (tx, change) => {
     const current = await lockIssuer(tx, caller, issuerId);
     if (current === null) throw new ApiError('issuer_not_found');
@@ -40,27 +60,102 @@ export async function updateIssuer(
       status,
     };
     await updateIssuerRow(tx, issuerId, next);
+    const stored = await findFederation(tx, issuerId);
+    const federated = stored === null ? null : await replace(tx, deps, stored, replacing);
     const updated = await findCountedIssuer(tx, caller, { issuerId, nowMs: deps.clock.now() });
+    if (federated !== null && (replacing !== null || status !== current.status))
+      await putFederation(change, { ...federated, status });
     if (status !== current.status) {
       await change(globalFeed, {
         kind: 'issuer.standing',
         body: { issuer: idDigest(issuerId), standing: status },
       });
     }
+    const result = must(updated, 'a locked issuer is still there');
     const before = issuerOnRecord(current);
     return {
-      result: must(updated, 'a locked issuer is still there'),
-      audited: { operation: 'updateIssuer', target: issuerId, before, after: issuerOnRecord(next) },
+      result,
+      audited: {
+        operation: 'updateIssuer',
+        target: issuerId,
+        before,
+        after: issuerOnRecord({ ...next, federation: result.federation }),
+      },
     };
   });
 }
 
+/** New settings with the keys that go with them; keys null: pasted before, and they stay. */
+export interface Replacing {
+  readonly federation: Federation;
+  readonly keys: readonly ForeignKey[] | null;
+}
+
+/** Reads the keys of changed settings before anything is locked. Throws as `readWantedKeys`. */
+export async function readReplacing(
+  deps: KeyDeps,
+  caller: Caller,
+  issuerId: IssuerId,
+  body: Static<typeof FederationChange>,
+): Promise<Replacing> {
+  const issuer = await findIssuer(deps.sql, caller, issuerId);
+  if (issuer === null) throw new ApiError('issuer_not_found');
+  const stored = await findFederation(deps.sql, issuerId);
+  if (stored === null)
+    throw invalidRequest('federation', 'This issuer issues passports here: register another one.');
+  const { is_pasted: _, keys: __, keys_read_at: ___, keys_fault: ____, ...settings } = body;
+  const keepsKeys = stored.federation.isPasted && body.jwks === undefined && body.jwks_uri === undefined;
+  // Only its form: it is replaced by the keys that are there.
+  const asked = keepsKeys ? { ...settings, jwks: { keys: [] } } : settings;
+  const wanted = parseFederation(asked, issuer.trustTier);
+  const { federation } = wanted;
+  if (federation.type !== stored.federation.type || federation.issuer !== stored.federation.issuer)
+    throw invalidRequest('federation', 'type and issuer cannot change: register another issuer.');
+  if (federation.trustTier !== issuer.trustTier)
+    throw invalidRequest('federation.trust_tier', 'trust_tier cannot change: register another issuer.');
+  return keepsKeys ? { federation, keys: null } : readWantedKeys(deps, wanted);
+}
+
+async function replace(
+  tx: Transaction,
+  { clock }: Pick<SigningDeps, 'clock'>,
+  stored: StoredFederation,
+  replacing: Replacing | null,
+): Promise<FederatedIssuer> {
+  if (replacing === null) return stored;
+  const { federation, keys } = replacing;
+  const next = {
+    ...stored,
+    version: stored.version + 1,
+    federation,
+    keys: keys ?? stored.keys,
+    keysAtMs: federation.isPasted ? null : clock.now(),
+  };
+  await updateFederation(tx, next);
+  return next;
+}
+
 /** An issuer as the audit shows it: without the counts of its passports, which move by themselves. */
-export const issuerOnRecord = ({ issuerId, name, domain, trustTier, metadata, status }: Issuer) => ({
+export const issuerOnRecord = ({
+  issuerId,
+  name,
+  domain,
+  trustTier,
+  metadata,
+  status,
+  federation,
+}: Issuer) => ({
   issuer_id: issuerId,
   name,
   domain,
   trust_tier: trustTier,
   metadata,
   status,
+  ...(federation !== null && { federation: onRecord(federation) }),
 });
+
+/** Without the time of the last reading, which moves by itself. */
+function onRecord(federation: NonNullable<Issuer['federation']>) {
+  const { keys_read_at: _, keys_fault: __, ...settings } = renderFederationAnswer(federation);
+  return settings;
+}

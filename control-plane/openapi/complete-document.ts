@@ -146,9 +146,12 @@ function completeAnswer(
   return {
     description: statusTexts[status] ?? 'The answer.',
     headers: headerReferences(names),
-    ...(status === '204' ? {} : { content: contentIn(contents, publish) }),
+    ...(bodiless.has(status) ? {} : { content: contentIn(contents, publish) }),
   };
 }
+
+/** Of statuses without a body. */
+const bodiless: ReadonlySet<string> = new Set(['202', '204']);
 
 const contentIn = (contents: readonly (readonly [string, Schema])[], publish: PublishSchema) =>
   Object.fromEntries(contents.map(([type, schema]) => [type, { schema: publish(schema) }]));
@@ -166,6 +169,7 @@ const unchanged: Answer = {
 const statusTexts: Readonly<Record<string, string>> = {
   200: 'Success.',
   201: 'Created.',
+  202: 'Taken. There is no body.',
   204: 'Success. There is no body.',
   503: 'This process is not ready.',
 };

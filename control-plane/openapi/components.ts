@@ -44,6 +44,19 @@ import {
 import { DiscoveryAnswer } from '../../shared/wire/discovery.ts';
 import { ErrorAnswer } from '../../shared/wire/error.ts';
 import {
+  FederationAnswer,
+  FederationBody,
+  FederationChange,
+  FederationClaims,
+} from '../../shared/wire/federation.ts';
+import {
+  SubjectRevocation,
+  TokenExplanation,
+  TokenPassport,
+  TokenStep,
+  TokenTrial,
+} from '../../shared/wire/federation-operations.ts';
+import {
   GateAnswer,
   GateCreation,
   GateCreationAnswer,
@@ -75,6 +88,7 @@ import {
 } from '../../shared/wire/passkey.ts';
 import {
   IssuedPassportAnswer,
+  OwnerAnswer,
   PassportAnswer,
   PassportListItem,
   PassportRevocation,
@@ -194,6 +208,16 @@ export const namedSchemas = {
   IssuerCreation,
   IssuerUpdate,
   Issuer: IssuerAnswer,
+  Federation: FederationAnswer,
+  FederationCreation: FederationBody,
+  FederationUpdate: FederationChange,
+  SubjectRevocation,
+  TokenTrial,
+  TokenExplanation,
+  TokenStep,
+  TokenPassport,
+  FederationClaims,
+  PassportOwner: OwnerAnswer,
   IssuerPage: PageAnswer(IssuerAnswer),
   TemplateCreation,
   Template: TemplateAnswer,

@@ -60,6 +60,55 @@ export const glossary: Readonly<Record<string, string>> = {
   'PassportRevocation.reason': 'Reason, kept for the record. Default `unspecified`.',
   'Revocation.reason': 'Reason, kept for the record.',
 
+  owner: 'A person or team that the passport belongs to; all passports of an owner are suspended together.',
+  federated:
+    'Whether the passport is of another issuer: each token of its subject is a token of this passport.',
+  'PassportOwner.passports': 'How many passports of this owner there are, whatever their own status.',
+
+  // Issuers of others
+  federation:
+    'What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued here.',
+  issuer: 'What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`.',
+  jwks_uri: 'Where its keys are published. Default for `oidc`: where its metadata says.',
+  jwks: 'Its public keys (RFC 7517), pasted. They are never fetched and never too old.',
+  audiences: 'Values of `aud` that make a token a passport here.',
+  algorithms: 'Signature algorithms that are accepted. Default: all of these.',
+  max_key_age_s: 'How long the last good keys verify when they cannot be read again. Default 86400.',
+  claims: 'JSON pointers (RFC 6901) to the claims that say what a token becomes.',
+  permission_map:
+    'Values of the permissions claim, each with the permissions that it grants; other values grant none. Absent: the values are permissions.',
+  subjects: 'Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all.',
+  is_pasted: 'Whether the keys were pasted.',
+  algorithm: 'The one algorithm that the key verifies.',
+  keys_read_at: 'When the keys were last read where they are published; null if they were pasted.',
+  keys_fault: 'Why the keys could not be read the last time; null if they could.',
+  token: 'A token of the issuer. It is neither stored nor recorded.',
+  steps: 'What was looked at, in order, up to the first fault.',
+  claim: 'A claim, or what else of the token was looked at.',
+  is_good: 'Whether it is as it has to be.',
+  becomes: 'What it becomes, or what is wrong with it.',
+  'SubjectRevocation.subject': 'The subject, as the claim has it that names subjects.',
+  'SubjectRevocation.reason': 'Reason, kept for the record. Default `unspecified`.',
+  'FederationClaims.agent_id': 'Names the subject: one passport for each value. Default `/sub`.',
+  'FederationClaims.permissions': 'Names permissions: a list of texts, or texts with blanks between them.',
+  'FederationClaims.trust_tier': 'Names the trust tier; a token without it gets L1.',
+  'FederationClaims.owner': 'Names the owner.',
+  'TokenStep.value': 'What the token says there, cut after 500 characters; null if nothing.',
+  'TokenExplanation.reason': 'Why a gate would block it; null if the token is a passport.',
+  'TokenExplanation.passport': 'The passport that it is a token of; null if it is none.',
+  ...Object.fromEntries(
+    ['Federation', 'FederationCreation', 'FederationUpdate'].flatMap((schema) => [
+      [
+        `${schema}.type`,
+        'How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID.',
+      ],
+      [`${schema}.keys`, 'The keys that verify its tokens now.'],
+      [`${schema}.kid`, 'What its tokens name the key by; null if by nothing.'],
+      [`${schema}.trust_tier`, 'The highest tier that its passports get.'],
+      [`${schema}.permissions`, 'Permissions of every subject.'],
+    ]),
+  ),
+
   // Gates and templates
   gate_id: 'Id of the gate, `gate_…`.',
   gate_name: 'Name of the gate.',
@@ -114,7 +163,7 @@ export const glossary: Readonly<Record<string, string>> = {
   'GateConstraints.count': 'How many different people have to approve. Default 1.',
   not_requester:
     'Whether the person who made the passport, or the key that asks, is kept from answering. Default true.',
-  not_owner: 'Not available yet: passports have no owner.',
+  not_owner: 'Whether the person does not answer whose email address or `user_id` is the owner of the passport.',
   'GateConstraints.passkey': 'Whether each answer is signed with a passkey. Default false.',
   expires_in_s: 'How long an approval stays pending, in seconds. Default 3600.',
   trusted_issuers:

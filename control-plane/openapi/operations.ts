@@ -115,7 +115,22 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'reactivatePassport',
     tag: 'Passports',
     summary: 'Reactivate a suspended passport',
+    description:
+      'A passport of another issuer is reactivated after a revocation, too: its subject has no other.',
     errors: ['passport_not_found', 'passport_state_conflict'],
+  },
+  'POST /v1/owners/:owner/suspend': {
+    id: 'suspendOwner',
+    tag: 'Passports',
+    summary: 'Suspend all passports of an owner',
+    description:
+      'Also those that are issued or first seen later. The status of each passport stays its own. Repeating it changes nothing.',
+  },
+  'POST /v1/owners/:owner/reactivate': {
+    id: 'reactivateOwner',
+    tag: 'Passports',
+    summary: 'Reactivate the passports of an owner',
+    description: 'A passport that was suspended by itself stays suspended.',
   },
 
   'POST /v1/gates': {
@@ -461,6 +476,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'createIssuer',
     tag: 'Issuers',
     summary: 'Create an issuer',
+    description:
+      'With `federation` it is an issuer of others: its JWTs are passports wherever a passport is accepted. Its keys are read first.',
     errors: ['precondition_failed'],
     requestHeaders: ['If-None-Match: *'],
   },
@@ -476,8 +493,41 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Issuers',
     summary: 'Change an issuer',
     description:
-      'Only what is present changes. Passports of a suspended issuer are blocked `issuer_untrusted`.',
+      'Only what is present changes; `federation` is replaced as a whole. Passports of a suspended issuer are blocked `issuer_untrusted`.',
     errors: ['issuer_not_found'],
+  },
+  'POST /v1/issuers/:id/revoke-subject': {
+    id: 'revokeSubject',
+    tag: 'Issuers',
+    summary: 'Revoke a subject of another issuer',
+    description:
+      'Before or after it was first seen. Every token of it is blocked, future ones too, until its passport is reactivated.',
+    errors: ['issuer_not_found'],
+  },
+  'POST /v1/issuers/:id/try-token': {
+    id: 'tryToken',
+    tag: 'Issuers',
+    summary: 'Say what a token of another issuer would become',
+    description: 'Claim by claim, up to the first fault. The token is neither stored nor recorded.',
+    errors: ['issuer_not_found'],
+  },
+  'POST /v1/issuers/:id/events': {
+    id: 'receiveSecurityEvent',
+    tag: 'Shared Signals',
+    summary: 'Receive a security event of an issuer',
+    description:
+      'Shared Signals by push (RFC 8935): a security event token (RFC 8417) with `Content-Type: application/secevent+jwt`, signed ' +
+      'with a key of that issuer, which is all that authenticates it. Taken once for each `jti`.',
+    errors: [
+      'issuer_not_found',
+      'invalid_request',
+      'internal_error',
+      'overloaded',
+      'service_unavailable',
+      'rate_limited',
+      'body_too_large',
+      'unsupported_media_type',
+    ],
   },
 
   'POST /v1/templates': {

@@ -116,9 +116,8 @@ function simplify(schema: Schema): Schema {
   // through it.
   const { patternProperties, ...rest } = inner;
   const members = isSchema(patternProperties) ? Object.values(patternProperties)[0] : additionalProperties;
-  return isSchema(members) && Object.keys(members).length === 0
-    ? { ...rest, additionalProperties: true }
-    : inner;
+  if (!isSchema(members)) return inner;
+  return { ...rest, additionalProperties: Object.keys(members).length === 0 ? true : members };
 }
 
 function orNullWhereOptional(schema: Schema): Schema {

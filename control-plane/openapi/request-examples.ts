@@ -196,7 +196,36 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       value: { passport: token, request: { permission_key: 'orders:create' } },
     },
   },
-  createIssuer: { issuer: { value: { name: 'Acme', domain: 'acme.example', trust_tier: 'L3' } } },
+  createIssuer: {
+    issuer: { value: { name: 'Acme', domain: 'acme.example', trust_tier: 'L3' } },
+    provider: {
+      summary: 'An issuer of others',
+      value: {
+        name: 'Keycloak',
+        federation: {
+          type: 'jwks',
+          issuer: 'https://login.acme.example/realms/agents',
+          jwks: {
+            keys: [
+              {
+                kty: 'OKP',
+                crv: 'Ed25519',
+                alg: 'EdDSA',
+                kid: 'agents-1',
+                x: 'AD6gLYiueQ3TVIkZcXTlDo94I1w2p1JPXYXOHXenu3c',
+              },
+            ],
+          },
+          audiences: ['agent-gates'],
+          claims: { agent_id: '/azp', permissions: '/realm_access/roles' },
+          permission_map: { buyer: ['orders:create'] },
+          trust_tier: 'L2',
+        },
+      },
+    },
+  },
+  revokeSubject: { subject: { value: { subject: 'shop-agent', reason: 'key leaked' } } },
+  tryToken: { token: { value: { token: 'eyJhbGciOiJSUzI1NiIsImtpZCI6…' } } },
   setAuthzenVocabulary: {
     records: {
       value: {

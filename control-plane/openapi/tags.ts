@@ -20,6 +20,7 @@ export const tags = [
     description: 'Tools of MCP servers behind guards, and changes that a person has to accept.',
   },
   { name: 'Issuers', description: 'In whose name passports are issued.' },
+  { name: 'Shared Signals', description: 'What identity providers say of their users. Called by them.' },
   { name: 'Templates', description: 'Ready-made constraints for new gates.' },
   { name: 'API keys', description: 'Credentials of the callers of this API.' },
   { name: 'People', description: 'Users of an account, their logins and their browser sessions.' },

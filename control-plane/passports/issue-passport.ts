@@ -72,6 +72,9 @@ async function issuerFor(
   const issuer =
     issuerId === null ? await ensureDefaultIssuer(tx, deps, owner) : await findIssuer(tx, owner, issuerId);
   if (issuer === null) throw new ApiError('issuer_not_found', { param: 'issuer_id' });
+  if (issuer.federation !== null) {
+    throw invalidRequest('issuer_id', 'The tokens of this issuer are passports already: it issues its own.');
+  }
   if (issuer.status === 'suspended') {
     throw invalidRequest('issuer_id', 'This issuer is suspended: its passports would be blocked everywhere.');
   }
@@ -112,6 +115,8 @@ function composePassport(
     constraints: wanted.constraints,
     trustTier: wanted.trustTier,
     publicKey,
+    owner: wanted.owner,
+    isFederated: false,
     status: 'active',
     issuedAtMs: wanted.issuedAtMs,
     expiresAtMs: wanted.expiresAtMs,

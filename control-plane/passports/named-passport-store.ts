@@ -1,4 +1,5 @@
 import type { PassportFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { federatedTokenHash } from '../../shared/model/federation.ts';
 import { type AccountId, type IssuerId, isId, type PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -28,6 +29,8 @@ interface NamedRow {
   readonly status: PassportStatus;
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
+  readonly owner: string | null;
+  readonly isOwnerSuspended: boolean;
   readonly tokenHash: string;
   readonly keyId: string;
   readonly publicKey: string;
@@ -39,10 +42,14 @@ const columns = (sql: Database | Transaction) => sql`
   p.passport_id AS "passportId", p.account_id AS "accountId", p.mode, p.issuer_id AS "issuerId",
   p.agent_id AS "agentId", p.permissions, p.constraints, p.trust_tier AS "trustTier", p.status,
   i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.token_hash AS "tokenHash",
-  p.signing_key_id AS "keyId", p.public_key AS "publicKey", p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs"`;
+  p.signing_key_id AS "keyId", p.public_key AS "publicKey", p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs",
+  p.owner, o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended"`;
 
+/** What a passport of an issuer of others may do is in its token alone: without it, it is unknown. */
 const joins = (sql: Database | Transaction) => sql`
-  JOIN issuers i ON i.issuer_id = p.issuer_id JOIN signing_keys k ON k.kid = p.signing_key_id`;
+  JOIN issuers i ON i.issuer_id = p.issuer_id AND p.token_hash <> ${federatedTokenHash}
+  JOIN signing_keys k ON k.kid = p.signing_key_id
+  LEFT JOIN owner_standings o ON o.account_id = p.account_id AND o.mode = p.mode AND o.owner = p.owner`;
 
 /**
  * The owner's passports with these names: a passport_id, or else the agent_id of the one that is in use, or
@@ -100,7 +107,8 @@ export async function listPassportsWith(
   return rows.map(toNamed);
 }
 
-function toNamed(row: NamedRow): NamedPassport {
+function toNamed({ isOwnerSuspended, ...row }: NamedRow): NamedPassport {
+  const status = row.status === 'active' && isOwnerSuspended ? 'suspended' : row.status;
   const passport: VerifiedPassport = compileKnownPassport({
     ...row,
     constraints: readStoredConstraints(row.constraints, 'passport'),
@@ -112,7 +120,7 @@ function toNamed(row: NamedRow): NamedPassport {
     passport,
     standing: {
       // As in knownPassport: marked expired to free its agent_id, which is final.
-      status: row.status === 'expired' ? 'revoked' : row.status,
+      status: status === 'expired' ? 'revoked' : status,
       isIssuerSuspended: row.issuerStatus === 'suspended',
       // The caller's own account, or it would not have been served.
       isAccountSuspended: false,

@@ -1,5 +1,6 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
+import { federatedTokenHash } from '../../shared/model/federation.ts';
 import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -20,6 +21,7 @@ import { together } from '../storage/together.ts';
 export interface StoredPassport extends Passport {
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
+  readonly isOwnerSuspended: boolean;
 }
 
 type PassportRow = Omit<StoredPassport, 'constraints' | 'revokedBy'> & {
@@ -29,10 +31,15 @@ type PassportRow = Omit<StoredPassport, 'constraints' | 'revokedBy'> & {
 
 const columns = (sql: Database | Transaction) => sql`
   p.passport_id AS "passportId", p.account_id AS "accountId", p.mode, p.issuer_id AS "issuerId",
-  i.domain AS "issuerDomain", i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.agent_id AS "agentId", p.agent_name AS "agentName",
+  i.domain AS "issuerDomain", i.status AS "issuerStatus", k.compromised AND p.token_hash <> ${federatedTokenHash} AS "isKeyCompromised",
+  p.owner, p.token_hash = ${federatedTokenHash} AS "isFederated", o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended", p.agent_id AS "agentId", p.agent_name AS "agentName",
   p.subject, p.permissions, p.constraints, p.trust_tier AS "trustTier", p.public_key AS "publicKey", p.status,
   p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs", p.revoked_at_ms AS "revokedAtMs",
   p.revocation_reason AS "revocationReason", p.revoked_by AS "revokedBy", p.metadata`;
+
+/** The standing of its owner, beside `passports p`. */
+const ofOwner = (sql: Database | Transaction) => sql`
+  LEFT JOIN owner_standings o ON o.account_id = p.account_id AND o.mode = p.mode AND o.owner = p.owner`;
 
 const use = (sql: Database | Transaction) => sql`
   coalesce(u.use_count, 0) AS "useCount", u.last_used_at_ms AS "lastUsedAtMs"`;
@@ -77,12 +84,12 @@ export async function insertPassport(
       AND status IN ('active', 'suspended') AND expires_at_ms <= ${passport.issuedAtMs}`,
     () => tx`
     INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
-      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata)
+      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata, owner)
     VALUES (${passport.passportId}, ${passport.accountId}, ${passport.mode}, ${passport.issuerId}, ${passport.agentId},
       ${passport.agentName}, ${JSON.stringify(passport.subject)}::text::jsonb, ${[...passport.permissions]},
       ${JSON.stringify(renderConstraints(passport.constraints))}::text::jsonb, ${passport.trustTier},
       ${passport.publicKey}, ${token.hash}, ${token.signingKeyId}, ${passport.status}, ${passport.issuedAtMs}, ${passport.expiresAtMs},
-      ${JSON.stringify(passport.metadata)}::text::jsonb)
+      ${JSON.stringify(passport.metadata)}::text::jsonb, ${passport.owner})
     ON CONFLICT (account_id, mode, agent_id) WHERE status IN ('active', 'suspended') DO NOTHING`,
   ]);
   return inserted.count === 1;
@@ -96,7 +103,7 @@ export async function findPassport(
   const [row] = await sql<PassportRow[]>`
     SELECT ${columns(sql)}, ${use(sql)} FROM passports p
     JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-    LEFT JOIN passport_use u USING (passport_id)
+    LEFT JOIN passport_use u USING (passport_id) ${ofOwner(sql)}
     WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}`;
   return row === undefined ? null : toPassport(row, nowMs);
 }
@@ -132,7 +139,7 @@ async function lockRow(tx: Transaction, owner: Owner, passportId: PassportId): P
   const [row] = await tx<PassportRow[]>`
     SELECT ${columns(tx)}, ${use(tx)} FROM passports p
     JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-    LEFT JOIN passport_use u USING (passport_id)
+    LEFT JOIN passport_use u USING (passport_id) ${ofOwner(tx)}
     WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
     FOR UPDATE OF p`;
   return row ?? null;
@@ -142,6 +149,8 @@ export interface PassportFilter {
   readonly agentIdPart: string | null;
   readonly agentNamePart: string | null;
   readonly issuerId: IssuerId | null;
+  /** Exactly this one. */
+  readonly owner: string | null;
   readonly status: PassportStatus | null;
   readonly trustTier: TrustTier | null;
 }
@@ -163,6 +172,7 @@ export async function listPassports<Item>(
     ${hasPart(sql, sql`p.agent_id`, filter.agentIdPart)}
     ${hasPart(sql, sql`p.agent_name`, filter.agentNamePart)}
     ${filter.issuerId === null ? sql`` : sql`AND p.issuer_id = ${filter.issuerId}`}
+    ${filter.owner === null ? sql`` : sql`AND p.owner = ${filter.owner}`}
     ${filter.trustTier === null ? sql`` : sql`AND p.trust_tier = ${filter.trustTier}`}
     ${filter.status === null ? sql`` : sql`AND ${hasStatusAt(sql, filter.status, nowMs)}`}`;
   const idOf = ({ passportId }: PassportRow) => passportId;
@@ -171,7 +181,7 @@ export async function listPassports<Item>(
     rows: (limit) => sql<PassportRow[]>`
       SELECT ${columns(sql)}, ${use(sql)} FROM passports p
       JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-      LEFT JOIN passport_use u USING (passport_id)
+      LEFT JOIN passport_use u USING (passport_id) ${ofOwner(sql)}
       WHERE ${where} ${page.behind === null ? sql`` : sql`AND p.passport_id < ${page.behind}`}
       ORDER BY p.passport_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
     idOf,
@@ -211,12 +221,26 @@ function hasStatusAt(sql: Database | Transaction, status: PassportStatus, nowMs:
   }
 }
 
+/** Whether another passport with this agent_id is active or suspended. */
+export async function hasLiveAgent(
+  tx: Transaction,
+  { accountId, mode, agentId, passportId }: Pick<Passport, 'accountId' | 'mode' | 'agentId' | 'passportId'>,
+): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM passports WHERE account_id = ${accountId} AND mode = ${mode} AND agent_id = ${agentId}
+      AND status IN ('active', 'suspended') AND passport_id <> ${passportId}`;
+  return rows.length > 0;
+}
+
 export async function setPassportStatus(
   tx: Transaction,
   passportId: PassportId,
   status: 'active' | 'suspended',
 ): Promise<void> {
-  await tx`UPDATE passports SET status = ${status} WHERE passport_id = ${passportId}`;
+  // A revocation of another issuer's passport can be lifted (contract §4).
+  await tx`
+    UPDATE passports SET status = ${status}, revoked_at_ms = NULL, revocation_reason = NULL, revoked_by = NULL
+    WHERE passport_id = ${passportId}`;
 }
 
 export async function setPassportRevoked(

@@ -23,7 +23,7 @@ import { readStalePage } from '../storage/replica-reads.ts';
 import { propagationOf } from '../sync/propagation.ts';
 import { type IssuedPassport, issuePassport } from './issue-passport.ts';
 import { findPassport, listPassports, type StoredPassport } from './passport-store.ts';
-import { revokePassport } from './revoke-passport.ts';
+import { type Revocation, revokePassport } from './revoke-passport.ts';
 
 export const passportIdOf = (text: string) => pathId('pass', text, 'passport_not_found');
 
@@ -56,6 +56,7 @@ export const listPassportsUseCase = {
     return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, asked) => {
       const page = placePage(asked, caller, 'passports', [
         filter.issuerId,
+        filter.owner,
         filter.status,
         filter.trustTier,
         ...partsAsked(asked),
@@ -91,22 +92,33 @@ export const revokePassportUseCase = {
   ): Promise<Static<typeof RevocationAnswer>> => {
     const passportId = passportIdOf(id);
     const revocation = await revokePassport(deps, caller, { passportId, reason });
-    const propagation = await propagationOf(deps, caller, revocation.globalRevision, { waitMs });
-    return {
-      passport_id: passportId,
-      id: passportId,
-      status: 'revoked',
-      revoked_at: renderTime(revocation.revokedAtMs),
-      revoked_by: renderOptionalActor(revocation.revokedBy),
-      reason: revocation.reason,
-      propagation: { ...propagation, silent: [...propagation.silent] },
-    };
+    return renderRevocation(deps, caller, revocation, waitMs);
   },
 } as const satisfies UseCase<
   SigningDeps,
   { readonly id: string; readonly reason?: string | undefined; readonly waitMs: number },
   object
 >;
+
+/** Answers once sidecars had `waitMs` to acknowledge (contract §3). */
+export async function renderRevocation(
+  deps: SigningDeps,
+  caller: Caller,
+  revocation: Revocation,
+  waitMs: number,
+): Promise<Static<typeof RevocationAnswer>> {
+  const { passportId } = revocation;
+  const propagation = await propagationOf(deps, caller, revocation.globalRevision, { waitMs });
+  return {
+    passport_id: passportId,
+    id: passportId,
+    status: 'revoked',
+    revoked_at: renderTime(revocation.revokedAtMs),
+    revoked_by: renderOptionalActor(revocation.revokedBy),
+    reason: revocation.reason,
+    propagation: { ...propagation, silent: [...propagation.silent] },
+  };
+}
 
 /** Throws `passport_not_found`, also for an invalid id. */
 export async function getPassport(deps: SigningDeps, owner: Owner, text: string): Promise<StoredPassport> {
@@ -126,6 +138,7 @@ function parseFilter(query: Static<typeof PassportListQuery>) {
     agentIdPart: query.agent_id ?? null,
     agentNamePart: query.agent_name ?? null,
     issuerId: query.issuer_id ?? null,
+    owner: query.owner ?? null,
     status: query.status ?? null,
     trustTier: query.trust_tier ?? null,
   };

@@ -4,6 +4,8 @@ import { closed } from '../../shared/wire/fields.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
   IssuedPassportAnswer,
+  OwnerAnswer,
+  OwnerParams,
   PassportAnswer,
   PassportListItem,
   PassportListQuery,
@@ -31,12 +33,15 @@ import {
   revokePassportUseCase,
   verifyPassportUseCase,
 } from './passport-use-cases.ts';
+import { moveOwner } from './suspend-owner.ts';
 import { reactivatePassport, suspendPassport } from './suspend-passport.ts';
 
 const issue = { scope: issuePassportUseCase.scope, creates: true } as const;
 const read = { scope: listPassportsUseCase.scope } as const;
 const revoke = { scope: revokePassportUseCase.scope } as const;
 const withoutFields = { params: IdParams, body: closed({}), response: { 200: PassportAnswer } };
+
+const ofOwner = { params: OwnerParams, body: closed({}), response: { 200: OwnerAnswer } };
 
 /** Passports of the caller's account and mode (contract §3). */
 export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
@@ -95,6 +100,15 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.post('/passports/:id/reactivate', { config: revoke, schema: withoutFields }, async (request) =>
       renderPassport(await reactivatePassport(deps, callerOf(request), passportIdOf(request.params.id))),
     );
+
+    for (const [verb, to] of [
+      ['suspend', 'suspended'],
+      ['reactivate', 'active'],
+    ] as const) {
+      app.post(`/owners/:owner/${verb}`, { config: revoke, schema: ofOwner }, async (request) =>
+        moveOwner(deps, callerOf(request), { owner: request.params.owner, to }),
+      );
+    }
   };
 }
 

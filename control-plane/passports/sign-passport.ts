@@ -28,6 +28,7 @@ export function signPassport(passport: Passport, key: SigningKey): string {
     notBeforeS: issuedAtS,
     expiresAtS: passport.expiresAtMs === null ? null : toSeconds(passport.expiresAtMs),
     publicKey: passport.publicKey,
+    owner: passport.owner,
   });
   assert(parsePassportClaims(payload) !== null, 'what is issued here can be read everywhere');
   const token = signPassportToken(payload, key);

@@ -8,7 +8,7 @@ import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { lockPassport, setPassportStatus } from './passport-store.ts';
+import { hasLiveAgent, lockPassport, setPassportStatus } from './passport-store.ts';
 
 /**
  * Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (contract
@@ -21,7 +21,10 @@ export const suspendPassport = (
 ): Promise<Passport> =>
   movePassport(deps, caller, { operation: 'suspendPassport', passportId, from: 'active', to: 'suspended' });
 
-/** Lifts a suspension. In any other state: `passport_state_conflict`. */
+/**
+ * Lifts a suspension, and of a passport of another issuer a revocation too: its subject has no other passport
+ * (contract §4). In any other state: `passport_state_conflict`.
+ */
 export const reactivatePassport = (
   deps: SigningDeps,
   caller: Caller,
@@ -54,11 +57,14 @@ async function movePassport(
   return administer(deps, caller, async (tx, change) => {
     const passport = await lockPassport(tx, caller, { passportId, nowMs: deps.clock.now() });
     if (passport === null) throw new ApiError('passport_not_found');
-    if (passport.status !== from) {
+    const isLifted = passport.isFederated && to === 'active' && passport.status === 'revoked';
+    if (passport.status !== from && !isLifted) {
       throw new ApiError('passport_state_conflict', {
         message: `The passport is ${passport.status}; only one that is ${from} can become ${to}.`,
       });
     }
+    if (isLifted && (await hasLiveAgent(tx, passport)))
+      throw new ApiError('agent_id_conflict', { param: 'agent_id' });
     await setPassportStatus(tx, passportId, to);
     await change(globalFeed, {
       kind: 'passport.standing',
@@ -68,7 +74,13 @@ async function movePassport(
         expired_by_day: expiredByDay(passport.expiresAtMs),
       },
     });
-    const moved: Passport = { ...passport, status: to };
+    const moved: Passport = {
+      ...passport,
+      status: to,
+      revokedAtMs: null,
+      revocationReason: null,
+      revokedBy: null,
+    };
     const before = renderPassport(passport);
     return {
       result: moved,

@@ -1,4 +1,5 @@
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import { isFederated } from '../../shared/model/federation.ts';
 import type { AccountId, GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
@@ -38,7 +39,8 @@ export async function findLimits(
       return found?.gateId === ask.gate_id ? found : { limit: 0, endsAtMs: null };
     }
     const passport = ask.passport_id === null ? null : passports.get(ask.passport_id);
-    if (passport === undefined || (passport !== null && passport.tokenHash !== ask.token_hash)) return null;
+    if (passport === undefined) return null;
+    if (passport !== null && !isShown(passport, ask.token_hash, accountId)) return null;
     const configured = ask.gate_id === null ? passport?.limits : gates.get(ask.gate_id);
     const per = ask.passport_id === null ? 'gate' : 'passport';
     const limit = configured?.find(
@@ -76,7 +78,12 @@ async function findGateLimits(
   return new Map(rows.map(({ gateId, constraints }) => [gateId, windowLimits(constraints, 'gate')]));
 }
 
+/** Of another issuer every token of its subject shows the passport, to the sidecars of its account. */
+const isShown = (passport: PassportLimits, tokenHash: string | null, accountId: AccountId): boolean =>
+  passport.tokenHash === tokenHash || (isFederated(passport.tokenHash) && passport.accountId === accountId);
+
 interface PassportLimits {
+  readonly accountId: AccountId;
   readonly tokenHash: string;
   readonly limits: readonly WindowLimit[];
 }
@@ -87,13 +94,15 @@ async function findPassports(
 ): Promise<ReadonlyMap<PassportId, PassportLimits>> {
   const passportIds = distinct(asks.map(({ passport_id }) => passport_id));
   if (passportIds.length === 0) return new Map();
-  const rows = await tx<{ passportId: PassportId; tokenHash: string; constraints: unknown }[]>`
-    SELECT passport_id AS "passportId", token_hash AS "tokenHash", constraints FROM passports
+  const rows = await tx<
+    { passportId: PassportId; accountId: AccountId; tokenHash: string; constraints: unknown }[]
+  >`
+    SELECT passport_id AS "passportId", account_id AS "accountId", token_hash AS "tokenHash", constraints FROM passports
     WHERE passport_id = ANY(${passportIds}::text[])`;
   return new Map(
-    rows.map(({ passportId, tokenHash, constraints }) => [
+    rows.map(({ passportId, accountId, tokenHash, constraints }) => [
       passportId,
-      { tokenHash, limits: windowLimits(constraints, 'passport') },
+      { accountId, tokenHash, limits: windowLimits(constraints, 'passport') },
     ]),
   );
 }

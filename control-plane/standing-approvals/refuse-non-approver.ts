@@ -3,7 +3,7 @@ import type { Gate } from '../../shared/model/gate.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import { whyNotInWords } from '../../shared/wire/approval.ts';
 import { readAnswerers } from '../approvals/answer-rule.ts';
-import { findRequesters } from '../approvals/find-requesters.ts';
+import { findOwners, findRequesters } from '../approvals/find-requesters.ts';
 import {
   type AnswerRule,
   answersNeeded,
@@ -32,7 +32,9 @@ export async function refuseNonApprover(
   const { accountId } = gate;
   const userId = caller.person?.userId ?? null;
   const people = await readAnswerers(tx, { answers: [], gateAccountId: accountId }, userId);
-  const requesters = await findRequesters(tx, { accountId, passportId, askedBy: passportId });
+  const behind = await findRequesters(tx, { accountId, passportId, askedBy: passportId });
+  const owners = approvers?.notOwner === true ? await findOwners(tx, { accountId, passportId }) : [];
+  const requesters = [...(approvers?.notRequester === false ? [] : behind), ...owners];
   const person = userId === null ? null : (people.get(userId) ?? null);
   const whyNot = whyNotToAnswer(rule, { requesters }, person);
   if (whyNot !== null) throw new ApiError('not_an_approver', { message: whyNotInWords[whyNot] });

@@ -52,8 +52,13 @@ export const lockOrder = [
   'sessions',
   // Counted in statements of their own.
   'login_attempts',
+  // An event of an identity provider before what it changes.
+  'security_events',
   'issuers',
+  'federations',
+  // A passport is put into one under its lock.
   'passports',
+  'owner_standings',
   'api_keys',
   'webhooks',
   'channels',

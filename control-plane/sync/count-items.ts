@@ -1,9 +1,9 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { ApiKeyId, GateId } from '../../shared/model/ids.ts';
+import type { ApiKeyId, GateId, IssuerId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { FeedId } from '../../shared/wire/sync.ts';
-import type { Change, GateBody } from '../../shared/wire/sync-schema.ts';
+import type { Change, FederationInFeed, GateBody } from '../../shared/wire/sync-schema.ts';
 import type { Transaction } from '../base/database.ts';
 import { syncLimits } from './limits.ts';
 
@@ -34,8 +34,11 @@ export async function countItem(tx: Transaction, feedId: FeedId, change: Change)
       const bytes = bytesInSnapshot(change.body);
       return putItem(tx, { feedId, itemId: change.body.key_id, bytes, max: limits.feedItemsBytesMax });
     }
-    case 'gate.delete':
+    case 'gate.delete': {
+      const { federation } = change.body;
+      if (federation !== undefined) return putFederation(tx, feedId, federation);
       return removeItem(tx, feedId, change.body.gate_id);
+    }
     case 'api_key.delete':
       return removeItem(tx, feedId, change.body.key_id);
     case 'passport.standing':
@@ -46,7 +49,15 @@ export async function countItem(tx: Transaction, feedId: FeedId, change: Change)
   }
 }
 
-type ItemId = GateId | ApiKeyId;
+type ItemId = GateId | ApiKeyId | IssuerId;
+
+const putFederation = (tx: Transaction, feedId: FeedId, federation: FederationInFeed): Promise<void> =>
+  putItem(tx, {
+    feedId,
+    itemId: federation.issuer_id,
+    bytes: bytesInSnapshot(federation),
+    max: limits.feedItemsBytesMax,
+  });
 
 async function putItem(
   tx: Transaction,
@@ -63,7 +74,7 @@ async function putItem(
   const { sum, growth } = must(row, 'every account has a feed from its creation on');
   if (sum <= max || growth <= 0) return;
   throw new ApiError('invalid_request', {
-    message: `The gates and keys of this account would take ${sum} bytes of the state that its sidecars load; at most ${max} are allowed. Delete gates or keys, or shorten constraints, routes and catalogs.`,
+    message: `The gates, keys and issuers of others of this account would take ${sum} bytes of the state that its sidecars load; at most ${max} are allowed. Delete gates or keys, or shorten constraints, routes and catalogs.`,
   });
 }
 

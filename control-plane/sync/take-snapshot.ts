@@ -8,7 +8,13 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type GateConstraints, hideFromOlder } from '../../shared/wire/constraints.ts';
 import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
-import type { ApiKeyBody, GateBody, PassportStandingGroup, Snapshot } from '../../shared/wire/sync-schema.ts';
+import type {
+  ApiKeyBody,
+  FederationInFeed,
+  GateBody,
+  PassportStandingGroup,
+  Snapshot,
+} from '../../shared/wire/sync-schema.ts';
 import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import { readGenerations } from '../history/history-store.ts';
@@ -134,6 +140,12 @@ async function readAllButGates(
     SELECT key_id, key_hash, mode, scopes, expires_at_ms FROM api_keys
     WHERE account_id = ${accountId} AND revoked_at_ms IS NULL
       AND (expires_at_ms IS NULL OR expires_at_ms > ${takenAtMs}) ORDER BY key_id`;
+  const federations = await tx<FederationInFeed[]>`
+    SELECT f.issuer_id, f.account_id, f.mode, f.version, issuers.status = 'active' AS is_active, f.settings,
+      (SELECT jsonb_agg(jsonb_build_object('kid', key->'kid', 'algorithm', key->'algorithm', 'public_key', key->'publicKey'))
+        FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms
+    FROM federations f JOIN issuers USING (issuer_id)
+    WHERE f.account_id = ${accountId} ORDER BY f.issuer_id`;
   const standings = await readStandings(tx, takenAtMs);
   const issuers = await tx<{ digest: Uint8Array }[]>`
     SELECT ${digestOf(tx, 'issuer_id')} AS digest FROM issuers WHERE status = 'suspended' ORDER BY digest`;
@@ -151,6 +163,7 @@ async function readAllButGates(
     generation: generations.current,
     earlier_generations: [...generations.earlier],
     account_status: must(account?.status, 'the account of an authenticated caller is there'),
+    federations: [...federations],
     api_keys: apiKeys,
     passport_standings: standings,
     suspended_issuers: issuers.map(({ digest }) => encodeBase64url(digest) as IdDigest),
@@ -171,9 +184,13 @@ async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<Passpo
     SELECT CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing,
       ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day,
       string_agg(${digestOf(tx, 'passport_id')}, ''::bytea ORDER BY ${digestOf(tx, 'passport_id')}) AS digests
-    FROM passports
-    WHERE status IN ('suspended', 'revoked', 'expired') AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs - limits.standingKeptMs})
-    GROUP BY 1, 2`;
+    FROM (
+      SELECT status, expires_at_ms, passport_id FROM passports
+      WHERE status IN ('suspended', 'revoked', 'expired') AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs - limits.standingKeptMs})
+      -- Owners are looked up beside passports, by \`ownerName\`.
+      UNION ALL SELECT status, NULL, concat_ws(':', 'owner', account_id, mode, owner) FROM owner_standings
+      WHERE status = 'suspended'
+    ) AS ended GROUP BY 1, 2`;
   return groups.map(({ standing, expired_by_day, digests }) => ({
     standing,
     expired_by_day,

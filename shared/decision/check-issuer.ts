@@ -13,10 +13,13 @@ export function checkIssuer(
 }
 
 /**
+ * `*` trusts every issuer of this service, and no issuer of others but its own account's (contract §4).
+ *
  * A list of issuers replaces the default: it must name an issuer of the own account, by id or as `own`, to
  * trust it.
  */
 function isTrusted({ trustedIssuers, ownAccountId }: CompiledPolicy, passport: VerifiedPassport): boolean {
-  if (trustedIssuers === 'any' || trustedIssuers.named.has(passport.issuerId)) return true;
+  if (trustedIssuers === 'any') return passport.source === null || passport.accountId === ownAccountId;
+  if (trustedIssuers.named.has(passport.issuerId)) return true;
   return trustedIssuers.own && passport.accountId === ownAccountId;
 }

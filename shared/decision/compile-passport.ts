@@ -20,8 +20,9 @@ export function compilePassport(
     tokenHash,
     digests,
     permissions = new Set(claims.permissions),
+    source = null,
   }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'> &
-    Partial<Pick<VerifiedPassport, 'permissions'>>,
+    Partial<Pick<VerifiedPassport, 'permissions' | 'source'>>,
 ): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
@@ -45,5 +46,7 @@ export function compilePassport(
     keyId,
     tokenHash,
     digests,
+    owner: claims.owner,
+    source,
   };
 }

@@ -1,6 +1,7 @@
 import type { ApprovalDisplay, PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
+import type { PassportSource } from '../model/federation.ts';
 import type { DigestWords } from '../model/id-digest.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
@@ -20,7 +21,7 @@ import type { CompiledDomains } from './compile-domains.ts';
  */
 export type TokenRefusal = Extract<
   DecisionReason,
-  'passport_malformed' | 'passport_signature_invalid' | 'passport_unknown_key'
+  'passport_malformed' | 'passport_signature_invalid' | 'passport_unknown_key' | 'issuer_untrusted'
 >;
 
 /**
@@ -55,10 +56,14 @@ export interface VerifiedPassport {
   /** Hex SHA-256 of the whole token. */
   readonly tokenHash: string;
   /**
-   * Of passport, issuer and account, at the places of `digestAt`: a sidecar looks their standings up by
-   * these, and never hashes per request.
+   * Of passport, issuer, account and, if it has one, owner, at the places of `digestAt`: a sidecar looks
+   * their standings up by these, and never hashes per request.
    */
   readonly digests: DigestWords;
+  /** A person or team (contract §4). */
+  readonly owner: string | null;
+  /** Null: issued here. Else the issuer of others whose token this is. */
+  readonly source: PassportSource | null;
 }
 
 /** The known state of a verified passport, and its age. */

@@ -29,6 +29,10 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   mode_mismatch: final('A live passport is not accepted in test mode, nor a test passport in live mode.'),
   trust_level_insufficient: final('The trust tier of the passport is below the trust level of the gate.'),
   issuer_untrusted: final('The gate does not trust the issuer of the passport, or the issuer is suspended.'),
+  issuer_keys_stale: passing(
+    'The keys of the issuer of the passport could not be read for too long.',
+    limits.issuerKeysRetryMs,
+  ),
   proof_missing: final(
     'The gate or the passport requires proof that the agent holds the key of its passport, and none was given.',
   ),

@@ -52,6 +52,8 @@ export interface ApproverRule {
   readonly count: number;
   /** The person who made the passport, or the key that asked, does not answer. */
   readonly notRequester: boolean;
+  /** The person who owns the passport (contract §3) does not answer. */
+  readonly notOwner: boolean;
 }
 
 export interface ApprovalRule {

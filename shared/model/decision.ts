@@ -14,6 +14,7 @@ export const decisionReasons = [
   'mode_mismatch',
   'trust_level_insufficient',
   'issuer_untrusted',
+  'issuer_keys_stale',
   'proof_missing',
   'proof_invalid',
   'proof_replayed',

@@ -18,5 +18,13 @@ export type DigestWords = Branded<Int32Array, 'DigestWords'>;
 
 export const idDigestWords = 4;
 
-/** Where the digests of a passport start in its `DigestWords`: its own, its issuer's and its account's. */
-export const digestAt = { passport: 0, issuer: idDigestWords, account: 2 * idDigestWords } as const;
+/**
+ * Where the digests of a passport start in its `DigestWords`: its own, its issuer's, its account's, and its
+ * owner's if it has one.
+ */
+export const digestAt = {
+  passport: 0,
+  issuer: idDigestWords,
+  account: 2 * idDigestWords,
+  owner: 3 * idDigestWords,
+} as const;

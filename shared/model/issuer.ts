@@ -1,3 +1,4 @@
+import type { ForeignKey } from './federation.ts';
 import type { AccountId, IssuerId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
@@ -19,4 +20,18 @@ export interface Issuer {
   readonly status: IssuerStatus;
   readonly isDefault: boolean;
   readonly createdAtMs: UnixMillis;
+  /** Of an issuer of others (contract §4). Null: its passports are issued here. */
+  readonly federation: IssuerFederation | null;
+}
+
+/** What an issuer of others is, and how its keys are. */
+export interface IssuerFederation {
+  readonly version: number;
+  /** In the public wire shape, normalised. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly keys: readonly ForeignKey[];
+  /** When they were last read where they are published; null: pasted. */
+  readonly keysAtMs: UnixMillis | null;
+  /** Why they could not be read the last time; null: they could. */
+  readonly fault: string | null;
 }

@@ -61,6 +61,26 @@ export const limits = {
   nameCharsMax: 200,
   descriptionCharsMax: 2_000,
   agentIdCharsMax: 128,
+  /** A person or team (contract §4). */
+  ownerCharsMax: 256,
+  /** OpenID Connect Core §2 has 255 for `sub`; a SPIFFE ID fits, too. */
+  foreignSubjectCharsMax: 255,
+  /** Google's `kid` has 40 characters, a SHA-512 in hex 128. */
+  foreignKidCharsMax: 256,
+  /** Keys of one issuer of others. Entra ID publishes about ten. */
+  foreignKeysMax: 64,
+  /** Issuers of others of one account and mode: each token of others is compared with all of them. */
+  federationsMax: 100,
+  /** A JSON pointer into a token, or a value that it leads to. */
+  jsonPointerCharsMax: 256,
+  /** Audiences of one issuer, patterns of its subjects, and values that its permissions are mapped from. */
+  federationAudiencesMax: 32,
+  federationSubjectsMax: 64,
+  federationMappedMax: 256,
+  /** The control plane reads keys again within this time. */
+  issuerKeysRetryMs: 60_000,
+  /** Tokens that a sidecar shows in one call. */
+  shownTokensMax: 64,
   idempotencyKeyCharsMax: 128,
   /** How long a duplicate waits for the first request to end (contract §12). */
   idempotencyWaitMsMax: 5 * secondMs,

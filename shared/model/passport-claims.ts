@@ -29,4 +29,6 @@ export interface PassportClaims {
   readonly expiresAtS: UnixSeconds | null;
   /** The agent's key: `ed25519:` + base64url of 32 bytes. */
   readonly publicKey: string;
+  /** A person or team. Null: none. */
+  readonly owner: string | null;
 }

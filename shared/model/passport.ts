@@ -23,8 +23,12 @@ export interface Passport {
   readonly permissions: readonly PermissionKey[];
   readonly constraints: Constraints;
   readonly trustTier: TrustTier;
-  /** The agent's key: `ed25519:` + base64url of 32 bytes. */
+  /** The agent's key: `ed25519:` + base64url of 32 bytes. Empty for a passport of another issuer. */
   readonly publicKey: string;
+  /** A person or team (contract §4). Null: none. */
+  readonly owner: string | null;
+  /** Of another issuer: each token of its subject is a token of this passport. */
+  readonly isFederated: boolean;
   /** As of reading: an unrevoked passport is `expired` from `expiresAtMs` on. */
   readonly status: PassportStatus;
   readonly issuedAtMs: UnixMillis;

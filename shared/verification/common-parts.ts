@@ -1,10 +1,11 @@
+import { ownerName } from '../crypto/federated-id.ts';
 import { writeDigest } from '../crypto/id-digest.ts';
 import { type DigestWords, digestAt, idDigestWords } from '../model/id-digest.ts';
 import type { PassportClaims } from '../model/passport-claims.ts';
 import type { PermissionKey } from '../model/permission.ts';
 
 /** An issuer and its account, with their digests in place; the passport's digest is left empty. */
-interface Owner {
+interface Issuer {
   readonly issuerId: PassportClaims['issuerId'];
   readonly accountId: PassportClaims['accountId'];
   readonly digests: DigestWords;
@@ -16,29 +17,34 @@ interface Owner {
  */
 const partsMax = 256;
 
-const owners = new Map<string, Owner>();
+const issuers = new Map<string, Issuer>();
 const permissionSets = new Map<string, ReadonlySet<string>>();
 
 /**
- * The owner of a passport, shared by all passports of an issuer instead of a copy per token: a sidecar
+ * The issuer of a passport, shared by all its passports instead of a copy per token: a sidecar
  * remembers tens of thousands of passports, and every garbage collection visits each of their objects.
  */
-export function ownerOf({ issuerId, accountId }: Pick<PassportClaims, 'issuerId' | 'accountId'>): Owner {
-  const known = owners.get(issuerId);
+export function issuerOf({ issuerId, accountId }: Pick<PassportClaims, 'issuerId' | 'accountId'>): Issuer {
+  const known = issuers.get(issuerId);
   if (known !== undefined && known.accountId === accountId) return known;
   const digests = new Int32Array(3 * idDigestWords) as DigestWords;
   writeDigest(digests, digestAt.issuer, issuerId);
   writeDigest(digests, digestAt.account, accountId);
-  const owner: Owner = { issuerId, accountId, digests };
-  if (owners.size >= partsMax) owners.clear();
-  owners.set(issuerId, owner);
-  return owner;
+  const issuer: Issuer = { issuerId, accountId, digests };
+  if (issuers.size >= partsMax) issuers.clear();
+  issuers.set(issuerId, issuer);
+  return issuer;
 }
 
-/** The digests of passport, issuer and account: `digestWordsOf` of the three. */
-export function digestsOf(passportId: PassportClaims['passportId'], owner: Owner): DigestWords {
-  const words = Int32Array.from(owner.digests) as DigestWords;
+/** The digests of passport, issuer, account and, if there is one, the owner: `digestWordsOf` of these. */
+export function digestsOf(
+  { passportId, mode, owner }: Pick<PassportClaims, 'passportId' | 'mode' | 'owner'>,
+  issuer: Issuer,
+): DigestWords {
+  const words = new Int32Array(digestAt.owner + (owner === null ? 0 : idDigestWords)) as DigestWords;
+  words.set(issuer.digests);
   writeDigest(words, digestAt.passport, passportId);
+  if (owner !== null) writeDigest(words, digestAt.owner, ownerName({ ...issuer, mode }, owner));
   return words;
 }
 

@@ -1,6 +1,6 @@
 import { type CompiledClaims, compilePassport } from '../decision/compile-passport.ts';
 import type { VerifiedPassport } from '../decision/facts.ts';
-import { digestsOf, ownerOf, permissionSetOf } from './common-parts.ts';
+import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
 
 /** What a store of passports knows of one: what its token claims, and the token's key and hash. */
 export type KnownClaims = CompiledClaims & Pick<VerifiedPassport, 'keyId' | 'tokenHash'>;
@@ -10,6 +10,6 @@ export const compileKnownPassport = (claims: KnownClaims): VerifiedPassport =>
   compilePassport(claims, {
     keyId: claims.keyId,
     tokenHash: claims.tokenHash,
-    digests: digestsOf(claims.passportId, ownerOf(claims)),
+    digests: digestsOf(claims, issuerOf(claims)),
     permissions: permissionSetOf(claims.permissions),
   });

@@ -4,12 +4,14 @@
  */
 
 import { sha256Hex } from '../crypto/content-hash.ts';
+import type { OpenForeignToken } from '../crypto/foreign-token.ts';
 import type { Keyset, KeysetEntry } from '../crypto/keyset.ts';
 import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { TokenRefusal, VerifiedPassport } from '../decision/facts.ts';
 import { parsePassportClaims } from '../wire/passport-claims.ts';
-import { digestsOf, ownerOf, permissionSetOf } from './common-parts.ts';
+import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
+import type { ForeignIssuer, ForeignVerificationKey } from './foreign-issuers.ts';
 
 export interface RefusedToken {
   readonly kind: 'refused';
@@ -27,6 +29,14 @@ export interface OpenedToken {
   readonly kind: 'opened';
   readonly open: OpenToken;
   readonly key: KeysetEntry;
+}
+
+/** The same of a token of another issuer (contract §4). */
+export interface OpenedForeignToken {
+  readonly kind: 'foreign';
+  readonly open: OpenForeignToken;
+  readonly key: ForeignVerificationKey;
+  readonly issuer: ForeignIssuer;
 }
 
 /**
@@ -50,8 +60,8 @@ export function admitToken(opened: OpenedToken, signatureIsValid: boolean): Toke
   if (!signatureIsValid) return refused('passport_signature_invalid');
   const claims = parsePassportClaims(opened.open.payload);
   if (claims === null) return refused('passport_malformed');
-  const owner = ownerOf(claims);
-  const { issuerId, accountId } = owner;
+  const issuer = issuerOf(claims);
+  const { issuerId, accountId } = issuer;
   return {
     kind: 'verified',
     passport: compilePassport(
@@ -59,11 +69,11 @@ export function admitToken(opened: OpenedToken, signatureIsValid: boolean): Toke
       {
         keyId: opened.open.kid,
         tokenHash: sha256Hex(opened.open.token),
-        digests: digestsOf(claims.passportId, owner),
+        digests: digestsOf(claims, issuer),
         permissions: permissionSetOf(claims.permissions),
       },
     ),
   };
 }
 
-const refused = (reason: TokenRefusal): RefusedToken => ({ kind: 'refused', reason });
+export const refused = (reason: TokenRefusal): RefusedToken => ({ kind: 'refused', reason });

@@ -89,7 +89,7 @@ export const whyNotInWords: Readonly<Record<WhyNotToAnswer, string>> = {
   api_key: 'People answer it, in the console: this gate takes no answer of an API key or token.',
   role: 'Your role may not answer approvals. Ask an owner for the role approver.',
   not_named: 'The gate names others to answer. Ask one of them.',
-  requester: 'You made the passport or the key that asks, so somebody else has to answer.',
+  requester: 'You own or made the passport, or made the key that asks, so somebody else has to answer.',
   requester_unknown:
     'The sidecar that asked does not say with which key. Bring it to the version of the control plane; then let the agent ask again.',
   no_passkey:

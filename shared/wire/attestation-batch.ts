@@ -1,3 +1,4 @@
+import { federatedPassportId } from '../crypto/federated-id.ts';
 import { type CheckSet, check, listChecks } from '../decision/check-set.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 import {
@@ -9,11 +10,19 @@ import {
 } from '../model/attestation.ts';
 import { piiTypes } from '../model/constraints.ts';
 import { type CheckName, type DecisionReason, decisionReasons, type Outcome } from '../model/decision.ts';
-import { type AccountId, type ApprovalId, type AttestationId, isId, type SidecarId } from '../model/ids.ts';
+import {
+  type AccountId,
+  type ApprovalId,
+  type AttestationId,
+  type IssuerId,
+  isId,
+  type SidecarId,
+} from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { isMode, type Mode } from '../model/mode.ts';
 import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
+import { isPlainText } from '../model/plain-text.ts';
 import { isUnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { stateAgeMsMax } from './attestation.ts';
@@ -40,6 +49,8 @@ export interface ShippedRecord {
   readonly kind: 'record';
   readonly record: AttestationRecord;
   readonly tokenHash: string | null;
+  /** See SpooledRecord. The id of its passport is derived from both. */
+  readonly federated: ReadSubject | null;
   readonly callerMode: Mode;
   /** Leases that the decision took from; null: a PERMIT without this member. */
   readonly took: readonly number[] | null;
@@ -184,6 +195,7 @@ function recordOf(
     kind: 'record',
     record: toRecord(request, chain, outcome, source),
     tokenHash: chain.tokenHash,
+    federated: chain.federated,
     callerMode: outcome.callerMode,
     took: request.took ?? (outcome.decision === 'PERMIT' ? null : []),
   };
@@ -268,8 +280,15 @@ interface ReadRequest
 
 type ReadExtras = Pick<RecordExtras, 'stateAgeMs' | 'domain' | 'holdExpiresAtMs' | 'proof' | 'asserted'>;
 
+/** The subject of an issuer of others. */
+export interface ReadSubject {
+  readonly issuerId: IssuerId;
+  readonly subject: string;
+}
+
 interface ReadChain extends Pick<AttestationRecord, 'chainId' | 'passportId'> {
   readonly tokenHash: string | null;
+  readonly federated: ReadSubject | null;
 }
 
 interface ReadOutcome
@@ -295,6 +314,7 @@ const chainMembers: ReadonlySet<string> = new Set([
   'chain_id',
   'passport_id',
   'token_hash',
+  'federated',
 ] satisfies (keyof ChainPart)[]);
 const outcomeMembers: ReadonlySet<string> = new Set([
   'gate_id',
@@ -378,7 +398,23 @@ function readChain(value: Fields): ReadChain | Malformed {
   if (!isChainId(chain_id)) return notValid('chain_id');
   if (passport_id !== null && !isId('pass', passport_id)) return notValid('passport_id');
   if (token_hash !== null && !isText(token_hash, tokenHashPattern)) return notValid('token_hash');
-  return { chainId: chain_id, passportId: passport_id, tokenHash: token_hash };
+  const federated = value['federated'] === undefined ? null : readSubject(value['federated']);
+  if (federated !== null && 'kind' in federated) return federated;
+  if (federated !== null && federatedPassportId(federated.issuerId, federated.subject) !== passport_id)
+    return malformed('passport_id is not that of the subject in federated');
+  return { chainId: chain_id, passportId: passport_id, tokenHash: token_hash, federated };
+}
+
+function readSubject(value: unknown): ReadSubject | Malformed {
+  if (!isObject(value)) return notValid('federated');
+  const { issuer_id: issuerId, subject } = value;
+  const isSubject =
+    typeof subject === 'string' &&
+    subject.length >= 1 &&
+    subject.length <= limits.foreignSubjectCharsMax &&
+    subject.isWellFormed() &&
+    isPlainText(subject);
+  return isId('iss', issuerId) && isSubject ? { issuerId, subject } : notValid('federated');
 }
 
 function readOutcome(value: Fields): ReadOutcome | Malformed {
@@ -460,6 +496,7 @@ const refusals: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'passport_malformed',
   'passport_signature_invalid',
   'passport_unknown_key',
+  'issuer_untrusted',
 ]);
 
 function findContradiction(

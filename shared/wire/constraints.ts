@@ -235,17 +235,12 @@ type GivenApprovers = NonNullable<NonNullable<GateConstraints['approvals']>['app
 
 /** Whether these people exist is checked where the gate is written (people/check-approvers.ts). */
 function parseApprovers(given: GivenApprovers, param: string): ApproverRule {
-  if (given.not_owner === true) {
-    throw invalidRequest(
-      `${param}.not_owner`,
-      `${param}.not_owner is not available yet: passports have no owner. Leave it out.`,
-    );
-  }
   return {
     roles: given.roles === undefined ? null : [...new Set(given.roles)],
     users: given.users === undefined ? null : parseUsers(given.users, `${param}.users`),
     count: given.count ?? 1,
     notRequester: given.not_requester ?? true,
+    notOwner: given.not_owner ?? false,
   };
 }
 
@@ -346,11 +341,12 @@ const renderApprovals = (rule: ApprovalRule): NonNullable<GateConstraints['appro
   ...(rule.passkey ? { passkey: true } : {}),
 });
 
-const renderApprovers = ({ roles, users, count, notRequester }: ApproverRule): GivenApprovers => ({
+const renderApprovers = ({ roles, users, count, notRequester, notOwner }: ApproverRule): GivenApprovers => ({
   ...(roles === null ? {} : { roles: [...roles] }),
   ...(users === null ? {} : { users: [...users] }),
   ...(count === 1 ? {} : { count }),
   ...(notRequester ? {} : { not_requester: false }),
+  ...(notOwner ? { not_owner: true } : {}),
 });
 
 /**

@@ -4,6 +4,14 @@ import { type Issuer, type IssuerStatus, issuerStatuses } from '../model/issuer.
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import { parseHost } from './domain.ts';
+import {
+  FederationAnswer,
+  FederationBody,
+  FederationChange,
+  parseFederation,
+  renderFederationAnswer,
+  type WantedFederation,
+} from './federation.ts';
 import { boundFreeForm, closed, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
 import { readOnly } from './read-only.ts';
 
@@ -13,6 +21,7 @@ export const IssuerCreation = closed({
   domain: Type.Optional(nullable(Type.String())),
   trust_tier: Type.Optional(Tier),
   metadata: Type.Optional(FreeForm),
+  federation: Type.Optional(FederationBody),
 });
 
 /** The read-only members of an existing issuer. */
@@ -35,6 +44,7 @@ export const IssuerUpdate = closed({
   name: Type.Optional(Name),
   metadata: Type.Optional(FreeForm),
   status: Type.Optional(Type.Enum(issuerStatuses)),
+  federation: Type.Optional(FederationChange),
   ...readOnly({ ...issuerReadOnly, ...passportCounts }),
 });
 
@@ -44,6 +54,8 @@ export const IssuerAnswer = Type.Object({
   name: Type.String(),
   metadata: FreeForm,
   status: Type.Enum(issuerStatuses),
+  /** Null: its passports are issued here. */
+  federation: nullable(FederationAnswer),
 });
 
 /** The members of a new issuer that its account sets. */
@@ -52,6 +64,8 @@ export interface NewIssuer {
   readonly domain: string | null;
   readonly trustTier: TrustTier;
   readonly metadata: FreeForm;
+  /** Null: its passports are issued here. */
+  readonly federation: WantedFederation | null;
 }
 
 /** Null: unchanged. */
@@ -59,6 +73,7 @@ export interface IssuerChange {
   readonly name: string | null;
   readonly metadata: FreeForm | null;
   readonly status: IssuerStatus | null;
+  readonly federation: Static<typeof FederationChange> | null;
 }
 
 /** An issuer with the counts of its passports, as read now. */
@@ -69,12 +84,20 @@ export interface CountedIssuer extends Issuer {
   readonly lastPassportIssuedAtMs: UnixMillis | null;
 }
 
-export const parseIssuerCreation = (body: Static<typeof IssuerCreation>): NewIssuer => ({
-  name: body.name,
-  domain: parseDomain(body.domain ?? null),
-  trustTier: body.trust_tier ?? 'L3',
-  metadata: boundFreeForm('metadata', body.metadata ?? {}),
-});
+export function parseIssuerCreation(body: Static<typeof IssuerCreation>): NewIssuer {
+  const { federation: told } = body;
+  const trustTier = body.trust_tier ?? told?.trust_tier ?? 'L3';
+  const federation = told === undefined ? null : parseFederation(told, trustTier);
+  if (federation !== null && federation.federation.trustTier !== trustTier)
+    throw invalidRequest('trust_tier', 'trust_tier must equal federation.trust_tier. Give one of them.');
+  return {
+    name: body.name,
+    domain: parseDomain(body.domain ?? null),
+    trustTier,
+    metadata: boundFreeForm('metadata', body.metadata ?? {}),
+    federation,
+  };
+}
 
 /** An unverified claim (contract §4); only its form is checked. */
 function parseDomain(text: string | null): string | null {
@@ -88,6 +111,7 @@ export const parseIssuerUpdate = (body: Static<typeof IssuerUpdate>): IssuerChan
   name: body.name ?? null,
   metadata: body.metadata === undefined ? null : boundFreeForm('metadata', body.metadata),
   status: body.status ?? null,
+  federation: body.federation ?? null,
 });
 
 export const renderIssuerReadOnly = (issuer: Issuer) => ({
@@ -102,6 +126,7 @@ export const renderIssuer = (issuer: CountedIssuer): Static<typeof IssuerAnswer>
   name: issuer.name,
   metadata: { ...issuer.metadata },
   status: issuer.status,
+  federation: issuer.federation === null ? null : renderFederationAnswer(issuer.federation),
   passport_count: issuer.passportCount,
   active_passports: issuer.activePassports,
   revoked_passports: issuer.revokedPassports,

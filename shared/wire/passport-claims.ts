@@ -27,6 +27,7 @@ export const renderPassportClaims = (claims: PassportClaims) => ({
   acct: claims.accountId,
   mode: claims.mode,
   cnf: { jwk: renderAgentKey(claims.publicKey) },
+  ...(claims.owner === null ? {} : { owner: claims.owner }),
 });
 
 /**
@@ -47,10 +48,12 @@ export function parsePassportClaims(payload: Readonly<Record<string, unknown>>):
     agent_name: name,
     acct,
     mode,
+    owner = null,
   } = payload;
   if (!isId('iss', iss) || !isId('pass', jti) || !isId('acct', acct) || !isMode(mode)) return null;
   if (!isText(sub, limits.agentIdCharsMax) || !isText(name, limits.nameCharsMax)) return null;
   if (domain !== null && !isText(domain, limits.domainCharsMax)) return null;
+  if (owner !== null && !isText(owner, limits.ownerCharsMax)) return null;
   if (!isNumericDate(iat) || !isNumericDate(nbf) || (exp !== null && !isNumericDate(exp))) return null;
   if (!isTrustTier(payload['trust_tier'])) return null;
   const permissions = readPermissions(payload['permissions']);
@@ -72,6 +75,7 @@ export function parsePassportClaims(payload: Readonly<Record<string, unknown>>):
     notBeforeS: nbf,
     expiresAtS: exp,
     publicKey,
+    owner,
   };
 }
 

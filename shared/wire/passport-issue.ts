@@ -18,6 +18,7 @@ import { noConstraints, PassportConstraints, parseConstraints } from './constrai
 import { boundFreeForm, closed, FreeForm, Name, nullable, plainText, Tier } from './fields.ts';
 
 const AgentId = plainText({ minLength: 1, maxLength: limits.agentIdCharsMax });
+const OwnerText = plainText({ minLength: 1, maxLength: limits.ownerCharsMax });
 const Permissions = Type.Array(Type.String({ maxLength: permissionCharsMax }), {
   maxItems: permissionsPerPassportMax,
 });
@@ -37,6 +38,7 @@ export const ReferenceIssue = closed({
   metadata: Type.Optional(FreeForm),
   public_key: Type.Optional(PublicKey),
   constraints: Type.Optional(PassportConstraints),
+  owner: Type.Optional(OwnerText),
 });
 
 /** The variant of the machine description. `expires_at: null` is a passport that never expires. */
@@ -48,6 +50,7 @@ export const MachineIssue = closed({
   expires_at: Type.Optional(nullable(Type.String())),
   public_key: Type.Optional(PublicKey),
   trust_tier: Type.Optional(Tier),
+  owner: Type.Optional(OwnerText),
 });
 
 /** The variant of unattended issuance. Without an agent_type it is recognised by its path alone. */
@@ -58,6 +61,7 @@ export const UnattendedIssue = closed({
   agent_name: Type.Optional(Name),
   expires_in: Type.Optional(Type.String()),
   trust_tier: Type.Optional(Tier),
+  owner: Type.Optional(OwnerText),
 });
 
 /** `POST /passports`: three published bodies, told apart by their fields (contract §3). */
@@ -89,6 +93,8 @@ export interface WantedPassport {
   /** A whole second; null: never. */
   readonly expiresAtMs: UnixMillis | null;
   readonly metadata: FreeForm;
+  /** A person or team. Null: none. */
+  readonly owner: string | null;
 }
 
 /** The path prefix of the request: `/v1` or `/api`. */
@@ -105,6 +111,7 @@ export function parsePassportIssue(
   const wanted = readVariant(body, path, nowMs);
   refuseLong('agent_id', wanted.agentId, limits.agentIdCharsMax);
   refuseLong('agent_name', wanted.agentName, limits.nameCharsMax);
+  refuseLong('owner', wanted.owner, limits.ownerCharsMax);
   return wanted;
 }
 
@@ -139,6 +146,7 @@ const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): 
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfReference(body, nowMs),
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
+  owner: body.owner ?? null,
 });
 
 const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): WantedPassport => ({
@@ -153,6 +161,7 @@ const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): Want
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
   metadata: {},
+  owner: body.owner ?? null,
 });
 
 const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis): WantedPassport => ({
@@ -167,6 +176,7 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
   issuedAtMs: nowMs,
   expiresAtMs: expiryAfter(body.expires_in, nowMs),
   metadata: {},
+  owner: body.owner ?? null,
 });
 
 /** An impossible id is an unknown issuer. */

@@ -13,6 +13,7 @@ export const PassportListQuery = Type.Object({
   agent_id: TextPart,
   agent_name: TextPart,
   issuer_id: Type.Optional(Type.String()),
+  owner: Type.Optional(Type.String({ maxLength: limits.ownerCharsMax })),
   status: Type.Optional(Type.Enum(passportStatuses)),
   trust_tier: Type.Optional(Tier),
   ...pagingQuery,
@@ -38,7 +39,9 @@ const passportFields = {
   permissions: Type.Array(Type.String()),
   constraints: FreeForm,
   trust_tier: Tier,
-  public_key: Type.String(),
+  /** Null for a passport of another issuer. */
+  public_key: nullable(Type.String()),
+  owner: nullable(Type.String()),
   status: Type.Enum(passportStatuses),
   issued_at: Timestamp,
   created_at: Timestamp,
@@ -52,12 +55,14 @@ const passportFields = {
  */
 export const IssuedPassportAnswer = Type.Object({
   ...passportFields,
+  public_key: Type.String(),
   jwt: Type.String(),
   private_key: Type.Optional(Type.String()),
 });
 
 export const PassportAnswer = Type.Object({
   ...passportFields,
+  federated: Type.Boolean(),
   issuer_domain: nullable(Type.String()),
   use_count: Type.Integer(),
   last_used_at: nullable(Timestamp),
@@ -74,10 +79,22 @@ export const PassportListItem = Type.Object({
   issuer_id: Type.String(),
   permissions: Type.Array(Type.String()),
   trust_tier: Tier,
+  owner: nullable(Type.String()),
+  federated: Type.Boolean(),
   status: Type.Enum(passportStatuses),
   issued_at: Timestamp,
   created_at: Timestamp,
   expires_at: nullable(Timestamp),
+});
+
+/** `POST /owners/:owner/suspend` and `reactivate` (contract §4) */
+export const OwnerParams = Type.Object({
+  owner: plainText({ minLength: 1, maxLength: limits.ownerCharsMax }),
+});
+export const OwnerAnswer = Type.Object({
+  owner: Type.String(),
+  status: Type.Enum(['active', 'suspended']),
+  passports: Type.Integer(),
 });
 
 export const RevocationAnswer = Type.Object({
@@ -110,7 +127,9 @@ export const VerificationAnswer = Type.Object({
   expired: Type.Boolean(),
   is_revoked: Type.Boolean(),
   revoked: Type.Boolean(),
-  reason: nullable(Type.Enum(['revoked', 'expired', 'suspended', 'issuer_suspended', 'key_compromised'])),
+  reason: nullable(
+    Type.Enum(['revoked', 'expired', 'suspended', 'owner_suspended', 'issuer_suspended', 'key_compromised']),
+  ),
   revoked_at: nullable(Timestamp),
   revocation_reason: nullable(Type.String()),
 });
@@ -125,7 +144,8 @@ const renderCommon = (passport: Passport) => ({
   permissions: [...passport.permissions],
   constraints: { ...renderConstraints(passport.constraints) },
   trust_tier: passport.trustTier,
-  public_key: passport.publicKey,
+  public_key: passport.isFederated ? null : passport.publicKey,
+  owner: passport.owner,
   status: passport.status,
   issued_at: renderTime(passport.issuedAtMs),
   created_at: renderTime(passport.issuedAtMs),
@@ -139,12 +159,14 @@ export const renderIssuedPassport = (
   secrets: { readonly jwt: string; readonly privateKey: string | null },
 ): Static<typeof IssuedPassportAnswer> => ({
   ...renderCommon(passport),
+  public_key: passport.publicKey,
   jwt: secrets.jwt,
   ...(secrets.privateKey === null ? {} : { private_key: secrets.privateKey }),
 });
 
 export const renderPassport = (passport: Passport): Static<typeof PassportAnswer> => ({
   ...renderCommon(passport),
+  federated: passport.isFederated,
   issuer_domain: passport.issuerDomain,
   use_count: passport.useCount,
   last_used_at: renderOptionalTime(passport.lastUsedAtMs),
@@ -164,11 +186,20 @@ export const renderPassportListItem = (
   issuer_id: passport.issuerId,
   permissions: [...passport.permissions],
   trust_tier: passport.trustTier,
+  owner: passport.owner,
+  federated: passport.isFederated,
   status: passport.status,
   issued_at: renderTime(passport.issuedAtMs),
   created_at: renderTime(passport.issuedAtMs),
   expires_at: renderOptionalTime(passport.expiresAtMs),
 });
+
+/** What else blocks a passport. */
+interface StandingAround {
+  readonly issuerStatus: IssuerStatus;
+  readonly isKeyCompromised: boolean;
+  readonly isOwnerSuspended: boolean;
+}
 
 /**
  * The most severe fault of a passport: a revocation is final, then expiry, then a suspension, which may be
@@ -176,19 +207,11 @@ export const renderPassportListItem = (
  */
 export function renderVerification(
   passport: Passport,
-  {
-    issuerStatus,
-    isKeyCompromised,
-    nowMs,
-  }: {
-    readonly issuerStatus: IssuerStatus;
-    readonly isKeyCompromised: boolean;
-    readonly nowMs: UnixMillis;
-  },
+  { nowMs, ...around }: StandingAround & { readonly nowMs: UnixMillis },
 ): Static<typeof VerificationAnswer> {
   const isRevoked = passport.status === 'revoked';
   const expired = isExpired(passport, nowMs);
-  const reason = reasonAgainst(passport, { issuerStatus, isKeyCompromised });
+  const reason = reasonAgainst(passport, around);
   return {
     valid: reason === null,
     passport_id: passport.passportId,
@@ -208,9 +231,10 @@ export function renderVerification(
 
 function reasonAgainst(
   passport: Passport,
-  around: { readonly issuerStatus: IssuerStatus; readonly isKeyCompromised: boolean },
+  around: StandingAround,
 ): Static<typeof VerificationAnswer>['reason'] {
   if (passport.status !== 'active') return passport.status;
   if (around.isKeyCompromised) return 'key_compromised';
+  if (around.isOwnerSuspended) return 'owner_suspended';
   return around.issuerStatus === 'suspended' ? 'issuer_suspended' : null;
 }

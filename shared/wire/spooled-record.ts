@@ -16,7 +16,8 @@ export const renderRecordRow = (head: string, chain: number, outcome: number): s
 
 /**
  * A RecordRow in form 1 without its last two members, the indices. Here and in the parts all texts but the
- * pointers consist of characters that JSON does not escape: ids, hashes, keys and words of closed lists.
+ * pointers and subjects consist of characters that JSON does not escape: ids, hashes, keys and words of
+ * closed lists.
  */
 export const renderRowHead = (
   id: string,
@@ -41,8 +42,9 @@ function renderExtras({ domain, hold_expires_at_ms, proof, asserted }: SpooledEx
   return `{${text.slice(1)}}`;
 }
 
-export const renderChainPart = ({ chain_id, passport_id, token_hash }: ChainPart): string =>
-  `{"chain_id":"${chain_id}","passport_id":${quotedOrNull(passport_id)},"token_hash":${quotedOrNull(token_hash)}}`;
+export const renderChainPart = ({ chain_id, passport_id, token_hash, federated }: ChainPart): string =>
+  `{"chain_id":"${chain_id}","passport_id":${quotedOrNull(passport_id)},"token_hash":${quotedOrNull(token_hash)}` +
+  `${federated === undefined ? '' : `,"federated":${JSON.stringify(federated)}`}}`;
 
 export const renderOutcomePart = (part: OutcomePart): string =>
   `{"gate_id":${quotedOrNull(part.gate_id)},"decision":"${part.decision}","reason":${quotedOrNull(part.reason)}` +

@@ -80,6 +80,39 @@ const GateBody = Type.Object({
 });
 export type GateBody = Wire<typeof GateBody>;
 
+/** An issuer of others with its keys; `settings` in the public wire shape, normalised. */
+const FederationInFeed = Type.Object({
+  issuer_id: IdOf('iss'),
+  account_id: IdOf('acct'),
+  mode: Type.Enum(modes),
+  /** Counts the changes of settings and keys: with the same one, only `keys_at_ms` has changed. */
+  version: Type.Integer({ minimum: 1 }),
+  /** A suspended one fits no token. */
+  is_active: Type.Boolean(),
+  settings: Type.Record(Type.String(), Type.Unknown()),
+  keys: Type.Array(
+    Type.Object({
+      kid: nullable(Type.String({ maxLength: limits.foreignKidCharsMax })),
+      algorithm: ShortText,
+      /** base64url of its SubjectPublicKeyInfo. */
+      public_key: Type.String({ maxLength: 1024 }),
+    }),
+    { maxItems: limits.foreignKeysMax },
+  ),
+  /** When the keys were last read where they are published; null: pasted, and never too old. */
+  keys_at_ms: nullable(Millis),
+});
+export type FederationInFeed = Wire<typeof FederationInFeed>;
+
+/**
+ * A gate that is gone. With `federation`: the gate never was, and an issuer of others has changed. A kind of
+ * its own would be refused by a sidecar of 0.2.0, which ignores this.
+ */
+const GateEnd = Type.Object({
+  gate_id: IdOf('gate'),
+  federation: Type.Optional(FederationInFeed),
+});
+
 const ApiKeyBody = Type.Object({
   key_id: IdOf('key'),
   /** Lower-case hex SHA-256. */
@@ -158,7 +191,7 @@ const entryOf = <K extends string, Body extends TSchema>(kind: K, body: Body) =>
  */
 const ChangeEntry = Type.Union([
   entryOf('gate.put', GateBody),
-  entryOf('gate.delete', Type.Object({ gate_id: IdOf('gate') })),
+  entryOf('gate.delete', GateEnd),
   entryOf('api_key.put', ApiKeyBody),
   entryOf('api_key.delete', Type.Object({ key_id: IdOf('key') })),
   entryOf('passport.standing', PassportStandingBody),
@@ -206,6 +239,8 @@ const Snapshot = Type.Object({
   earlier_generations: Type.Optional(Type.Array(ShortText)),
   account_status: Type.Enum(accountStatuses),
   gates: Type.Array(GateBody),
+  /** Absent: none, as of 0.2.0. */
+  federations: Type.Optional(Type.Array(FederationInFeed)),
   api_keys: Type.Array(ApiKeyBody),
   /** Revoked or suspended, and not expired for longer than `limits.standingKeptMs`. All others are active. */
   passport_standings: Type.Array(PassportStandingGroup),
@@ -385,7 +420,7 @@ export const parseReceipt = parserOf(Receipt);
 
 const bodies = {
   'gate.put': Compile(GateBody),
-  'gate.delete': Compile(Type.Object({ gate_id: IdOf('gate') })),
+  'gate.delete': Compile(GateEnd),
   'api_key.put': Compile(ApiKeyBody),
   'api_key.delete': Compile(Type.Object({ key_id: IdOf('key') })),
   'passport.standing': Compile(PassportStandingBody),
@@ -393,6 +428,8 @@ const bodies = {
   'account.standing': Compile(Type.Object({ account: Digest, standing: Type.Enum(accountStatuses) })),
   'signing_key.put': Compile(SigningKeyBody),
 } satisfies Record<ChangeKind, unknown>;
+
+const federation = Compile(FederationInFeed);
 
 /** The change in an entry. Throws an error that names the unreadable member. */
 export function openEntry(entry: SealedEntry): ChangeEntry {
@@ -406,7 +443,7 @@ export function openEntry(entry: SealedEntry): ChangeEntry {
 
 /** An unusable row of a snapshot. It does not affect the others. */
 export interface BadRow {
-  readonly of: 'gate' | 'api_key' | 'signing_key';
+  readonly of: 'gate' | 'api_key' | 'signing_key' | 'federation';
   /** Null: the id is unreadable too. */
   readonly id: string | null;
   readonly reason: string;
@@ -417,6 +454,7 @@ const LooseSnapshot = Type.Object({
   gates: Type.Array(Type.Unknown()),
   api_keys: Type.Array(Type.Unknown()),
   signing_keys: Type.Array(Type.Unknown()),
+  federations: Type.Optional(Type.Array(Type.Unknown())),
 });
 const looseSnapshot = Compile(LooseSnapshot);
 
@@ -433,7 +471,7 @@ export function readSnapshot(text: string): {
   if (!looseSnapshot.Check(value)) throw new Error(`it ${wrongWith(looseSnapshot, value)}`);
   const badRows: BadRow[] = [];
   const good = (of: BadRow['of'], rows: readonly unknown[], idName: string): unknown[] => {
-    const validator = bodies[`${of}.put`];
+    const validator = of === 'federation' ? federation : bodies[`${of}.put`];
     return rows.filter((row) => {
       if (validator.Check(row)) return true;
       badRows.push({ of, id: idIn(row, idName), reason: wrongWith(validator, row) });
@@ -445,6 +483,7 @@ export function readSnapshot(text: string): {
     gates: good('gate', value.gates, 'gate_id'),
     api_keys: good('api_key', value.api_keys, 'key_id'),
     signing_keys: good('signing_key', value.signing_keys, 'kid'),
+    federations: good('federation', value.federations ?? [], 'issuer_id'),
   } as Snapshot;
   return { snapshot, badRows };
 }

@@ -109,6 +109,11 @@ export interface SpooledRecord {
    */
   readonly token_hash: string | null;
   /**
+   * Of a passport of another issuer: whose it is, and so which id it has. The control plane may see the
+   * record before the token. Else absent.
+   */
+  readonly federated?: FederatedSubject;
+  /**
    * Mode of the caller's API key, or of the gate if no key was presented. It decides who may read a record
    * without a gate.
    */
@@ -138,8 +143,13 @@ export interface SpooledExtras {
   readonly asserted?: true;
 }
 
+export interface FederatedSubject {
+  readonly issuer_id: string;
+  readonly subject: string;
+}
+
 /** Fields shared by all records of a passport. */
-export type ChainPart = Pick<SpooledRecord, 'chain_id' | 'passport_id' | 'token_hash'>;
+export type ChainPart = Pick<SpooledRecord, 'chain_id' | 'passport_id' | 'token_hash' | 'federated'>;
 
 /** Fields shared by all records of one kind at a gate. */
 export type OutcomePart = Pick<

@@ -63,6 +63,10 @@ function chainPartOf(attempt: Attempt, accountId: AccountId): ChainPart {
     chain_id: passport?.passportId ?? attempt.gate?.gateId ?? accountId,
     passport_id: passport?.passportId ?? null,
     token_hash: passport?.tokenHash ?? null,
+    ...(passport !== null &&
+      passport.source !== null && {
+        federated: { issuer_id: passport.issuerId, subject: passport.agentId },
+      }),
   };
 }
 

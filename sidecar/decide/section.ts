@@ -187,6 +187,8 @@ export class Section {
         return known;
       case 'verified': {
         const { passport } = known;
+        // Its issuer, or the issuer's keys, have changed since it was verified. The next try verifies again.
+        if (passport.source?.isCurrent === false) throw new ApiError('overloaded');
         return { kind: 'verified', passport, standing: this.#deps.state.standing(passport, nowMs) };
       }
       case 'overloaded':

@@ -18,7 +18,7 @@ import { refuseWhereDisowned } from '../decide/refuse-where-disowned.ts';
 import type { CheckResponder } from '../decide/replies.ts';
 import { type EnforcementState, findGate } from '../decide/section.ts';
 import type { Decider } from '../settle/decider.ts';
-import type { PassportVerifier } from '../verify/verifier.ts';
+import { isStill, type PassportVerifier } from '../verify/verifier.ts';
 import type { ReadCheck } from './read-check.ts';
 
 export interface IntakeDeps {
@@ -117,7 +117,8 @@ export class Intake {
   ): void {
     const { state, verifier } = this.#deps;
     const { request } = call;
-    const known = passport ?? verifier.known(call.passport);
+    const found = passport ?? verifier.known(call.passport);
+    const known = found !== null && isStill(found, check.caller.mode) ? found : null;
     if (known !== null) check.token = { kind: 'verified', passport: known };
     if (check.gateId === null) check.gateId = parseGateChoice(request);
     else refuseOtherGate(request, check.gateId);
@@ -131,7 +132,7 @@ export class Intake {
 
   #verify(check: Check, token: string, whenVerified: (check: Check) => void): void {
     let isPreparing = true;
-    this.#deps.verifier.verify(token, (outcome) => {
+    this.#deps.verifier.verify(token, check.caller.mode, (outcome) => {
       check.token = outcome;
       if (!isPreparing) whenVerified(check);
     });

@@ -21,6 +21,7 @@ import {
   type SettlementAnswer,
   type SettlementCall,
 } from '../../shared/wire/settlement.ts';
+import type { ShownTokens } from '../../shared/wire/shown-tokens.ts';
 import { inForm1 } from '../../shared/wire/spooled-record.ts';
 import {
   type Position,
@@ -293,6 +294,12 @@ export class ControlPlaneClient {
         (text) => parseProofClaimsAnswer(text, proofs.length),
       ),
     );
+  }
+
+  /** Shows tokens of other issuers. They are in no log and no error. */
+  async showTokens(shown: ShownTokens): Promise<void> {
+    const timeMsMax = replicaLimits.quotaCallMsMax;
+    await this.#ask({ path: 'tokens', body: JSON.stringify(shown), timeMsMax }, () => true);
   }
 
   close(): Promise<void> {

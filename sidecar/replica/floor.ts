@@ -2,6 +2,7 @@ import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { digestAt } from '../../shared/model/id-digest.ts';
 import type { ReplicaState } from './replica-state.ts';
+import { statusIn } from './status-table.ts';
 
 /** A state that was in force here and that the control plane's database lacks (contract §17). */
 export interface KnownFloor {
@@ -62,14 +63,16 @@ export class Floor {
     return this.#floors.some(({ state }) => state.suspendedAccounts.get(state.accountDigest, 0) !== 0);
   }
 
-  standing(told: PassportStanding, { digests, keyId }: VerifiedPassport): PassportStanding {
+  standing(told: PassportStanding, passport: VerifiedPassport): PassportStanding {
+    const { digests, keyId, source } = passport;
     let { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised } = told;
     for (const { state } of this.#floors) {
-      const known = state.standings.get(digests, digestAt.passport);
+      const known = statusIn(state.standings, passport);
       if (severity[known] > severity[status]) status = known;
+      isIssuerSuspended ||= source !== null && state.foreignIssuers.find(passport.issuerId) === null;
       isIssuerSuspended ||= state.suspendedIssuers.get(digests, digestAt.issuer) !== 0;
       isAccountSuspended ||= state.suspendedAccounts.get(digests, digestAt.account) !== 0;
-      isKeyCompromised ||= state.keys.find('passport', keyId)?.key.compromised === true;
+      isKeyCompromised ||= source === null && state.keys.find('passport', keyId)?.key.compromised === true;
     }
     return { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised, stateAgeMs: told.stateAgeMs };
   }

@@ -90,6 +90,15 @@ export const replicaLimits = {
    * nothing.
    */
   quotaCallMsMax: secondMs,
+  /** Tokens of other issuers that wait to be shown: 32 MB of the longest. */
+  sightingsMax: 4_096,
+  /** Passports of other issuers that were shown; one that was forgotten is shown again. */
+  shownPassportsMax: 50_000,
+  /**
+   * Between two calls about keys that an issuer lacks: the control plane reads them once a minute, and
+   * whoever makes tokens up must not make calls.
+   */
+  unknownKeyGapMs: 10 * secondMs,
 } as const;
 
 mustHold(

@@ -10,8 +10,10 @@ import type { Mode } from '../../shared/model/mode.ts';
 import { parseScope, type Scope } from '../../shared/model/scopes.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { ForeignIssuerTable } from '../../shared/verification/foreign-issuers.ts';
 import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
 import { parseConstraints } from '../../shared/wire/constraints.ts';
+import { parseFederatedIssuer } from '../../shared/wire/federation.ts';
 import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
 import { mergePatch } from '../../shared/wire/merge-patch.ts';
 import { parseStandingApprovalOfFeed } from '../../shared/wire/standing-approval.ts';
@@ -19,6 +21,7 @@ import type {
   ApiKeyBody,
   BadRow,
   Change,
+  FederationInFeed,
   GateBody,
   PassportStandingBody,
   Snapshot,
@@ -54,6 +57,8 @@ export interface ReplicaState {
   readonly signingKeys: Map<string, VerificationKey>;
   /** The same keys, ready to verify. Replaced with every change. */
   keys: Keyset;
+  /** Issuers of others, ready to verify their tokens. */
+  readonly foreignIssuers: ForeignIssuerTable;
   /** By kind and id: unusable rows, absent from the members above. */
   readonly badRows: Map<string, BadRow>;
 }
@@ -88,8 +93,10 @@ export function stateOf(
     suspendedAccounts: new DigestTable(),
     signingKeys: new Map(signingKeys.map((key) => [key.kid, key])),
     keys: keyset(ed25519, signingKeys),
+    foreignIssuers: new ForeignIssuerTable(),
     badRows,
   };
+  for (const federation of snapshot.federations ?? []) putFederation(state, federation);
   for (const issuer of snapshot.suspended_issuers) suspend(state.suspendedIssuers, issuer, 'suspended');
   for (const account of snapshot.suspended_accounts) suspend(state.suspendedAccounts, account, 'suspended');
   if (snapshot.account_status === 'suspended')
@@ -132,6 +139,7 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
       putGate(state, change.body);
       break;
     case 'gate.delete':
+      if (change.body.federation !== undefined) putFederation(state, change.body.federation);
       state.gates.delete(change.body.gate_id);
       state.badRows.delete(rowName('gate', change.body.gate_id));
       state.routes.delete(change.body.gate_id);
@@ -186,6 +194,21 @@ function putGate(state: ReplicaState, gate: GateBody): void {
   state.badRows.delete(rowName('gate', gate.gate_id));
   if (routes.length > 0) state.routes.set(gate.gate_id, routes);
   else state.routes.delete(gate.gate_id);
+}
+
+/** One that cannot be used counts as absent: its tokens are untrusted. */
+function putFederation(state: ReplicaState, told: FederationInFeed): void {
+  const { issuer_id: issuerId } = told;
+  const name = rowName('federation', issuerId);
+  state.badRows.delete(name);
+  const put = () =>
+    told.is_active
+      ? state.foreignIssuers.put(parseFederatedIssuer(told))
+      : state.foreignIssuers.suspend(issuerId);
+  isUsable(put, (reason) => {
+    state.foreignIssuers.remove(issuerId);
+    state.badRows.set(name, { of: 'federation', id: issuerId, reason });
+  });
 }
 
 function putCaller(state: ReplicaState, apiKey: ApiKeyBody): void {

@@ -17,6 +17,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { isExpired, type MonotonicMillis, type UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { type ForeignIssuers, noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import {
   type FeedId,
   type FeedPosition,
@@ -44,6 +45,7 @@ import type { KnownState } from './known-history.ts';
 import { replicaLimits } from './limits.ts';
 import { hasGoneBack, type Lineage } from './lineage.ts';
 import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
+import { statusIn } from './status-table.ts';
 
 /**
  * The outcome of an entry. `repeat`: already in force. `gap`: it does not follow the entry in force, because
@@ -127,6 +129,11 @@ export class Replica {
     return this.#state?.keys ?? noKeys;
   }
 
+  /** Issuers of others that this account knows. */
+  get foreignIssuers(): ForeignIssuers {
+    return this.#state?.foreignIssuers ?? noForeignIssuers;
+  }
+
   gate(gateId: string): CompiledGate | null {
     const gate = this.#state?.gates.get(gateId) ?? null;
     return gate === null || this.#floor === null ? gate : this.#floor.gate(gate);
@@ -152,12 +159,14 @@ export class Replica {
     const state = this.#state;
     if (state === null) return unknownStanding;
     const { digests } = passport;
+    const status = statusIn(state.standings, passport);
     const told: PassportStanding = {
-      status: state.standings.get(digests, digestAt.passport),
+      status,
       isIssuerSuspended: state.suspendedIssuers.get(digests, digestAt.issuer) !== 0,
       isAccountSuspended: state.suspendedAccounts.get(digests, digestAt.account) !== 0,
       // An unknown key counts as compromised: it was known when the passport was verified.
-      isKeyCompromised: state.keys.find('passport', passport.keyId)?.key.compromised !== false,
+      isKeyCompromised:
+        passport.source === null && state.keys.find('passport', passport.keyId)?.key.compromised !== false,
       stateAgeMs: nowMs - this.asOfMs,
     };
     return this.#floor === null ? told : this.#floor.standing(told, passport);
@@ -304,6 +313,7 @@ export class Replica {
       'its signature is not by its own sync key',
     );
     if (since !== null && hasGoneBack(snapshot, since)) return false;
+    this.#state?.foreignIssuers.endAll();
     this.#state = state;
     this.#generation = snapshot.generation ?? null;
     this.#earlierGenerations = snapshot.earlier_generations ?? [];

@@ -1,5 +1,6 @@
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import type { DigestWords } from '../../shared/model/id-digest.ts';
+import { type DigestWords, digestAt } from '../../shared/model/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { DigestTable, digestValueMax } from './digest-table.ts';
@@ -53,6 +54,13 @@ export class StatusTable {
     const today = Math.floor((nowMs - limits.standingKeptMs) / dayMs);
     this.#table.sweep(slotCount, (today + 1) * dayUnit);
   }
+}
+
+/** The status of a passport: its own, and suspended while its owner is (contract §4). */
+export function statusIn(table: StatusTable, { digests, owner }: VerifiedPassport): PassportStatus {
+  const status = table.get(digests, digestAt.passport);
+  if (owner === null || status === 'suspended' || status === 'revoked') return status;
+  return table.get(digests, digestAt.owner) === 'active' ? status : 'suspended';
 }
 
 const suspendedBit = 1;

@@ -34,13 +34,14 @@ import { Following } from '../replica/follow.ts';
 import { KnownHistory } from '../replica/known-history.ts';
 import { Reach } from '../replica/reach.ts';
 import { Replica } from '../replica/replica.ts';
+import { Sightings } from '../replica/sightings.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
 import { Decider } from '../settle/decider.ts';
 import { ProofClaims } from '../settle/proof-claims.ts';
 import { ProofMemory } from '../settle/proof-memory.ts';
 import { Proofs } from '../settle/proofs.ts';
 import { Settlements } from '../settle/settlements.ts';
-import { verifyPool } from '../verify/pool.ts';
+import { type VerifyPool, verifyPool } from '../verify/pool.ts';
 import { SignatureQueue } from '../verify/signature-queue.ts';
 import { verifiedCache } from '../verify/verified-cache.ts';
 import { PassportVerifier } from '../verify/verifier.ts';
@@ -116,22 +117,16 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   let closedByMs = Number.NEGATIVE_INFINITY;
   const parts = { ...options, clock, ed25519 };
   const follower = await startFollower(parts, { decisionTimes: () => decisionTimes(), started });
-  const { client, reach, catchUp, replica, following } = follower;
+  const { client, reach, catchUp, replica, following, sightings } = follower;
   const leftMs = () => Math.max(0, closedByMs - clock.monotonic());
   const { spool, shipper } = await startRecorder(parts, { ...follower, leftMs, started });
 
   const pool = verifyPool({ threads: options.verifyThreads, logger });
-  const verifier = new PassportVerifier({
-    keys: () => replica.keys,
-    cache: verifiedCache(startupLimits.verifiedPassportsMax),
-    pool,
-    clock,
-    logger,
-    // The other engines need 117 us and 1.1 ms: too long for everything else on this event loop.
-    inlineWhenAlone: ed25519.name === 'sodium-native',
-  });
+  const verifier = startVerifier(parts, follower, pool);
   started.add('verification', () => verifier.close());
-  const leases = new LeaseHolder({ client, epoch: () => spool.epoch, clock, random, logger });
+  const leases = new LeaseHolder({
+    ...{ client: leaseClient(follower), epoch: () => spool.epoch, clock, random, logger },
+  });
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());
   const signatures = new SignatureQueue({
@@ -145,7 +140,10 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   });
   started.add('claims of proofs', async () => claims.stop());
   const settlements = new Settlements({
-    send: (batch, holder, trace) => client.settle(batch, holder, trace),
+    send: async (batch, holder, trace) => {
+      await sightings.flush();
+      return client.settle(batch, holder, trace);
+    },
     isAway: () => client.isAway,
     ...{ clock, random, logger, tracer: options.tracer ?? null },
   });
@@ -189,7 +187,49 @@ interface Follower extends Pick<Core, 'replica' | 'following'> {
   readonly reach: Reach;
   readonly catchUp: CatchUp;
   readonly known: KnownHistory;
+  readonly sightings: Sightings;
 }
+
+/** Own passports, and those of other issuers, which the control plane is shown. */
+const startVerifier = (
+  { clock, ed25519, logger }: Parts,
+  { replica, sightings }: Pick<Follower, 'replica' | 'sightings'>,
+  pool: VerifyPool,
+): PassportVerifier =>
+  new PassportVerifier({
+    keys: () => replica.keys,
+    issuers: () => replica.foreignIssuers,
+    onUnknownKey: ({ issuerId }) => sightings.noteUnknownKey(issuerId),
+    onVerified: (token, passport) => sightings.note(token, passport),
+    cache: verifiedCache(startupLimits.verifiedPassportsMax),
+    ...{ pool, clock, logger },
+    // The other engines need 117 us and 1.1 ms: too long for everything else on this event loop.
+    inlineWhenAlone: ed25519.name === 'sodium-native',
+  });
+
+/** The control plane knows a passport before units of it are leased. */
+const leaseClient = ({ client, sightings }: Pick<Follower, 'client' | 'sightings'>) => ({
+  get isAway() {
+    return client.isAway;
+  },
+  lease: async (call: Parameters<ControlPlaneClient['lease']>[0]) => {
+    await sightings.flush();
+    return client.lease(call);
+  },
+});
+
+/** The control plane knows a passport before a record names it. */
+const shippingClient = ({ client, sightings }: Pick<Follower, 'client' | 'sightings'>) => ({
+  shipAttestations: async (body: Uint8Array, onOver: () => void) => {
+    try {
+      await sightings.flush();
+    } catch (error) {
+      onOver();
+      throw error;
+    }
+    return client.shipAttestations(body, onOver);
+  },
+});
 
 /** The state of the control plane, and the way to it. */
 async function startFollower(
@@ -228,7 +268,8 @@ async function startFollower(
   });
   reach.onBack(() => following.endPause());
   started.add('following', () => following.stop());
-  return { client, reach, catchUp, replica, following, known };
+  const sightings = new Sightings({ show: (shown) => client.showTokens(shown), clock, logger });
+  return { client, reach, catchUp, replica, following, known, sightings };
 }
 
 /** Records on their way to the control plane. `leftMs`: for the teardown to ship them. */
@@ -239,9 +280,10 @@ async function startRecorder(
     reach,
     known,
     following,
+    sightings,
     leftMs,
     started,
-  }: Pick<Follower, 'client' | 'reach' | 'known' | 'following'> & {
+  }: Pick<Follower, 'client' | 'reach' | 'known' | 'following' | 'sightings'> & {
     readonly leftMs: () => number;
     readonly started: Teardown;
   },
@@ -249,13 +291,16 @@ async function startRecorder(
   const directory = join(folder, 'spool');
   const spool = await openSpool({ ...{ directory, fsyncMs, keeping, clock, random, logger } });
   const shipper = new Shipper({
-    ...{ spool, client, random, logger },
+    ...{ spool, client: shippingClient({ client, sightings }), random, logger },
     connection: () => client.connection,
     onReceipts: (receipts) => known.noteChains(receipts),
     beforeGoingBack: () => following.report(),
   });
   reach.onBack(() => shipper.endPause());
-  following.onGeneration((generation) => shipper.noteGeneration(generation));
+  following.onGeneration((generation) => {
+    shipper.noteGeneration(generation);
+    sightings.noteGeneration(generation);
+  });
   started.add('spool', async () => {
     await spool.close();
     const isAllShipped = await shipper.drain(leftMs());

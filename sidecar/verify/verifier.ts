@@ -8,11 +8,24 @@ import type { Keyset } from '../../shared/crypto/keyset.ts';
 import type { TokenRefusal, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { admitToken, type OpenedToken, openToken } from '../../shared/verification/verify-token.ts';
+import {
+  type ForeignIssuer,
+  type ForeignIssuers,
+  noForeignIssuers,
+} from '../../shared/verification/foreign-issuers.ts';
+import { admitOfOthers, openOfOthers } from '../../shared/verification/verify-foreign-token.ts';
+import {
+  admitToken,
+  type OpenedForeignToken,
+  type OpenedToken,
+  openToken,
+  type RefusedToken,
+} from '../../shared/verification/verify-token.ts';
 import { verifyLimits } from './limits.ts';
 import type { VerifyPool } from './pool.ts';
 import { tokenKey, type VerifiedCache } from './verified-cache.ts';
@@ -45,6 +58,12 @@ interface VerifierCounts {
 export interface VerifierDeps {
   /** The current keys: the replica's set changes. */
   readonly keys: () => Keyset;
+  /** Issuers of others. Default: none. */
+  readonly issuers?: () => ForeignIssuers;
+  /** Learns of an issuer of others that may have new keys. */
+  readonly onUnknownKey?: (issuer: ForeignIssuer) => void;
+  /** Learns of each token of another issuer that has just verified. */
+  readonly onVerified?: (token: string, passport: VerifiedPassport) => void;
   readonly cache: VerifiedCache;
   readonly pool: VerifyPool;
   readonly clock: Clock;
@@ -58,7 +77,7 @@ export interface VerifierDeps {
 
 /** A token whose signature is unchecked, and the requests that wait for it. */
 interface Miss {
-  readonly opened: OpenedToken;
+  readonly opened: OpenedToken | OpenedForeignToken;
   /** `tokenKey` of it. */
   readonly key: string;
   readonly waiters: ReportOutcome[];
@@ -118,9 +137,12 @@ export class PassportVerifier {
     return passport;
   }
 
-  /** Calls `report` exactly once, possibly before it returns. `report` must not throw. */
-  verify(token: string, report: ReportOutcome): void {
-    const outcome = this.#enqueue(token, report);
+  /**
+   * Calls `report` exactly once, possibly before it returns. `report` must not throw. `mode`: of the caller;
+   * an issuer of others may be known in both.
+   */
+  verify(token: string, mode: Mode, report: ReportOutcome): void {
+    const outcome = this.#enqueue(token, mode, report);
     if (outcome !== null) report(outcome);
   }
 
@@ -135,12 +157,12 @@ export class PassportVerifier {
   }
 
   /** The outcome if it is known at once; null: `report` will get it. */
-  #enqueue(token: string, report: ReportOutcome): TokenOutcome | null {
+  #enqueue(token: string, mode: Mode, report: ReportOutcome): TokenOutcome | null {
     if (this.#isClosed) return unavailable;
     const key = tokenKey(token);
     const found = this.#misses.get(key);
-    const asked = found?.opened.open.token === token ? found : undefined;
-    const opened = asked?.opened ?? openToken(token, this.#deps.keys());
+    const asked = found !== undefined && isOf(found.opened, token, mode) ? found : undefined;
+    const opened = asked?.opened ?? this.#open(token, mode);
     if (opened.kind === 'refused') {
       this.#counts.refusedUnverified++;
       return opened;
@@ -155,7 +177,15 @@ export class PassportVerifier {
     return null;
   }
 
-  #queueMiss(key: string, opened: OpenedToken, report: ReportOutcome): void {
+  /** A token whose envelope is not ours may be of another issuer. */
+  #open(token: string, mode: Mode): RefusedToken | OpenedToken | OpenedForeignToken {
+    const opened = openToken(token, this.#deps.keys());
+    if (opened.kind !== 'refused' || opened.reason !== 'passport_malformed') return opened;
+    const { issuers, onUnknownKey } = this.#deps;
+    return openOfOthers(token, issuers?.() ?? noForeignIssuers, mode, onUnknownKey);
+  }
+
+  #queueMiss(key: string, opened: Miss['opened'], report: ReportOutcome): void {
     const miss: Miss = { opened, key, waiters: [report], queuedAtMs: this.#deps.clock.monotonic() };
     this.#counts.misses++;
     if (!this.#misses.has(key)) this.#misses.set(key, miss);
@@ -176,7 +206,8 @@ export class PassportVerifier {
   #dispatch(): void {
     const [first] = this.#queue;
     if (first === undefined) return;
-    if (this.#deps.inlineWhenAlone && this.#queue.length === 1 && this.#inFlight.size === 0) {
+    const isQuick = this.#deps.inlineWhenAlone && isQuickToCheck(first.opened);
+    if (isQuick && this.#queue.length === 1 && this.#inFlight.size === 0) {
       this.#queue = [];
       this.#checkInline(first);
       return;
@@ -189,9 +220,8 @@ export class PassportVerifier {
   }
 
   #checkInline(miss: Miss): void {
-    const { open, key } = miss.opened;
     try {
-      this.#admit(miss, key.verify(open.signingInput, open.signature));
+      this.#admit(miss, isSigned(miss.opened));
     } catch (error) {
       this.#fail([miss], error);
     }
@@ -230,18 +260,30 @@ export class PassportVerifier {
   }
 
   #jobOf(miss: Miss): VerifyJob {
-    const { open, key } = miss.opened;
+    const { opened } = miss;
+    const { signedText, signature } = opened.open;
+    if (opened.kind === 'foreign')
+      return { signedText, signature, publicKey: opened.key.bytes, algorithm: opened.key.algorithm };
+    const { key } = opened;
     let publicKey = this.#keyBytes.get(key.key);
     if (publicKey === undefined) {
       publicKey = must(decodeBase64url(key.key.publicKey), 'a key of the keyset is base64url');
       this.#keyBytes.set(key.key, publicKey);
     }
-    return { signedText: open.signedText, signature: open.signature, publicKey };
+    return { signedText, signature, publicKey, algorithm: null };
   }
 
   #admit(miss: Miss, signatureIsValid: boolean): void {
-    const admitted = admitToken(miss.opened, signatureIsValid);
-    if (admitted.kind === 'verified') this.#deps.cache.remember(miss.opened.open.token, admitted.passport);
+    const { opened } = miss;
+    const admitted =
+      opened.kind === 'opened'
+        ? admitToken(opened, signatureIsValid)
+        : admitOfOthers(opened, signatureIsValid);
+    if (admitted.kind === 'verified') {
+      const { token } = opened.open;
+      this.#deps.cache.remember(token, admitted.passport);
+      if (opened.kind === 'foreign') this.#deps.onVerified?.(token, admitted.passport);
+    }
     this.#report(miss, admitted);
   }
 
@@ -267,3 +309,23 @@ export class PassportVerifier {
     for (const report of waiters) report(outcome);
   }
 }
+
+/** Whether an opened token is this one; of an issuer of others, in this mode. */
+const isOf = (opened: Miss['opened'], token: string, mode: Mode): boolean =>
+  opened.open.token === token && (opened.kind === 'opened' || opened.issuer.mode === mode);
+
+/** ES384 takes ten times as long as the others: too long for everything else on this event loop. */
+const isQuickToCheck = (opened: Miss['opened']): boolean =>
+  opened.kind === 'opened' || opened.key.algorithm !== 'ES384';
+
+const isSigned = (opened: Miss['opened']): boolean =>
+  opened.kind === 'opened'
+    ? opened.key.verify(opened.open.signingInput, opened.open.signature)
+    : opened.key.verify(Buffer.from(opened.open.signedText, 'latin1'), opened.open.signature);
+
+/**
+ * Whether a remembered passport still stands for its token to a caller of this mode. One of another issuer
+ * does not after a change of what the issuer's tokens become, or of its keys: then it is verified again.
+ */
+export const isStill = ({ source, mode: own }: VerifiedPassport, mode: Mode): boolean =>
+  source === null || (source.isCurrent && own === mode);

@@ -94,7 +94,6 @@ describe('the rule of a gate', () => {
     await refused({ count: 0 }, 'count', />= 1/);
     await refused({ users: [ada.userId, ben.userId], count: 3 }, 'count', /2 active people.*could answer/);
     await refused({ roles: ['owner'], count: 2 }, 'count', /0 active people/);
-    await refused({ not_owner: true }, 'not_owner', /not available yet/);
     await refused({ who: 'ada' }, 'who', /not a constraint/);
   });
 
@@ -155,6 +154,34 @@ describe('the rule of a gate', () => {
     const open = await gateWith({ not_requester: false });
     const second = (await api.changes(account)).find(({ body }) => body.gate_id === open.gate_id);
     expect(second?.body).not.toHaveProperty('names_asker');
+  });
+});
+
+describe('the owner of the passport', () => {
+  it('does not answer where the gate says so, whoever else may', async () => {
+    const owned = async (approvers: object, owner: string) => {
+      const { gate_id: gateId } = await gateWith(approvers);
+      const { passport_id: passportId } = await api.issuePassport({ owner });
+      return (await askApproval(api.deps, { gateId, passportId })).approvalId;
+    };
+    const may = async (id: string, person: LoggedIn) => (await get(id, person)).you;
+    for (const rule of [{ not_owner: true }, { not_owner: true, not_requester: false }]) {
+      for (const owner of [ada.email.toUpperCase(), ada.userId]) {
+        const id = await owned(rule, owner);
+        expect(await may(id, ada)).toMatchObject({ may_answer: false, why_not: 'requester' });
+        expectError(await answer(ada, id, 'approve'), 'not_an_approver');
+        const waiting = async (person: LoggedIn) =>
+          (await as(person, 'GET', '/v1/approvals?waiting_for=me')).body.items.map(
+            (each: Reply['body']) => each.approval_id,
+          );
+        expect(await waiting(ada)).not.toContain(id);
+        expect(await waiting(ben)).toContain(id);
+        expect((await answer(ben, id, 'approve')).body.status).toBe('approved');
+      }
+    }
+    expect(await may(await owned({}, ada.email), ada)).toMatchObject({ may_answer: true });
+    const other = await owned({ not_owner: true }, 'the data team');
+    expect(await may(other, ada)).toMatchObject({ may_answer: true });
   });
 });
 

@@ -15,6 +15,7 @@ const noChanges = [
   'enforce',
   'testGate',
   'reportMcpTools',
+  'tryToken',
   'beginOidcLogin',
   'beginPasskeyLogin',
   'beginPasskey',
@@ -56,6 +57,12 @@ const entriesOf = (requestId: unknown) =>
   tools.api.deps.sql<Written[]>`
     SELECT operation, actor_type, actor_id, actor_client_id, target FROM audit_entries WHERE request_id = ${String(requestId)}`;
 
+/** Without a key it is a person who acts, or an identity provider that signs what it says. */
+function actorOf(operation: string, key: string | null | undefined): readonly [string, RegExp] {
+  if (operation === 'receiveSecurityEvent') return ['issuer', /^iss_/];
+  return key === null ? ['user', /^usr_/] : ['api_key', /^key_/];
+}
+
 const operationIds = () =>
   operationsOf(documentOf(tools.api.app)).map(({ method, operation }) => ({
     method,
@@ -88,10 +95,9 @@ describe('every operation of the document that changes something', () => {
       noteSecrets(reply.body);
       const entries = await entriesOf(reply.headers['x-request-id']);
       expect(entries).toHaveLength(1);
-      // Without a key it is a person who acts.
-      const actorType = call.key === null ? 'user' : 'api_key';
+      const [actorType, actorId] = actorOf(operation, call.key);
       expect(entries[0]).toMatchObject({ operation, actor_type: actorType, actor_client_id: null });
-      expect(entries[0]?.actor_id).toMatch(call.key === null ? /^usr_/ : /^key_/);
+      expect(entries[0]?.actor_id).toMatch(actorId);
       // What they speak of is the session, or the person, of the request.
       if (/^(?:logOut|changePassword|setRetention|setAuthzenVocabulary|\w+Totp)$/.test(operation))
         expect(entries[0]?.target).toMatch(/^(?:sess|usr|acct)_/);

@@ -26,6 +26,7 @@ describe('POST /issuers', () => {
       domain: 'xn--bcher-kva.example',
       trust_tier: 'L2',
       metadata,
+      federation: null,
       status: 'active',
       passport_count: 0,
       active_passports: 0,

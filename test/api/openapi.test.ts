@@ -262,6 +262,8 @@ describe('examples', () => {
     const bare = withBody.filter(({ operation }) => requestExamples[operation.operationId] === undefined);
     // They take no field.
     expect(bare.map(({ operation }) => operation.operationId)).toEqual([
+      'reactivateOwner',
+      'suspendOwner',
       'reactivatePassport',
       'suspendPassport',
     ]);

@@ -14,6 +14,9 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /passports/x/revoke',
     'POST /passports/x/suspend',
     'POST /passports/x/reactivate',
+    'POST /issuers/x/revoke-subject',
+    'POST /owners/x/suspend',
+    'POST /owners/x/reactivate',
   ],
   'gates:create': ['POST /gates'],
   'gates:read': [
@@ -73,7 +76,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   ],
   'audit:read': ['GET /audit', 'GET /audit/export', 'GET /users', 'GET /users/x'],
   'issuers:create': ['POST /issuers'],
-  'issuers:read': ['GET /issuers', 'GET /issuers/x'],
+  'issuers:read': ['GET /issuers', 'GET /issuers/x', 'POST /issuers/x/try-token'],
   'issuers:update': ['PUT /issuers/x'],
   'templates:create': ['POST /templates'],
   'templates:read': ['GET /templates', 'GET /templates/x'],
@@ -117,6 +120,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /sync/leases',
     'POST /sync/proofs',
     'POST /sync/settlements',
+    'POST /sync/tokens',
     'POST /sync/history',
     'POST /sync/history/state',
   ],
@@ -155,6 +159,7 @@ const publicOperations = [
   'GET /openapi.json',
   'GET /v1/discover',
   'GET /v1/gates/x/catalog',
+  'POST /v1/issuers/x/events',
   'GET /v1/login-methods',
 ];
 
@@ -264,7 +269,7 @@ describe('the table', () => {
   const normal = (operation: string): string => {
     const [method = '', path = ''] = operation.split(' ');
     const url = urlOf(path).replace('policies/x', 'policies/:hash').replace('/x', '/:id');
-    return `${method} ${url.replace('deliveries/x', 'deliveries/:delivery_id')}`;
+    return `${method} ${url.replace('deliveries/x', 'deliveries/:delivery_id').replace('owners/:id', 'owners/:owner')}`;
   };
 
   it('has every route, and nothing that is none', () => {

@@ -45,7 +45,7 @@ describe('the verifier with real threads', () => {
     });
 
   const outcomeOf = (verifier: PassportVerifier, token: string): Promise<TokenOutcome> =>
-    new Promise((resolve) => verifier.verify(token, resolve));
+    new Promise((resolve) => verifier.verify(token, 'live', resolve));
 
   it('permits nothing of a thread that dies over its task, and verifies the same token with the next thread', async () => {
     const verifier = setUp();

@@ -148,7 +148,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     verifier: {
       ...real,
       known: () => null,
-      verify: (_token: string, settle: ReportOutcome) =>
+      verify: (_token: string, _mode: Mode, settle: ReportOutcome) =>
         world.outcome === null ? asked.push(settle) : settle(world.outcome),
       counts: real.counts,
       close: () => real.close(),
@@ -183,7 +183,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   const decider = new Decider({ ...deps, answers, proofs, section: new Section({ ...deps, authenticate }) });
   const intake = new Intake({ ...deps, authenticate, answers, decider });
   const outcomeOf = (token: string): Promise<TokenOutcome> =>
-    new Promise((resolve) => real.verify(token, resolve));
+    new Promise((resolve) => real.verify(token, 'live', resolve));
   const close = async () => {
     answers.stop();
     decider.stop();

@@ -10,7 +10,7 @@ function job(options: { readonly isValid: boolean }): VerifyJob {
   const signedText = 'header.claims';
   const signature = signer.sign(Buffer.from(signedText)).slice();
   if (!options.isValid) signature[40] = (signature[40] ?? 0) ^ 1;
-  return { signedText, signature, publicKey: signer.publicKey };
+  return { signedText, signature, publicKey: signer.publicKey, algorithm: null };
 }
 
 describe('the verification threads', () => {

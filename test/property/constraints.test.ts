@@ -129,6 +129,9 @@ const claims: fc.Arbitrary<PassportClaims> = fc.record({
   notBeforeS: seconds,
   expiresAtS: fc.option(seconds),
   publicKey: fc.constant(publicKey),
+  owner: fc.option(
+    fc.string({ minLength: 1, maxLength: 64, unit: grapheme }).filter((name) => name.length <= 200),
+  ),
 });
 
 describe('the claims of a passport', () => {
@@ -157,7 +160,7 @@ describe('the claims of a passport', () => {
       fc.property(claims, (given) => {
         const payload: Record<string, unknown> = renderPassportClaims(given);
         for (const name of Object.keys(payload)) {
-          if (name === 'exp' || name === 'iss_domain') continue;
+          if (name === 'exp' || name === 'iss_domain' || name === 'owner') continue;
           const { [name]: _left, ...rest } = payload;
           expect(parsePassportClaims(rest)).toBeNull();
           expect(parsePassportClaims({ ...payload, [name]: null })).toBeNull();

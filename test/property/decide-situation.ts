@@ -345,6 +345,8 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     keyId: 'key-1',
     tokenHash: 'hash-1',
     digests: digestWordsOf(id('pass', 1)),
+    owner: null,
+    source: null,
   };
   return { kind: 'verified', passport: verified, standing };
 }

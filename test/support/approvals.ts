@@ -99,7 +99,9 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
   const [passport] = await sql<Owned<{ passportId: PassportId; agentId: string }>[]>`
     SELECT passport_id AS "passportId", agent_id AS "agentId", account_id AS "accountId", mode FROM passports
     WHERE passport_id = ${request.passportId}`;
-  const [gate] = await sql<Owned<{ gateId: GateId; policyVersion: number; approvers: unknown }>[]>`
+  const [gate] = await sql<
+    Owned<{ gateId: GateId; policyVersion: number; approvers: Readonly<Record<string, unknown>> | null }>[]
+  >`
     SELECT gate_id AS "gateId", policy_version AS "policyVersion", account_id AS "accountId", mode,
       constraints #> '{approvals,approvers}' AS approvers
     FROM gates WHERE gate_id = ${request.gateId}`;
@@ -110,7 +112,12 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
   return {
     approvalId: request.approvalId ?? deps.random.newId('appr', nowMs),
     passport: must(passport, 'a passport'),
-    gate: { gateId, ...ofGate, namesAsker: approvers !== null },
+    gate: {
+      gateId,
+      ...ofGate,
+      namesAsker: approvers !== null && approvers['not_requester'] !== false,
+      asksForOwner: approvers?.['not_owner'] === true,
+    },
     requestHash: request.requestHash ?? hashOf(number),
     permissionKey: isRequestablePermission(permissionKey) ? permissionKey : null,
     amountMicroUsd,

@@ -5,6 +5,7 @@ import { dayMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './api.ts';
 import { openAnApproval } from './approvals.ts';
 import { authenticator } from './authenticator.ts';
+import { pastedProvider } from './foreign-issuer.ts';
 import { askingRules, standingBody } from './standing-approvals.ts';
 import { logInAtProvider, type ProviderPerson } from './test-provider.ts';
 
@@ -26,6 +27,11 @@ export function goodCalls(api: Api): GoodCalls {
   const gateId = async (): Promise<string> => (await api.createGate()).gate_id;
   const keyId = async (): Promise<string> => (await api.createKey({ scopes: ['gates:read'] })).keyId;
   const issuerId = async (): Promise<string> => (await api.createIssuer()).issuer_id;
+  const foreignIssuer = async () => {
+    const provider = await pastedProvider();
+    const { issuer_id } = await api.createIssuer({ name: fresh('issuer'), federation: provider.federation });
+    return { issuerId: issuer_id as string, event: provider.event };
+  };
   const approvalUrl = async (): Promise<string> => `/v1/approvals/${(await openAnApproval(api)).approvalId}`;
   const answeredUrl = async (): Promise<string> => {
     const url = await approvalUrl();
@@ -292,6 +298,29 @@ export function goodCalls(api: Api): GoodCalls {
       url: `/v1/issuers/${await issuerId()}`,
       body: { name: fresh('issuer') },
     }),
+    suspendOwner: async () => ({ method: 'POST', url: `/v1/owners/${fresh('owner')}/suspend` }),
+    reactivateOwner: async () => {
+      const url = `/v1/owners/${fresh('owner')}`;
+      await api.call({ method: 'POST', url: `${url}/suspend` });
+      return { method: 'POST', url: `${url}/reactivate` };
+    },
+    revokeSubject: async () => ({
+      url: `/v1/issuers/${(await foreignIssuer()).issuerId}/revoke-subject`,
+      body: { subject: fresh('subject') },
+    }),
+    tryToken: async () => ({
+      url: `/v1/issuers/${(await foreignIssuer()).issuerId}/try-token`,
+      body: { token: 'a.b.c' },
+    }),
+    receiveSecurityEvent: async () => {
+      const { issuerId, event } = await foreignIssuer();
+      return {
+        url: `/v1/issuers/${issuerId}/events`,
+        key: null,
+        headers: { 'content-type': 'application/secevent+jwt' },
+        body: await event(),
+      };
+    },
     createTemplate: async () => template(),
     listTemplates: get('/v1/templates'),
     getTemplate: async () => ({ url: `/v1/templates/${(await api.call(template())).body.template_id}` }),

@@ -182,7 +182,7 @@ export const Readiness = Type.Object({
     global_revision: count('How far it has followed the changes that are for all.'),
     bad_rows: Type.Array(
       Type.Object({
-        of: oneOf(['gate', 'api_key', 'signing_key'], 'What it is.'),
+        of: oneOf(['gate', 'api_key', 'signing_key', 'federation'], 'What it is.'),
         id: optionalText('Its id; null: that cannot be read either.'),
         reason: Type.String({ description: 'What is wrong with it.' }),
       }),

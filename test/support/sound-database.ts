@@ -31,7 +31,7 @@ export const rules = {
   'the last change of a gate is what the gate is': `
     WITH told AS (
       SELECT DISTINCT ON (body->>'gate_id') body->>'gate_id' AS gate_id, feed_id, kind, body FROM changes
-      WHERE kind IN ('gate.put', 'gate.delete') ORDER BY body->>'gate_id', revision DESC
+      WHERE kind IN ('gate.put', 'gate.delete') AND NOT body ? 'federation' ORDER BY body->>'gate_id', revision DESC
     )
     SELECT gate_id FROM gates g FULL JOIN told t USING (gate_id)
     WHERE t.feed_id IS DISTINCT FROM g.account_id
@@ -44,7 +44,7 @@ export const rules = {
   'the last change of a gate has its standing approvals in force': `
     WITH told AS (
       SELECT DISTINCT ON (body->>'gate_id') body->>'gate_id' AS gate_id, kind, body FROM changes
-      WHERE kind IN ('gate.put', 'gate.delete') ORDER BY body->>'gate_id', revision DESC
+      WHERE kind IN ('gate.put', 'gate.delete') AND NOT body ? 'federation' ORDER BY body->>'gate_id', revision DESC
     ), named AS (
       SELECT gate_id AS at_gate, standing->>'standing_approval_id' AS name
       FROM told, jsonb_array_elements(coalesce(body->'standing_approvals', '[]')) AS standing
@@ -66,8 +66,11 @@ export const rules = {
     WITH told AS (
       SELECT DISTINCT ON (body->>'passport') body->>'passport' AS digest, body->>'standing' AS standing FROM changes
       WHERE kind = 'passport.standing' ORDER BY body->>'passport', revision DESC
+    ), standings AS (
+      SELECT passport_id, status FROM passports
+      UNION ALL SELECT concat_ws(':', 'owner', account_id, mode, owner), status FROM owner_standings
     )
-    SELECT passport_id FROM passports p FULL JOIN told t ON t.digest = ${digestOf('passport_id')}
+    SELECT passport_id FROM standings p FULL JOIN told t ON t.digest = ${digestOf('passport_id')}
     WHERE p.passport_id IS NULL OR (p.status <> 'expired' AND coalesce(t.standing, 'active') <> p.status)`,
   'the last change of an issuer is its standing': `
     WITH told AS (

@@ -23,6 +23,7 @@ const trims: Readonly<Record<string, string>> = {
   quota_spend: 'quota/spend-store.ts',
   quota_windows: 'quota/ledger.ts',
   replicas: 'master-key/replica-store.ts',
+  security_events: 'federation/event-store.ts',
   sessions: 'sessions/session-store.ts',
   settlements: 'decisions/claim-settlements.ts',
   sidecar_epochs: 'attestations/ingest-batch.ts',
@@ -79,11 +80,14 @@ const resources = [
   // No faster than catalog_entries.
   'discovery_counts',
   'authzen_vocabularies',
+  'federations',
   'feeds',
   'gate_use',
   'gates',
   'issuers',
+  'owner_standings',
   'passport_use',
+  // Of other issuers: one for each subject that they vouch for.
   'passports',
   'retentions',
   'signing_keys',

@@ -14,6 +14,8 @@ const methods: Readonly<Record<string, string>> = {
   revokePassport: 'passports.revoke',
   suspendPassport: 'passports.suspend',
   reactivatePassport: 'passports.reactivate',
+  suspendOwner: 'owners.suspend',
+  reactivateOwner: 'owners.reactivate',
   createGate: 'gates.create',
   listGates: 'gates.list',
   getGate: 'gates.get',
@@ -55,6 +57,8 @@ const methods: Readonly<Record<string, string>> = {
   listIssuers: 'issuers.list',
   getIssuer: 'issuers.get',
   updateIssuer: 'issuers.update',
+  revokeSubject: 'issuers.revokeSubject',
+  tryToken: 'issuers.tryToken',
   createTemplate: 'templates.create',
   listTemplates: 'templates.list',
   getTemplate: 'templates.get',
@@ -136,8 +140,8 @@ export interface ApiDocument {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** Tags of what the console asks: most of it needs the cookie of a browser. */
-const ofConsole: ReadonlySet<string> = new Set(['People', 'Statistics']);
+/** Tags of what the console asks, most of which needs the cookie of a browser, and of what providers push. */
+const ofConsole: ReadonlySet<string> = new Set(['People', 'Statistics', 'Shared Signals']);
 
 /**
  * The part of the document that programs use. What is for the console is left out, with the schemas that

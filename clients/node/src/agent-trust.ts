@@ -73,6 +73,7 @@ const pauseMs = 250;
  */
 export class AgentTrust implements Resources {
   readonly passports: Resources['passports'];
+  readonly owners: Resources['owners'];
   readonly gates: Resources['gates'];
   readonly catalogs: Resources['catalogs'];
   readonly decisions: Resources['decisions'];
@@ -104,6 +105,7 @@ export class AgentTrust implements Resources {
     }
     this.#retriesMax = retriesMax;
     this.passports = this.#resource('passports');
+    this.owners = this.#resource('owners');
     this.gates = this.#resource('gates');
     this.catalogs = this.#resource('catalogs');
     this.decisions = this.#resource('decisions');

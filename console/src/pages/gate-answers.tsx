@@ -10,6 +10,7 @@ export interface AnswersDraft {
   readonly answerRoles: string;
   readonly answerUsers: string;
   readonly mayRequesterAnswer: string;
+  readonly mayOwnerAnswer: string;
   readonly passkey: string;
 }
 
@@ -28,6 +29,7 @@ export function answersOf(approvals: GateConstraints['approvals']): AnswersDraft
     answerRoles: (approvers?.roles ?? []).join('\n'),
     answerUsers: (approvers?.users ?? []).join('\n'),
     mayRequesterAnswer: yesOrNo(approvers?.not_requester === false),
+    mayOwnerAnswer: yesOrNo(approvers?.not_owner !== true),
     passkey: yesOrNo(approvals?.passkey === true),
   };
 }
@@ -44,6 +46,7 @@ export function approversOf(draft: AnswersDraft): Approvers | undefined {
     ...(users.length === 0 ? {} : { users }),
     ...(count === undefined ? {} : { count }),
     ...(draft.mayRequesterAnswer === 'yes' ? { not_requester: false } : {}),
+    ...(draft.mayOwnerAnswer === 'no' ? { not_owner: true } : {}),
   };
 }
 
@@ -96,6 +99,15 @@ export function Answering({
                 ['yes', 'May answer'],
               ]}
               {...field('mayRequesterAnswer')}
+            />
+            <Select
+              label="The owner of the passport"
+              param="constraints.approvals.approvers.not_owner"
+              options={[
+                ['yes', 'May answer'],
+                ['no', 'Does not answer'],
+              ]}
+              {...field('mayOwnerAnswer')}
             />
           </>
         ) : null}

@@ -1,14 +1,15 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
-import { api, type Issuer } from '../api/client.ts';
+import { api, type Issuer, type IssuerCreation } from '../api/client.ts';
 import { useCountedList } from '../api/lists.ts';
 import { useSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
 import { Badge, Tier } from '../ui/badge.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
-import { Select, TextField } from '../ui/field.tsx';
+import { Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { count } from '../ui/format.ts';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
@@ -19,6 +20,7 @@ export default function IssuersPage(): ReactNode {
   const { may } = useSession();
   const source = useCountedList<Issuer>(['issuers', 'list'], (page) => api.issuers.list(page));
   const [changed, setChanged] = useState<Issuer | null>(null);
+  const [tried, setTried] = useState<Issuer | null>(null);
   const create = may('issuers:create') ? (
     <button type="button" className="button primary" onClick={() => set({ new: '1' })}>
       Create an issuer
@@ -27,7 +29,8 @@ export default function IssuersPage(): ReactNode {
   return (
     <>
       <PageHead title="Issuers" actions={create}>
-        In whose name passports are issued. Gates of other accounts may trust an issuer by its id.
+        In whose name passports are issued, and the providers whose own tokens are passports here. Gates of
+        other accounts may trust an issuer of yours by its id.
       </PageHead>
       <DataTable
         label="Issuers"
@@ -47,6 +50,12 @@ export default function IssuersPage(): ReactNode {
                 <code>{row.issuer_id}</code>
               </div>
             ),
+          },
+          {
+            head: 'Type',
+            width: '90px',
+            isWideOnly: true,
+            cell: (row) => row.federation?.type ?? 'own',
           },
           { head: 'Status', width: '110px', cell: (row) => <Badge value={row.status} /> },
           { head: 'Tier', width: '56px', isWideOnly: true, cell: (row) => <Tier tier={row.trust_tier} /> },
@@ -72,37 +81,83 @@ export default function IssuersPage(): ReactNode {
           },
           {
             head: 'Actions',
-            width: '84px',
-            cell: (row) =>
-              may('issuers:update') ? (
-                <button
-                  type="button"
-                  className="button small"
-                  aria-label={`Change ${row.name}`}
-                  onClick={() => setChanged(row)}
-                >
-                  Change
-                </button>
-              ) : null,
+            width: '160px',
+            cell: (row) => (
+              <div className="actions">
+                {row.federation === null ? null : (
+                  <button
+                    type="button"
+                    className="button small"
+                    aria-label={`Try a token of ${row.name}`}
+                    onClick={() => setTried(row)}
+                  >
+                    Try
+                  </button>
+                )}
+                {may('issuers:update') ? (
+                  <button
+                    type="button"
+                    className="button small"
+                    aria-label={`Change ${row.name}`}
+                    onClick={() => setChanged(row)}
+                  >
+                    Change
+                  </button>
+                ) : null}
+              </div>
+            ),
           },
         ]}
       />
       {search['new'] === '1' ? <CreateDialog onClose={() => set({ new: undefined })} /> : null}
+      {tried === null ? null : <TryDialog issuer={tried} onClose={() => setTried(null)} />}
       {changed === null ? null : <ChangeDialog issuer={changed} onClose={() => setChanged(null)} />}
     </>
   );
 }
 
+/** The members of `federation` that people fill in; the rest of it is JSON. */
+interface Provider {
+  readonly type: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly keys: string;
+  readonly more: string;
+}
+
+const noProvider: Provider = { type: '', issuer: '', audience: '', keys: '', more: '' };
+
+/** Throws where the rest is no JSON object. */
+function federationOf({ type, issuer, audience, keys, more }: Provider): IssuerCreation['federation'] {
+  const rest: unknown = more.trim() === '' ? {} : JSON.parse(more);
+  const keyText = keys.trim();
+  const source =
+    keyText === '' ? {} : keyText.startsWith('{') ? { jwks: JSON.parse(keyText) } : { jwks_uri: keyText };
+  const audiences = audience
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+  const federation = { type, issuer: issuer.trim(), audiences, ...source, ...(rest as object) };
+  return federation as unknown as NonNullable<IssuerCreation['federation']>;
+}
+
+const moreExample = `{
+  "claims": { "agent_id": "/sub", "permissions": "/roles", "owner": "/email" },
+  "permission_map": { "buyer": ["orders:create"] }
+}`;
+
 function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   const [name, setName] = useState('');
   const [domain, setDomain] = useState('');
   const [tier, setTier] = useState('L3');
+  const [provider, setProvider] = useState(noProvider);
   const create = useAction({
-    run: () =>
+    run: async () =>
       api.issuers.create({
         name: name.trim(),
         trust_tier: tier as 'L1' | 'L2' | 'L3',
         ...(domain.trim() === '' ? {} : { domain: domain.trim() }),
+        ...(provider.type === '' ? {} : { federation: federationOf(provider) }),
       }),
     changes: ['issuers'],
     done: 'Issuer created.',
@@ -112,14 +167,31 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
     <Dialog title="Create an issuer" onClose={onClose}>
       <Form error={create.error} onSubmit={() => create.mutate(undefined)}>
         <TextField label="Name" param="name" required maxLength={200} value={name} onChange={setName} />
-        <TextField
-          label="Domain"
-          param="domain"
-          hint="Optional. Nobody verifies it."
-          placeholder="example.com"
-          value={domain}
-          onChange={setDomain}
+        <Select
+          label="Tokens"
+          param="federation"
+          hint="Whose tokens are the passports of this issuer."
+          value={provider.type}
+          onChange={(type) => setProvider({ ...provider, type })}
+          options={[
+            ['', 'Issued here'],
+            ['oidc', 'OpenID Connect provider'],
+            ['jwks', 'Other JWTs, by their keys'],
+            ['jwt-svid', 'SPIFFE JWT-SVIDs'],
+          ]}
         />
+        {provider.type === '' ? (
+          <TextField
+            label="Domain"
+            param="domain"
+            hint="Optional. Nobody verifies it."
+            placeholder="example.com"
+            value={domain}
+            onChange={setDomain}
+          />
+        ) : (
+          <ProviderFields provider={provider} onChange={setProvider} />
+        )}
         <Select
           label="Highest trust tier"
           param="trust_tier"
@@ -135,6 +207,105 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Create" isBusy={create.isPending} />
       </Form>
+    </Dialog>
+  );
+}
+
+function ProviderFields({
+  provider,
+  onChange,
+}: {
+  readonly provider: Provider;
+  onChange(provider: Provider): void;
+}): ReactNode {
+  const isSvid = provider.type === 'jwt-svid';
+  return (
+    <>
+      <TextField
+        label={isSvid ? 'Trust domain' : 'Issuer'}
+        param="federation.issuer"
+        hint={isSvid ? 'Its SPIFFE IDs begin with it.' : 'Exactly as its tokens name it in iss.'}
+        placeholder={isSvid ? 'spiffe://example.org' : 'https://login.example.com'}
+        required
+        value={provider.issuer}
+        onChange={(issuer) => onChange({ ...provider, issuer })}
+      />
+      <TextField
+        label="Audiences"
+        param="federation.audiences"
+        hint="What its tokens for your gates have in aud; several with commas."
+        placeholder="agent-gates"
+        required
+        value={provider.audience}
+        onChange={(audience) => onChange({ ...provider, audience })}
+      />
+      <TextArea
+        label="Keys"
+        param="federation.jwks_uri"
+        hint="Their address, or a JSON key set. Empty for OpenID Connect: its metadata says."
+        isCode
+        rows={2}
+        value={provider.keys}
+        onChange={(keys) => onChange({ ...provider, keys })}
+      />
+      <TextArea
+        label="Claims and permissions"
+        param="federation.claims"
+        hint={`JSON, such as ${moreExample.replaceAll(/\s+/g, ' ')}`}
+        isCode
+        rows={4}
+        value={provider.more}
+        onChange={(more) => onChange({ ...provider, more })}
+      />
+    </>
+  );
+}
+
+/** What a token would become, as soon as it is pasted. It leaves this page only for the answer. */
+function TryDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): void }): ReactNode {
+  const [token, setToken] = useState('');
+  const { data, error } = useQuery({
+    queryKey: ['issuers', 'try', issuer.issuer_id, token],
+    queryFn: () => api.issuers.tryToken(issuer.issuer_id, { token: token.trim() }),
+    enabled: token.trim() !== '',
+    gcTime: 0,
+    retry: false,
+  });
+  return (
+    <Dialog title={`Try a token of ${issuer.name}`} onClose={onClose}>
+      <TextArea
+        label="Token"
+        param="token"
+        hint="It is neither stored nor recorded."
+        isCode
+        rows={4}
+        value={token}
+        onChange={setToken}
+      />
+      {error === null ? null : <Problem error={error} />}
+      {data === undefined || token.trim() === '' ? null : (
+        <>
+          <p className={data.reason === null ? 'notice' : 'notice warn'} role="status">
+            {data.passport === null
+              ? `No passport: ${data.reason}.`
+              : `A passport of ${data.passport.agent_id}, tier ${data.passport.trust_tier}, for ${
+                  data.passport.permissions.join(', ') || 'no permission'
+                }.`}
+          </p>
+          <dl className="facts">
+            {data.steps.map((step) => (
+              <div key={step.claim}>
+                <dt>
+                  <code>{step.claim}</code>
+                </dt>
+                <dd>
+                  {step.value === null ? null : <code>{step.value}</code>} {step.becomes}
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </>
+      )}
     </Dialog>
   );
 }

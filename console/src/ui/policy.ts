@@ -100,7 +100,7 @@ const roleWords: Readonly<Record<string, string>> = {
 function answerWords({ approvers, passkey }: NonNullable<GateConstraints['approvals']>): string[] {
   const signed = passkey ? ['Each answer is signed with a passkey.'] : [];
   if (!approvers) return signed;
-  const { roles, users, count = 1, not_requester: notRequester } = approvers;
+  const { roles, users, count = 1, not_requester: notRequester, not_owner: notOwner } = approvers;
   const named = [
     ...(roles ?? []).map((role) => roleWords[role] ?? role),
     ...(users === undefined || users === null
@@ -113,6 +113,7 @@ function answerWords({ approvers, passkey }: NonNullable<GateConstraints['approv
     ...(notRequester === false
       ? []
       : ['The person behind the passport or the key that asks does not answer.']),
+    ...(notOwner === true ? ['The owner of the passport does not answer.'] : []),
     ...signed,
   ];
 }

@@ -64,9 +64,10 @@ export interface DecisionCase {
   } | null;
   /**
    * `POST /passports`, by account A (`own`) or by account B (`foreign`); valid for one hour from the issue.
+   * Or a token of an issuer of others that account A has registered with these terms (`others`).
    */
   readonly passport: {
-    readonly issued_by: 'own' | 'foreign';
+    readonly issued_by: 'own' | 'foreign' | 'others';
     readonly mode: Mode;
     readonly permissions: readonly string[];
     readonly trust_tier: TrustTier;

@@ -6,6 +6,7 @@ import type { Api } from '../api.ts';
 import type { DecisionCase } from './decision-case.ts';
 import type { Props } from './http-stage.ts';
 import { gateBodyOf, passportBodyOf } from './load-cases.ts';
+import { issuerBodyOf, othersPassport } from './others.ts';
 import { hasEarlier } from './play-case.ts';
 
 /** An account, with a key for each of its worlds. */
@@ -45,6 +46,8 @@ interface World {
   readonly props: Props;
   readonly about: {
     readonly passportId: string;
+    /** Of an issuer of others, whose passport may not be there yet. Else null. */
+    readonly subject: string | null;
     readonly issuerId: string;
     readonly issuerKey: string;
     readonly foreignAccountId: string;
@@ -69,9 +72,9 @@ export async function setUpCases(
 ): Promise<readonly World[]> {
   const { gate, passport, mode } = decisionCase;
   const key = own.keys[mode];
-  const issuerKey = (passport.issued_by === 'own' ? own : foreign).keys[passport.mode];
+  const issuerKey = (passport.issued_by === 'foreign' ? foreign : own).keys[passport.mode];
   const makeIssuers = async () => ({
-    own: (await api.createIssuer({}, own.keys[passport.mode])).issuer_id,
+    own: (await api.createIssuer(issuerBodyOf(passport), own.keys[passport.mode])).issuer_id,
     foreign: (await api.createIssuer({}, foreign.keys[passport.mode])).issuer_id,
   });
   const makeScene = async () => {
@@ -87,12 +90,16 @@ export async function setUpCases(
   const shared = isShared ? await makeScene() : null;
   const makeWorld = async () => {
     const { issuers, gateIds } = shared ?? (await makeScene());
-    const issue = () => api.issuePassport(passportBodyOf(passport, issuers), issuerKey);
+    const issue = () =>
+      passport.issued_by === 'others'
+        ? othersPassport(issuers.own, api.deps.clock.now())
+        : api.issuePassport(passportBodyOf(passport, issuers), issuerKey);
     const issued = await issue();
     const another = hasEarlier(decisionCase) ? (await issue()).jwt : '';
     const tokens = { 'the passport': issued.jwt as string, 'another passport': another as string };
-    const issuerId = issuers[passport.issued_by];
-    const about = { passportId: issued.passport_id as string, issuerId, issuerKey };
+    const issuerId = passport.issued_by === 'foreign' ? issuers.foreign : issuers.own;
+    const subject = passport.issued_by === 'others' ? (issued.agent_id as string) : null;
+    const about = { passportId: issued.passport_id as string, subject, issuerId, issuerKey };
     return { props: { tokens, gateIds, key }, about: { ...about, foreignAccountId: foreign.accountId } };
   };
   const worlds: World[] = [];
@@ -119,7 +126,14 @@ export async function bringAbout(
   for (const circumstance of circumstances) {
     if (circumstance === 'control plane away') continue;
     const reply = await {
-      'passport revoked': () => api.call({ url: `${passportUrl}/revoke`, key: issuerKey, body: {} }),
+      'passport revoked': () =>
+        about.subject === null
+          ? api.call({ url: `${passportUrl}/revoke`, key: issuerKey, body: {} })
+          : api.call({
+              url: `/v1/issuers/${about.issuerId}/revoke-subject`,
+              key: issuerKey,
+              body: { subject: about.subject },
+            }),
       'passport suspended': () => api.call({ url: `${passportUrl}/suspend`, key: issuerKey, body: {} }),
       'issuer suspended': () =>
         api.call({ method: 'PUT', url: `/v1/issuers/${about.issuerId}`, key: issuerKey, body: suspended }),

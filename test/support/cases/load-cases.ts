@@ -51,7 +51,7 @@ export const passportBodyOf = (
   passport: DecisionCase['passport'],
   issuers: { readonly own: string; readonly foreign: string },
 ): object => ({
-  issuer_id: issuers[passport.issued_by],
+  issuer_id: passport.issued_by === 'foreign' ? issuers.foreign : issuers.own,
   permissions: passport.permissions,
   trust_tier: passport.trust_tier,
   constraints: passport.constraints,

@@ -100,7 +100,7 @@ export const inProcess: WayIn = {
 /** The check comes between two that are refused. */
 export const batch: WayIn = {
   name: 'a batch',
-  cannot: { 'key compromised': 1, 'no gate': 17 },
+  cannot: { 'key compromised': 1, 'no gate': 18 },
   ask: async (sidecar, question) => {
     const { gateId, token, request, key } = question;
     if (gateId === null) return enforceUngated(sidecar, question);
@@ -160,7 +160,7 @@ function evaluationOf({ gateId, token, request }: Question, subjectId: 'sub' | '
   };
 }
 
-const authzen = { 'key compromised': 1, 'no gate': 17, 'permission by another name': 4 } as const;
+const authzen = { 'key compromised': 1, 'no gate': 18, 'permission by another name': 4 } as const;
 
 function decidedEvaluation({ decision, context, ...rest }: Reply['body']): Reply {
   expect(rest).toEqual({});
@@ -218,7 +218,7 @@ export const forwardAuth: WayIn = {
   name: 'the per-gate address',
   cannot: {
     'key compromised': 1,
-    'no gate': 17,
+    'no gate': 18,
     'token in a header': 3,
     'approval presented': 15,
     'member without a header': 51,

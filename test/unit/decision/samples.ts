@@ -58,6 +58,7 @@ export const aPassport = (
       notBeforeS: toSeconds(nowMs),
       expiresAtS: null,
       publicKey: '',
+      owner: null,
     },
     { keyId: 'key-1', tokenHash: 'hash-1', digests: digestWordsOf() },
   );

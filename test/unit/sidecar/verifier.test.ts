@@ -73,7 +73,7 @@ function setUp(options: Partial<VerifierDeps> & { readonly capacity?: number } =
 /** Asks for a token and holds what comes back. */
 function ask(verifier: PassportVerifier, token: string): { outcome: TokenOutcome | null; calls: number } {
   const asked: { outcome: TokenOutcome | null; calls: number } = { outcome: null, calls: 0 };
-  verifier.verify(token, (outcome) => {
+  verifier.verify(token, 'live', (outcome) => {
     asked.outcome = outcome;
     asked.calls++;
   });

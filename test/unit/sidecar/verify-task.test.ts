@@ -17,7 +17,8 @@ const signer = ed25519.signer(new Uint8Array(32).fill(7));
 function jobFor(message: Uint8Array, options: { readonly spoil: boolean }): VerifyJob {
   const signature = signer.sign(message).slice();
   if (options.spoil) signature[0] = (signature[0] ?? 0) ^ 1;
-  return { signedText: Buffer.from(message).toString('latin1'), signature, publicKey: signer.publicKey };
+  const signedText = Buffer.from(message).toString('latin1');
+  return { signedText, signature, publicKey: signer.publicKey, algorithm: null };
 }
 
 describe('a verification task', () => {

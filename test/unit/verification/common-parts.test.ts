@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
 import type { PermissionKey } from '../../../shared/model/permission.ts';
-import { digestsOf, ownerOf, permissionSetOf } from '../../../shared/verification/common-parts.ts';
+import { digestsOf, issuerOf, permissionSetOf } from '../../../shared/verification/common-parts.ts';
 import { numbered } from '../../support/model-service.ts';
 
 const keys = (...names: string[]) => names as readonly string[] as readonly PermissionKey[];
@@ -12,10 +12,15 @@ describe('what many passports say alike', () => {
     for (let n = 0; n < 1_200; n++) {
       const [passportId, issuerId] = [numbered.passport(n), numbered.issuer(n % 600)];
       const accountId = numbered.account(n % 3);
-      const owner = ownerOf({ issuerId, accountId });
-      expect(owner).toMatchObject({ issuerId, accountId });
-      expect(digestsOf(passportId, owner)).toEqual(digestWordsOf(passportId, issuerId, accountId));
-      expect(ownerOf({ issuerId, accountId })).toBe(owner);
+      const issuer = issuerOf({ issuerId, accountId });
+      expect(issuer).toMatchObject({ issuerId, accountId });
+      expect(digestsOf({ passportId, mode: 'live', owner: null }, issuer)).toEqual(
+        digestWordsOf(passportId, issuerId, accountId),
+      );
+      expect(digestsOf({ passportId, mode: 'live', owner: 'alice' }, issuer)).toEqual(
+        digestWordsOf(passportId, issuerId, accountId, `owner:${accountId}:live:alice`),
+      );
+      expect(issuerOf({ issuerId, accountId })).toBe(issuer);
     }
   });
 

@@ -77,6 +77,8 @@ describe('a token that the service signed', () => {
         keyId: kid,
         tokenHash: sha256Hex(token),
         digests: digestWordsOf(claims.jti, claims.iss, claims.acct),
+        owner: null,
+        source: null,
       },
     });
   });

@@ -39,6 +39,7 @@ describe('parseBatchItem', () => {
         expect(item).toEqual({
           kind: 'record',
           tokenHash: spooled.token_hash,
+          federated: null,
           callerMode: spooled.caller_mode,
           took: spooled.took ?? (spooled.decision === 'PERMIT' ? null : []),
           record: {

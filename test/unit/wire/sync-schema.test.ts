@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:f48e3e1e006314f1c414712cccb7d3f312cb29bcc3ac6ac46075ef616164264f',
+      shapes: 'sha256:d489f6a11a5356aacf227b67907e6132a7f412837b7aee053ab5fe403ace4407',
     });
   });
 });

@@ -33,6 +33,8 @@ const passport = (n: number, keyId = 'k') =>
     accountId: numbered.account(n),
     digests: digestWordsOf(numbered.passport(n), numbered.issuer(n), numbered.account(n)),
     keyId,
+    owner: null,
+    source: null,
   }) as VerifiedPassport;
 
 describe('a replica without a snapshot', () => {

@@ -1,0 +1,99 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { RequestId } from '../../shared/model/ids.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
+import { SubjectRevocation, TokenExplanation, TokenTrial } from '../../shared/wire/federation-operations.ts';
+import { RevocationAnswer, RevocationQuery } from '../../shared/wire/passport.ts';
+import { addressLimit } from '../http/address-limit.ts';
+import { callerOf } from '../http/caller.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { accountFederations, findFederation } from '../issuers/federation-store.ts';
+import type { KeyDeps } from '../issuers/follow-keys.ts';
+import { renderRevocation } from '../passports/passport-use-cases.ts';
+import { explainToken } from './explain-token.ts';
+import { federationLimits } from './limits.ts';
+import { revokeSubject } from './revoke-subject.ts';
+import { takeEvent } from './take-event.ts';
+
+const Nothing = Type.Unsafe<undefined>({});
+const issuerIdOf = (text: string) => pathId('iss', text, 'issuer_not_found');
+
+/** What is done about issuers of others, beside their settings (contract §4). */
+export function federationRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(eventRoutes(deps));
+
+    app.post(
+      '/issuers/:id/revoke-subject',
+      {
+        config: { scope: 'passports:revoke' },
+        schema: {
+          params: IdParams,
+          querystring: RevocationQuery,
+          body: SubjectRevocation,
+          response: { 200: RevocationAnswer },
+        },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const { subject, reason = 'unspecified' } = request.body;
+        const issuerId = issuerIdOf(request.params.id);
+        const revocation = await revokeSubject(deps, caller, { issuerId, subject, reason });
+        return renderRevocation(deps, caller, revocation, request.query.wait_ms);
+      },
+    );
+
+    app.post(
+      '/issuers/:id/try-token',
+      {
+        config: { scope: 'issuers:read' },
+        schema: { params: IdParams, body: TokenTrial, response: { 200: TokenExplanation } },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const stored = await findFederation(deps.sql, issuerIdOf(request.params.id));
+        const isOwn = stored?.accountId === caller.accountId && stored.mode === caller.mode;
+        if (stored === null || !isOwn) throw new ApiError('issuer_not_found');
+        const others = await accountFederations(deps.sql, caller.accountId);
+        return explainToken(
+          request.body.token,
+          new ForeignIssuer(stored),
+          others.filter(({ status }) => status === 'active').map((each) => new ForeignIssuer(each)),
+          deps.clock.now(),
+        );
+      },
+    );
+  };
+}
+
+/** A plugin of its own, because its body is a token and no JSON. */
+function eventRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
+  const attempts = addressLimit(deps.clock, {
+    max: federationLimits.eventsPerMinuteMax,
+    windowMs: federationLimits.eventWindowMs,
+    addressesMax: federationLimits.eventAddressesMax,
+  });
+  return async (app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser(
+      'application/secevent+jwt',
+      { parseAs: 'string' },
+      async (_request: unknown, body: unknown) => body,
+    );
+    app.post(
+      '/issuers/:id/events',
+      { config: { scope: null }, schema: { params: IdParams, response: { 202: Nothing } } },
+      async (request, reply) => {
+        const waitMs = attempts.take(request.ip);
+        if (waitMs !== null)
+          throw new ApiError('rate_limited', { retryAfterS: Math.ceil(waitMs / secondMs) });
+        const issuerId = issuerIdOf(request.params.id);
+        const token = typeof request.body === 'string' ? request.body.trim() : '';
+        await takeEvent(deps, { issuerId, token, requestId: request.id as RequestId });
+        return reply.code(202).send();
+      },
+    );
+  };
+}

@@ -1,0 +1,126 @@
+import { openSecurityEvent } from '../../shared/crypto/foreign-token.ts';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { areKeysStale } from '../../shared/model/federation.ts';
+import type { IssuerId, RequestId } from '../../shared/model/ids.ts';
+import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
+import { globalFeed } from '../../shared/wire/sync.ts';
+import { administer } from '../audit/administer.ts';
+import type { Transaction } from '../base/database.ts';
+import { findFederation } from '../issuers/federation-store.ts';
+import type { KeyDeps } from '../issuers/follow-keys.ts';
+import { lockPassportToEnd, setPassportStatus } from '../passports/passport-store.ts';
+import { moveOwnerIn } from '../passports/suspend-owner.ts';
+import type { WriteChange } from '../sync/change-transaction.ts';
+import { takeEventId } from './event-store.ts';
+import { readEvent, type SecurityEvent, type Target } from './read-event.ts';
+import { lockSubject } from './revoke-subject.ts';
+import { readKeysSoon } from './verify-of-others.ts';
+
+/**
+ * Takes a security event token (RFC 8417) that an issuer of others has pushed (RFC 8935), once for each
+ * `jti`. Its signature is all that authenticates it. What it does is committed and published when this
+ * resolves, so it binds sidecars as fast as a suspension through the API. Throws ApiError.
+ */
+export async function takeEvent(
+  deps: KeyDeps,
+  {
+    issuerId,
+    token,
+    requestId,
+  }: { readonly issuerId: IssuerId; readonly token: string; readonly requestId: RequestId },
+): Promise<void> {
+  const stored = await findFederation(deps.sql, issuerId);
+  if (stored === null) throw new ApiError('issuer_not_found');
+  if (stored.status === 'suspended') throw invalidRequest('body', 'This issuer is suspended.');
+  const event = verifyEvent(deps, new ForeignIssuer(stored), token);
+  const { accountId, mode } = stored;
+  const actor = { type: 'issuer', id: issuerId, clientId: null };
+  await administer(deps, { accountId, mode, actor, requestId }, async (tx, change) => {
+    const isNew = await takeEventId(tx, { issuerId, jti: event.jti, nowMs: deps.clock.now() });
+    if (!isNew) return { result: undefined, audited: null };
+    const done: string[] = [];
+    let reactivated = 0;
+    // Subjects before owners, as the order of locks demands.
+    for (const target of event.targets.toSorted((one, other) => (one.kind > other.kind ? -1 : 1))) {
+      const move = target.kind === 'subject' ? moveSubject : moveOwnerOf;
+      if (await move(tx, change, deps, { target, issuerId, accountId, mode }))
+        done.push(`${target.effect} ${target.kind} ${target.name}`);
+      if (target.effect === 'reactivate') reactivated += 1;
+    }
+    return {
+      result: undefined,
+      audited: {
+        operation: 'receiveSecurityEvent',
+        target: issuerId,
+        before: null,
+        after: { jti: event.jti, events: event.types, effects: done, reactivated },
+      },
+    };
+  });
+}
+
+function verifyEvent(deps: KeyDeps, issuer: ForeignIssuer, token: string): SecurityEvent {
+  const open = openSecurityEvent(token);
+  if (open === null)
+    throw invalidRequest('body', 'The body must be a security event token (RFC 8417), signed by the issuer.');
+  if (areKeysStale(issuer, deps.clock.now()))
+    throw new ApiError('service_unavailable', {
+      message: 'The keys of the issuer could not be read for too long.',
+    });
+  const key = issuer.find(open.kid, open.algorithm);
+  if (key === null) {
+    readKeysSoon(deps, issuer.issuerId);
+    throw invalidRequest(
+      'body',
+      'The token is signed by a key that is not known. Send it again in a minute.',
+    );
+  }
+  if (!key.verify(Buffer.from(open.signedText, 'latin1'), open.signature))
+    throw invalidRequest('body', 'The signature of the token does not verify.');
+  const event = readEvent(open.payload, issuer.federation, deps.clock.now());
+  if (typeof event === 'string') throw invalidRequest('body', `The token is refused: ${event}.`);
+  return event;
+}
+
+interface Move {
+  readonly target: Target;
+  readonly issuerId: IssuerId;
+  readonly accountId: ForeignIssuer['accountId'];
+  readonly mode: ForeignIssuer['mode'];
+}
+
+/** Whether that changed something: a revoked passport stays revoked. */
+async function moveSubject(
+  tx: Transaction,
+  change: WriteChange,
+  deps: KeyDeps,
+  { target, ...about }: Move,
+): Promise<boolean> {
+  const passportId = await lockSubject(tx, deps, about, { ...about, subject: target.name });
+  const passport = await lockPassportToEnd(tx, about, { passportId, nowMs: deps.clock.now() });
+  const [from, to] =
+    target.effect === 'suspend' ? (['active', 'suspended'] as const) : (['suspended', 'active'] as const);
+  if (passport?.status !== from) return false;
+  await setPassportStatus(tx, passportId, to);
+  await change(globalFeed, {
+    kind: 'passport.standing',
+    body: {
+      passport: idDigest(passportId),
+      standing: to,
+      expired_by_day: null,
+    },
+  });
+  return true;
+}
+
+async function moveOwnerOf(
+  tx: Transaction,
+  change: WriteChange,
+  _deps: KeyDeps,
+  { target, ...account }: Move,
+): Promise<boolean> {
+  const to = target.effect === 'suspend' ? 'suspended' : 'active';
+  const { audited } = await moveOwnerIn(tx, change, account, { owner: target.name, to });
+  return audited !== null;
+}

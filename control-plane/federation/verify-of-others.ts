@@ -1,0 +1,54 @@
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { AccountId, IssuerId } from '../../shared/model/ids.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import {
+  ForeignIssuer,
+  type ForeignIssuers,
+  onlyFitting,
+} from '../../shared/verification/foreign-issuers.ts';
+import { admitOfOthers, openOfOthers } from '../../shared/verification/verify-foreign-token.ts';
+import type { RefusedToken } from '../../shared/verification/verify-token.ts';
+import { accountFederations } from '../issuers/federation-store.ts';
+import { type KeyDeps, refreshKeys } from '../issuers/follow-keys.ts';
+
+/** The passport of a token of another issuer, whose signature has just verified. */
+export interface VerifiedOfOthers {
+  readonly kind: 'verified';
+  readonly passport: VerifiedPassport;
+  readonly issuer: ForeignIssuer;
+}
+
+/** The issuers of others that this account knows, as they are now. */
+export async function issuersOf(
+  deps: Pick<KeyDeps, 'sql' | 'logger'>,
+  accountId: AccountId,
+): Promise<ForeignIssuers> {
+  const stored = await accountFederations(deps.sql, accountId);
+  const active = stored.filter(({ status }) => status === 'active');
+  const issuers = active.map((each) => new ForeignIssuer(each));
+  return { size: stored.length, pick: (payload, mode) => onlyFitting(issuers, payload, mode) };
+}
+
+/**
+ * Verifies a token of another issuer, on the calling thread: a decision costs a transaction beside it. An
+ * unknown key has the issuer's keys read again, behind this.
+ */
+export function verifyOfOthers(
+  deps: KeyDeps,
+  token: string,
+  { issuers, mode }: { readonly issuers: ForeignIssuers; readonly mode: Mode },
+): VerifiedOfOthers | RefusedToken {
+  const opened = openOfOthers(token, issuers, mode, ({ issuerId }) => readKeysSoon(deps, issuerId));
+  if (opened.kind === 'refused') return opened;
+  const { open, key, issuer } = opened;
+  const isSigned = key.verify(Buffer.from(open.signedText, 'latin1'), open.signature);
+  const admitted = admitOfOthers(opened, isSigned);
+  return admitted.kind === 'refused' ? admitted : { ...admitted, issuer };
+}
+
+/** Never rejects. */
+export function readKeysSoon(deps: KeyDeps, issuerId: IssuerId): void {
+  refreshKeys(deps, issuerId).catch((error: unknown) => {
+    deps.logger.warn({ err: error, issuer_id: issuerId }, 'keys of an issuer could not be read again');
+  });
+}

@@ -1,0 +1,104 @@
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import { federationCarrier } from '../../shared/crypto/federated-id.ts';
+import { type FederatedIssuer, keyFetchMsMin } from '../../shared/model/federation.ts';
+import type { IssuerId } from '../../shared/model/ids.ts';
+import type { IssuerStatus } from '../../shared/model/issuer.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import { renderFederatedIssuer } from '../../shared/wire/federation.ts';
+import { historyOf } from '../history/history.ts';
+import type { SigningDeps } from '../signing/deps.ts';
+import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
+import {
+  dueFederations,
+  findFederation,
+  noteKeyFault,
+  takeTurn,
+  updateFederation,
+} from './federation-store.ts';
+import { fetchKeys, KeysUnavailable, type Outbound } from './fetch-keys.ts';
+import { lockIssuer } from './issuer-store.ts';
+import { issuersLimits } from './limits.ts';
+
+export interface KeyDeps extends SigningDeps {
+  readonly outbound: Outbound;
+}
+
+/** Tells the sidecars of its account what an issuer of others is now. The issuer's row is locked. */
+export async function putFederation(
+  change: WriteChange,
+  issuer: FederatedIssuer & { readonly status: IssuerStatus },
+): Promise<void> {
+  await change(issuer.accountId, {
+    kind: 'gate.delete',
+    body: {
+      gate_id: federationCarrier(issuer.issuerId),
+      federation: renderFederatedIssuer(issuer, issuer.status === 'active'),
+    },
+  });
+}
+
+/**
+ * Reads the keys of this issuer now, unless somebody did within `keyFetchMsMin`: an unknown `kid` causes at
+ * most one fetch a minute, over all replicas (contract §4). The last good keys stay where that fails.
+ * Returns whether it has asked. Throws what the database throws.
+ */
+export async function refreshKeys(deps: KeyDeps, issuerId: IssuerId): Promise<boolean> {
+  // Its revisions would be those of other changes.
+  if (historyOf(deps.sql).isRegressed) return false;
+  const turn = { nowMs: deps.clock.now(), gapMs: keyFetchMsMin };
+  if (!(await takeTurn(deps.sql, issuerId, turn))) return false;
+  const stored = await findFederation(deps.sql, issuerId);
+  if (stored === null) return false;
+  try {
+    const keys = await fetchKeys(deps.outbound, stored.federation);
+    await storeKeys(deps, stored, keys);
+  } catch (error) {
+    if (!(error instanceof KeysUnavailable)) throw error;
+    deps.logger.warn({ issuer_id: issuerId, reason: error.message }, 'keys of an issuer cannot be read');
+    await noteKeyFault(deps.sql, issuerId, error.message);
+  }
+  return true;
+}
+
+/** Unless the issuer was changed meanwhile: then these keys may be those of another address. */
+async function storeKeys(deps: KeyDeps, read: FederatedIssuer, keys: FederatedIssuer['keys']): Promise<void> {
+  await changeTransaction(deps, async (tx, change) => {
+    await lockIssuer(tx, read, read.issuerId);
+    const stored = await findFederation(tx, read.issuerId);
+    if (stored === null || stored.version !== read.version) return;
+    const isSame = canonicalJson(stored.keys) === canonicalJson(keys);
+    const next = {
+      ...stored,
+      keys,
+      version: stored.version + (isSame ? 0 : 1),
+      keysAtMs: deps.clock.now(),
+    };
+    await updateFederation(tx, next);
+    await putFederation(change, next);
+  });
+}
+
+/**
+ * Reads keys again that are due. Never throws. While the database is away it pauses; trouble is logged when
+ * it begins and when it ends.
+ */
+export function followForeignKeys(deps: KeyDeps): Repetition {
+  let isFailing = false;
+  return repeat(async () => {
+    try {
+      const due = await dueFederations(deps.sql, {
+        nowMs: deps.clock.now(),
+        refreshMs: issuersLimits.keyRefreshMs,
+        gapMs: keyFetchMsMin,
+        max: issuersLimits.keyFetchesAtOnceMax,
+      });
+      await Promise.all(due.map((issuerId) => refreshKeys(deps, issuerId)));
+      if (isFailing) deps.logger.info({}, 'keys of issuers are read again');
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) deps.logger.warn({ err: error }, 'keys of issuers could not be read again');
+      isFailing = true;
+    }
+    return issuersLimits.keyLookMs;
+  });
+}

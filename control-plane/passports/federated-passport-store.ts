@@ -1,0 +1,106 @@
+import { federatedTokenHash } from '../../shared/model/federation.ts';
+import type { AccountId, IssuerId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
+import type { GateConstraints } from '../../shared/wire/constraints.ts';
+import type { Database, Transaction } from '../base/database.ts';
+
+/** The passport of a subject of another issuer (contract §4). */
+export interface SubjectPassport {
+  readonly passportId: PassportId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly issuerId: IssuerId;
+  readonly subject: string;
+  /** As of its last token. Null: it was named before any token was seen, and keeps what it has. */
+  readonly terms: {
+    readonly permissions: readonly string[];
+    readonly trustTier: TrustTier;
+    readonly owner: string | null;
+    /** In the public wire shape. */
+    readonly constraints: GateConstraints;
+  } | null;
+}
+
+/** What every row has that is inserted here; the key is only there because a row of a passport names one. */
+interface Insertion {
+  readonly signingKeyId: string;
+  readonly nowMs: UnixMillis;
+}
+
+/**
+ * Whether the passports are there with exactly these terms: then nothing has to be written. In the order
+ * given.
+ */
+export async function areKnown(
+  sql: Database | Transaction,
+  passports: readonly SubjectPassport[],
+): Promise<readonly boolean[]> {
+  const rows = await sql<{ passportId: PassportId; terms: string }[]>`
+    SELECT passport_id AS "passportId",
+      jsonb_build_array(permissions, trust_tier, owner, constraints)::text AS terms
+    FROM passports WHERE passport_id = ANY(${passports.map(({ passportId }) => passportId)}::text[])`;
+  const known = new Map(rows.map(({ passportId, terms }) => [passportId, terms]));
+  return passports.map(({ passportId, terms }) => {
+    const stored = known.get(passportId);
+    if (stored === undefined || terms === null) return stored !== undefined;
+    const { permissions, trustTier, owner, constraints } = terms;
+    return sameJson(stored, [permissions, trustTier, owner, constraints]);
+  });
+}
+
+const sameJson = (stored: string, wanted: unknown): boolean =>
+  JSON.stringify(sorted(JSON.parse(stored))) === JSON.stringify(sorted(wanted));
+
+/** jsonb keeps members in an order of its own. */
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, member]) => [name, sorted(member)]),
+  );
+};
+
+/** Inserts the passport, or brings its terms up to its last token. Its standing and its name stay. */
+export async function putSubjectPassport(
+  tx: Transaction,
+  passport: SubjectPassport,
+  made: Insertion,
+): Promise<void> {
+  const { passportId, terms } = passport;
+  if (terms !== null) {
+    const updated = await tx`
+      UPDATE passports SET permissions = ${[...terms.permissions]}, trust_tier = ${terms.trustTier}, owner = ${terms.owner},
+        constraints = ${JSON.stringify(terms.constraints)}::text::jsonb
+      WHERE passport_id = ${passportId} AND token_hash = ${federatedTokenHash}`;
+    if (updated.count > 0) return;
+  }
+  if (await insertSubject(tx, passport, made, passport.subject)) return;
+  const [known] = await tx`SELECT FROM passports WHERE passport_id = ${passportId}`;
+  if (known !== undefined) return;
+  // The name belongs to another passport: this one gets a part of its own id behind it.
+  const suffix = ` ${passportId.slice(-16)}`;
+  const name = passport.subject.slice(0, limits.foreignSubjectCharsMax - suffix.length);
+  await insertSubject(tx, passport, made, `${name}${suffix}`);
+}
+
+async function insertSubject(
+  tx: Transaction,
+  { passportId, accountId, mode, issuerId, subject, terms }: SubjectPassport,
+  { signingKeyId, nowMs }: Insertion,
+  agentId: string,
+): Promise<boolean> {
+  const inserted = await tx`
+    INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
+      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata, owner)
+    VALUES (${passportId}, ${accountId}, ${mode}, ${issuerId}, ${agentId}, ${subject},
+      ${JSON.stringify({ agent_id: agentId, subject })}::text::jsonb, ${[...(terms?.permissions ?? [])]},
+      ${JSON.stringify(terms?.constraints ?? {})}::text::jsonb, ${terms?.trustTier ?? 'L1'}, '', ${federatedTokenHash},
+      ${signingKeyId}, 'active', ${nowMs}, NULL, '{}'::jsonb, ${terms?.owner ?? null})
+    ON CONFLICT DO NOTHING`;
+  return inserted.count === 1;
+}

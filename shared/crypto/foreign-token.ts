@@ -1,0 +1,75 @@
+import { type FederatedAlgorithm, isFederatedAlgorithm } from '../model/federation.ts';
+import { limits } from '../model/limits.ts';
+import { decodeBase64url, readBase64url } from './base64url.ts';
+import { type JsonObject, readJsonObject } from './json-object.ts';
+
+/** A token of another issuer with a valid envelope. Untrusted until its signature is verified. */
+export interface OpenForeignToken {
+  /** The whole token as received. A bearer credential: never logged. */
+  readonly token: string;
+  readonly algorithm: FederatedAlgorithm;
+  /** Null: the token names none. */
+  readonly kid: string | null;
+  /** The signed part: header and payload as in the token. ASCII. */
+  readonly signedText: string;
+  readonly signature: Uint8Array;
+  readonly payload: JsonObject;
+}
+
+/** Of RSA with 4096 bits. */
+const signatureBytesMax = 512;
+
+/**
+ * Types of tokens that are passports: none, JWT, access tokens (RFC 9068) and JWT-SVIDs. RFC 8725 §3.11:
+ * others were signed for another use, such as `logout+jwt`, `secevent+jwt` or `dpop+jwt`.
+ */
+const passportTypes: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'jose']);
+/** RFC 8417 §2.2. */
+export const securityEventType = 'secevent+jwt';
+
+/**
+ * Takes a compact JWS of another issuer apart. Null is `passport_malformed`: too long, not three parts of
+ * canonical base64url, `alg` none, HMAC or unknown, a type of other use, `crit` (no extension is known), a
+ * header that brings its own key or says where to get it (`jwk`, `jku`, `x5u`), JSON that is read in two
+ * ways.
+ */
+export const openForeignToken = (token: string): OpenForeignToken | null => open(token, passportTypes);
+
+/** The same of a security event token (RFC 8417), which is no passport. */
+export const openSecurityEvent = (token: string): OpenForeignToken | null =>
+  open(token, new Set([securityEventType]));
+
+function open(token: string, types: ReadonlySet<string>): OpenForeignToken | null {
+  if (token.length > limits.tokenBytesMax) return null;
+  const headerEnd = token.indexOf('.');
+  const payloadEnd = token.indexOf('.', headerEnd + 1);
+  if (headerEnd < 0 || payloadEnd < 0) return null;
+  const header = readHeader(token.slice(0, headerEnd), types);
+  if (header === null) return null;
+  const signature = decodeBase64url(token.slice(payloadEnd + 1));
+  if (signature === null || signature.length > signatureBytesMax) return null;
+  const payload = decodeJson(token.slice(headerEnd + 1, payloadEnd));
+  if (payload === null) return null;
+  return { token, ...header, signedText: token.slice(0, payloadEnd), signature, payload };
+}
+
+const refusedMembers = ['crit', 'jwk', 'jku', 'x5u'] as const;
+
+function readHeader(
+  part: string,
+  types: ReadonlySet<string>,
+): Pick<OpenForeignToken, 'algorithm' | 'kid'> | null {
+  const header = decodeJson(part);
+  if (header === null || refusedMembers.some((name) => Object.hasOwn(header, name))) return null;
+  const { alg, typ = 'JWT', kid = null } = header;
+  const algorithm = alg === 'Ed25519' ? 'EdDSA' : alg;
+  if (!isFederatedAlgorithm(algorithm)) return null;
+  if (typeof typ !== 'string' || !types.has(typ.toLowerCase().replace(/^application\//, ''))) return null;
+  if (kid !== null && (typeof kid !== 'string' || kid.length > limits.foreignKidCharsMax)) return null;
+  return { algorithm, kid };
+}
+
+const decodeJson = (part: string): JsonObject | null => {
+  const bytes = readBase64url(part);
+  return bytes === null ? null : readJsonObject(bytes);
+};

@@ -1,0 +1,153 @@
+import type { Verifier } from '../crypto/ed25519.ts';
+import { foreignKeyBytes, foreignVerifier } from '../crypto/foreign-key.ts';
+import type { JsonObject } from '../crypto/json-object.ts';
+import type {
+  FederatedAlgorithm,
+  FederatedIssuer,
+  Federation,
+  ForeignKey,
+  PassportSource,
+} from '../model/federation.ts';
+import type { AccountId, IssuerId } from '../model/ids.ts';
+import type { Mode } from '../model/mode.ts';
+import type { UnixMillis } from '../model/time.ts';
+
+/** A key, ready to verify. */
+export interface ForeignVerificationKey extends ForeignKey {
+  readonly bytes: Uint8Array;
+  readonly verify: Verifier;
+}
+
+/** An issuer of others, ready to verify its tokens. */
+export class ForeignIssuer implements PassportSource {
+  readonly issuerId: IssuerId;
+  readonly accountId: AccountId;
+  readonly mode: Mode;
+  readonly version: number;
+  readonly federation: Federation;
+  readonly keys: readonly ForeignVerificationKey[];
+  readonly maxKeyAgeMs: number;
+  /** See PassportSource. */
+  keysAtMs: UnixMillis | null;
+  isCurrent = true;
+
+  /** Throws TypeError for an unusable key. */
+  constructor({ issuerId, accountId, mode, version, federation, keys, keysAtMs }: FederatedIssuer) {
+    this.issuerId = issuerId;
+    this.accountId = accountId;
+    this.mode = mode;
+    this.version = version;
+    this.federation = federation;
+    this.keys = keys.map((key) => {
+      const bytes = foreignKeyBytes(key);
+      return { ...key, bytes, verify: foreignVerifier(key.algorithm, bytes) };
+    });
+    this.maxKeyAgeMs = federation.maxKeyAgeMs;
+    this.keysAtMs = keysAtMs;
+  }
+
+  /**
+   * The one key for such a token: by `kid` and algorithm, and without a `kid` the only one of the algorithm.
+   * Null: none, or two that claim to be it.
+   */
+  find(kid: string | null, algorithm: FederatedAlgorithm): ForeignVerificationKey | null {
+    const fitting = this.keys.filter(
+      (key) => key.algorithm === algorithm && (kid === null || key.kid === kid),
+    );
+    const [key, ...others] = fitting;
+    return key === undefined || others.length > 0 ? null : key;
+  }
+}
+
+/** What the issuers of others are looked up by. */
+export interface ForeignIssuers {
+  /** Suspended ones, too, which fit no token. */
+  readonly size: number;
+  /** The one issuer of that mode that these unverified claims fit. Null: none or several (contract §4). */
+  pick(payload: JsonObject, mode: Mode): ForeignIssuer | null;
+}
+
+/** None. */
+export const noForeignIssuers: ForeignIssuers = { size: 0, pick: () => null };
+
+/** The issuers of others that an account knows, by what their tokens say of them. */
+export class ForeignIssuerTable implements ForeignIssuers {
+  readonly #byId = new Map<string, ForeignIssuer>();
+  readonly #suspended = new Set<string>();
+
+  get size(): number {
+    return this.#byId.size + this.#suspended.size;
+  }
+
+  find(issuerId: IssuerId): ForeignIssuer | null {
+    return this.#byId.get(issuerId) ?? null;
+  }
+
+  /**
+   * The same settings and keys, read once more, leave verified passports as they are. Any other change has
+   * all passports verified again that claim the same `iss`: which issuer fits may be another one now.
+   */
+  put(told: FederatedIssuer): void {
+    const known = this.#byId.get(told.issuerId);
+    if (known !== undefined && known.version === told.version) {
+      known.keysAtMs = told.keysAtMs;
+      return;
+    }
+    const made = new ForeignIssuer(told);
+    this.remove(told.issuerId);
+    this.#suspended.delete(told.issuerId);
+    this.#forgetNamed(made.federation.issuer);
+    this.#byId.set(told.issuerId, made);
+  }
+
+  suspend(issuerId: IssuerId): void {
+    this.remove(issuerId);
+    this.#suspended.add(issuerId);
+  }
+
+  remove(issuerId: IssuerId): void {
+    const known = this.#byId.get(issuerId);
+    if (known === undefined) return;
+    this.#byId.delete(issuerId);
+    known.isCurrent = false;
+    this.#forgetNamed(known.federation.issuer);
+  }
+
+  /** Another table takes over: whatever was verified by this one is verified again. */
+  endAll(): void {
+    for (const issuer of this.#byId.values()) issuer.isCurrent = false;
+  }
+
+  pick(payload: JsonObject, mode: Mode): ForeignIssuer | null {
+    return onlyFitting([...this.#byId.values()], payload, mode);
+  }
+
+  /** What was verified by an issuer of this name is verified again. */
+  #forgetNamed(name: string): void {
+    for (const [issuerId, issuer] of this.#byId) {
+      if (issuer.federation.issuer !== name) continue;
+      issuer.isCurrent = false;
+      this.#byId.set(issuerId, new ForeignIssuer({ ...issuer, keys: issuer.keys }));
+    }
+  }
+}
+
+/** The one of these that the claims fit; null: none or several. */
+export function onlyFitting(
+  issuers: readonly ForeignIssuer[],
+  payload: JsonObject,
+  mode: Mode,
+): ForeignIssuer | null {
+  const fitting = issuers.filter((issuer) => issuer.mode === mode && fits(issuer.federation, payload));
+  const [issuer, ...others] = fitting;
+  return issuer === undefined || others.length > 0 ? null : issuer;
+}
+
+/** A JWT-SVID has no `iss`: its subject lies in the trust domain. Others name their issuer. */
+function fits({ type, issuer, audiences }: Federation, { iss, sub, aud }: JsonObject): boolean {
+  const isOfIssuer =
+    type === 'jwt-svid' ? typeof sub === 'string' && sub.startsWith(`${issuer}/`) : iss === issuer;
+  if (!isOfIssuer) return false;
+  const named = Array.isArray(aud) ? aud : [aud];
+  return named.some((audience) => typeof audience === 'string' && audiences.includes(audience));
+}

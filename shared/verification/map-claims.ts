@@ -1,0 +1,143 @@
+import type { JsonObject } from '../crypto/json-object.ts';
+import { type Federation, foreignLifetimeMsMax, type JsonPointer } from '../model/federation.ts';
+import { limits } from '../model/limits.ts';
+import { isGrantablePermission, type PermissionKey, permissionsPerPassportMax } from '../model/permission.ts';
+import { isPlainText } from '../model/plain-text.ts';
+import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
+import { isTrustTier, reachesTier, type TrustTier } from '../model/trust-tier.ts';
+
+/** What the claims of a token become. */
+export interface MappedClaims {
+  readonly subject: string;
+  readonly owner: string | null;
+  readonly permissions: readonly PermissionKey[];
+  readonly trustTier: TrustTier;
+  readonly notBeforeS: UnixSeconds;
+  readonly expiresAtS: UnixSeconds;
+}
+
+/** Why claims make no passport. `detail` names the claim, never its value. */
+export interface UnmappedClaims {
+  readonly reason: 'passport_malformed' | 'issuer_untrusted';
+  readonly detail: string;
+}
+
+export const isMapped = (mapped: MappedClaims | UnmappedClaims): mapped is MappedClaims =>
+  !('reason' in mapped);
+
+/**
+ * Maps the claims of a token of this issuer (contract §4). What is configured and has another form than it
+ * must have makes no passport: an owner that is misread could not be suspended. A tier that is absent or
+ * unknown is L1, and permissions that the map does not name are none.
+ */
+export function mapClaims(payload: JsonObject, federation: Federation): MappedClaims | UnmappedClaims {
+  const times = readTimes(payload);
+  if ('reason' in times) return times;
+  const { claims } = federation;
+  const subject = valueAt(payload, claims.agentId);
+  if (!isLabel(subject, limits.foreignSubjectCharsMax))
+    return malformed(`${claims.agentId} must be a text of 1 to ${limits.foreignSubjectCharsMax} characters`);
+  if (federation.subjects !== null && !federation.subjects.some((pattern) => matches(pattern, subject)))
+    return { reason: 'issuer_untrusted', detail: `${claims.agentId} fits no pattern in subjects` };
+  const owner = claims.owner === null ? null : (valueAt(payload, claims.owner) ?? null);
+  if (owner !== null && !isLabel(owner, limits.ownerCharsMax))
+    return malformed(`${claims.owner} must be a text of 1 to ${limits.ownerCharsMax} characters`);
+  const permissions = readPermissions(payload, federation);
+  if (permissions === null)
+    return malformed(`${claims.permissions} must be a list of texts, or texts with blanks between them`);
+  if (permissions.length > permissionsPerPassportMax)
+    return malformed(`the token grants more than ${permissionsPerPassportMax} permissions`);
+  return { subject, owner, permissions, trustTier: readTier(payload, federation), ...times };
+}
+
+const malformed = (detail: string): UnmappedClaims => ({ reason: 'passport_malformed', detail });
+
+const isLabel = (value: unknown, charsMax: number): value is string =>
+  typeof value === 'string' &&
+  value.length >= 1 &&
+  value.length <= charsMax &&
+  value.isWellFormed() &&
+  isPlainText(value);
+
+/**
+ * `exp` is needed. A token without `iat` and `nbf` counts from the longest lifetime before its end, so that
+ * it is not valid yet while it has longer to live.
+ */
+function readTimes({
+  exp,
+  nbf = null,
+  iat = null,
+}: JsonObject): Pick<MappedClaims, 'notBeforeS' | 'expiresAtS'> | UnmappedClaims {
+  if (!isNumericDate(exp)) return malformed('exp is missing, or is no time');
+  if (nbf !== null && !isNumericDate(nbf)) return malformed('nbf is no time');
+  if (iat !== null && !isNumericDate(iat)) return malformed('iat is no time');
+  const lifetimeS = foreignLifetimeMsMax / secondMs;
+  const earliestS = Math.min(iat ?? nbf ?? exp - lifetimeS, nbf ?? Number.POSITIVE_INFINITY);
+  if (exp - earliestS > lifetimeS) return malformed(`the token lives longer than ${lifetimeS} seconds`);
+  const notBeforeS = Math.max(iat ?? nbf ?? earliestS, nbf ?? 0);
+  return { notBeforeS: Math.floor(notBeforeS) as UnixSeconds, expiresAtS: Math.floor(exp) as UnixSeconds };
+}
+
+/** RFC 7519 §2: may have a fraction. */
+const isNumericDate = (value: unknown): value is number =>
+  typeof value === 'number' && isUnixMillis(Math.floor(value) * secondMs);
+
+/** Null: the claim has another form. */
+function readPermissions(payload: JsonObject, federation: Federation): readonly PermissionKey[] | null {
+  const { claims, permissionMap, permissions } = federation;
+  const granted = new Set(permissions);
+  const values = claims.permissions === null ? [] : textsOf(valueAt(payload, claims.permissions));
+  if (values === null) return null;
+  for (const value of values) {
+    if (permissionMap === null) {
+      if (isGrantablePermission(value)) granted.add(value);
+    } else if (Object.hasOwn(permissionMap, value)) {
+      for (const permission of permissionMap[value] ?? []) granted.add(permission);
+    }
+  }
+  return [...granted];
+}
+
+/** A list of texts, or one with blanks between them, as `scope` has them (RFC 8693 §4.2). Absent: none. */
+function textsOf(value: unknown): readonly string[] | null {
+  if (value === undefined || value === null) return [];
+  if (typeof value === 'string') return value.split(' ').filter((text) => text !== '');
+  if (!Array.isArray(value)) return null;
+  return value.every((each): each is string => typeof each === 'string') ? value : null;
+}
+
+function readTier(payload: JsonObject, { claims, trustTier }: Federation): TrustTier {
+  if (claims.trustTier === null) return trustTier;
+  const claimed = valueAt(payload, claims.trustTier);
+  if (!isTrustTier(claimed)) return 'L1';
+  return reachesTier(trustTier, claimed) ? claimed : trustTier;
+}
+
+/** The value that an RFC 6901 pointer leads to; undefined: none. */
+export function valueAt(value: unknown, pointer: JsonPointer): unknown {
+  let at = value;
+  for (const step of pointer.split('/').slice(1)) {
+    if (typeof at !== 'object' || at === null) return undefined;
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (!Object.hasOwn(at, name)) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[name];
+  }
+  return at;
+}
+
+/** Whether the whole text fits the pattern, in which `*` stands for any characters. */
+export function matches(pattern: string, text: string): boolean {
+  const [first = '', ...parts] = pattern.split('*');
+  const last = parts.pop();
+  if (last === undefined) return text === first;
+  if (text.length < first.length + last.length) return false;
+  if (!text.startsWith(first) || !text.endsWith(last)) return false;
+  // The leftmost place of each part leaves the most for those behind it.
+  let at = first.length;
+  for (const part of parts) {
+    const found = text.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return at <= text.length - last.length;
+}

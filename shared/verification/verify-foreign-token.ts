@@ -1,0 +1,83 @@
+import { agentKeyOfJwk } from '../crypto/agent-key.ts';
+import { sha256Hex } from '../crypto/content-hash.ts';
+import { federatedPassportId } from '../crypto/federated-id.ts';
+import { openForeignToken } from '../crypto/foreign-token.ts';
+import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
+import { compilePassport } from '../decision/compile-passport.ts';
+import type { Mode } from '../model/mode.ts';
+import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
+import type { ForeignIssuer, ForeignIssuers } from './foreign-issuers.ts';
+import { isMapped, type MappedClaims, mapClaims } from './map-claims.ts';
+import { type OpenedForeignToken, type RefusedToken, refused, type TokenVerdict } from './verify-token.ts';
+
+/**
+ * The steps before the signature, for what is no token of this service: shape, algorithm, the one issuer of
+ * others that `iss` and `aud` fit, its key. Never throws. `onUnknownKey`: learns of an issuer without the
+ * key, which may have changed its keys.
+ */
+export function openOfOthers(
+  token: string,
+  issuers: ForeignIssuers,
+  mode: Mode,
+  onUnknownKey: (issuer: ForeignIssuer) => void = () => undefined,
+): RefusedToken | OpenedForeignToken {
+  // As before anybody registered an issuer of others: another form than that of our tokens.
+  const open = issuers.size === 0 ? null : openForeignToken(token);
+  if (open === null) return refused('passport_malformed');
+  const { aud, exp } = open.payload;
+  if (aud === undefined || exp === undefined) return refused('passport_malformed');
+  const issuer = issuers.pick(open.payload, mode);
+  if (issuer === null) return refused('issuer_untrusted');
+  const key = issuer.find(open.kid, open.algorithm);
+  if (key !== null) return { kind: 'foreign', open, key, issuer };
+  onUnknownKey(issuer);
+  return refused('passport_unknown_key');
+}
+
+/** The steps after it: the signature's result, then what the claims become. */
+export function admitOfOthers(
+  { open, key, issuer }: OpenedForeignToken,
+  signatureIsValid: boolean,
+): TokenVerdict {
+  if (!signatureIsValid) return refused('passport_signature_invalid');
+  const mapped = mapClaims(open.payload, issuer.federation);
+  if (!isMapped(mapped)) return refused(mapped.reason);
+  return { kind: 'verified', passport: compileOfOthers(issuer, mapped, { open, key }) };
+}
+
+/** RFC 7800: the key with which its holder proves possession. Empty: the token names none by value. */
+const agentKeyIn = ({ cnf }: JsonObject): string =>
+  isJsonObject(cnf) ? (agentKeyOfJwk(cnf['jwk']) ?? '') : '';
+
+function compileOfOthers(
+  issuer: ForeignIssuer,
+  mapped: MappedClaims,
+  { open, key }: Pick<OpenedForeignToken, 'open' | 'key'>,
+) {
+  const passportId = federatedPassportId(issuer.issuerId, mapped.subject);
+  const parts = issuerOf(issuer);
+  const claims = {
+    passportId,
+    issuerId: parts.issuerId,
+    issuerDomain: null,
+    accountId: parts.accountId,
+    mode: issuer.mode,
+    agentId: mapped.subject,
+    agentName: mapped.subject,
+    permissions: mapped.permissions,
+    trustTier: mapped.trustTier,
+    constraints: issuer.federation.constraints,
+    issuedAtS: mapped.notBeforeS,
+    notBeforeS: mapped.notBeforeS,
+    expiresAtS: mapped.expiresAtS,
+    publicKey: agentKeyIn(open.payload),
+    owner: mapped.owner,
+  };
+  return compilePassport(claims, {
+    keyId: key.kid ?? '',
+    tokenHash: sha256Hex(open.token),
+    digests: digestsOf(claims, parts),
+    permissions: permissionSetOf(mapped.permissions),
+    source: issuer,
+  });
+}

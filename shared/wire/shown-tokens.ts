@@ -1,0 +1,23 @@
+import { Type } from 'typebox';
+import { limits } from '../model/limits.ts';
+import { modes } from '../model/mode.ts';
+import type { Wire } from './shape.ts';
+import { IdOf } from './sync-schema.ts';
+
+/**
+ * `POST /v1/sync/tokens`: what a sidecar has met of other issuers (contract §4). It comes before records,
+ * leases and settlements of these passports. Answers 200 `{ seen }`; 404 as of 0.2.0.
+ */
+export const ShownTokens = Type.Object({
+  tokens: Type.Array(
+    Type.Object({
+      /** A bearer credential: never stored or logged. */
+      token: Type.String({ maxLength: limits.tokenBytesMax }),
+      mode: Type.Enum(modes),
+    }),
+    { maxItems: limits.shownTokensMax },
+  ),
+  /** Issuers whose tokens name a key that the sidecar lacks. */
+  unknown_keys: Type.Array(IdOf('iss'), { maxItems: limits.federationsMax }),
+});
+export type ShownTokens = Wire<typeof ShownTokens>;

@@ -1,0 +1,120 @@
+import { LRUCache } from 'lru-cache';
+import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
+import type { Mode } from '../../shared/model/mode.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { ShownTokens } from '../../shared/wire/shown-tokens.ts';
+import { ControlPlaneError } from './control-plane-error.ts';
+import { replicaLimits } from './limits.ts';
+
+export interface SightingsDeps {
+  /** Throws ControlPlaneError for a refusal, and the network's error for no answer. */
+  readonly show: (shown: ShownTokens) => Promise<void>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly logger: Logger;
+}
+
+interface Sighting {
+  readonly token: string;
+  readonly mode: Mode;
+  readonly terms: string;
+}
+
+/**
+ * Passports of other issuers that this sidecar has met and the control plane may not know (contract §4). It
+ * decides on them at once; their tokens are shown before the first call that names them: a batch of records,
+ * leases, or a settlement. They are kept in memory alone.
+ *
+ *     met ──flush──> shown, until the terms of its tokens change
+ *
+ * While the control plane is away the oldest are dropped: their records name the subject, and they are shown
+ * with their next token.
+ */
+export class Sightings {
+  readonly #deps: SightingsDeps;
+  readonly #waiting = new Map<PassportId, Sighting>();
+  readonly #unknownKeys = new Set<IssuerId>();
+  /** When each issuer was last asked for. There are at most `federationsMax` of them in each mode. */
+  readonly #askedAtMs = new Map<IssuerId, number>();
+  /** The terms that were shown last. */
+  readonly #shown = new LRUCache<PassportId, string>({ max: replicaLimits.shownPassportsMax });
+  #generation: string | null = null;
+  #flushing: Promise<void> | null = null;
+
+  constructor(deps: SightingsDeps) {
+    this.#deps = deps;
+  }
+
+  /** A token of another issuer has verified. */
+  note(token: string, passport: VerifiedPassport): void {
+    const { passportId, permissions, trustTier, owner, mode } = passport;
+    const terms = `${trustTier} ${owner} ${[...permissions].join(' ')}`;
+    if (this.#shown.get(passportId) === terms) return;
+    this.#waiting.delete(passportId);
+    this.#waiting.set(passportId, { token, mode, terms });
+    if (this.#waiting.size > replicaLimits.sightingsMax) {
+      for (const oldest of this.#waiting.keys()) {
+        this.#waiting.delete(oldest);
+        break;
+      }
+    }
+  }
+
+  /** A token names a key that the issuer did not have. Anybody can write such a token. */
+  noteUnknownKey(issuerId: IssuerId): void {
+    const nowMs = this.#deps.clock.monotonic();
+    const askedAtMs = this.#askedAtMs.get(issuerId) ?? Number.NEGATIVE_INFINITY;
+    if (nowMs - askedAtMs < replicaLimits.unknownKeyGapMs) return;
+    this.#askedAtMs.set(issuerId, nowMs);
+    if (this.#unknownKeys.size < limits.federationsMax) this.#unknownKeys.add(issuerId);
+    // Nobody else may call soon. A later flush repeats what this one does not get through.
+    if (this.#flushing === null) void this.flush().catch(() => undefined);
+  }
+
+  /** With another one the database went back, and may have lost what it was shown. */
+  noteGeneration(generation: string): void {
+    if (this.#generation !== null && this.#generation !== generation) this.#shown.clear();
+    this.#generation = generation;
+  }
+
+  /** Resolves once everything noted so far was shown. Throws if the control plane does not answer. */
+  async flush(): Promise<void> {
+    while (this.#flushing !== null) await this.#flushing;
+    if (this.#waiting.size === 0 && this.#unknownKeys.size === 0) return;
+    this.#flushing = this.#showAll();
+    try {
+      await this.#flushing;
+    } finally {
+      this.#flushing = null;
+    }
+  }
+
+  async #showAll(): Promise<void> {
+    while (this.#waiting.size > 0 || this.#unknownKeys.size > 0) {
+      const batch = [...this.#waiting].slice(0, limits.shownTokensMax);
+      const unknownKeys = [...this.#unknownKeys];
+      await this.#show({
+        tokens: batch.map(([, { token, mode }]) => ({ token, mode })),
+        unknown_keys: unknownKeys,
+      });
+      for (const [passportId, sighting] of batch) {
+        this.#shown.set(passportId, sighting.terms);
+        if (this.#waiting.get(passportId) === sighting) this.#waiting.delete(passportId);
+      }
+      for (const issuerId of unknownKeys) this.#unknownKeys.delete(issuerId);
+    }
+  }
+
+  /** A refusal does not pass: repeating it would hold up all records behind it. */
+  async #show(shown: ShownTokens): Promise<void> {
+    try {
+      await this.#deps.show(shown);
+    } catch (error) {
+      const isRefused = error instanceof ControlPlaneError && error.status >= 400 && error.status < 500;
+      if (!isRefused) throw error;
+      this.#deps.logger.warn({ err: error }, 'the control plane refuses to see tokens of other issuers');
+    }
+  }
+}
