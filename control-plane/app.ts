@@ -33,6 +33,8 @@ import { installRequestId, requestIdMaker } from './http/request-id.ts';
 import { installRequestTrace } from './http/request-trace.ts';
 import { installValidation } from './http/validation.ts';
 import { issuerRoutes } from './issuers/routes.ts';
+import { chainProver } from './log/prove-head.ts';
+import { logProofRoutes, logRoutes } from './log/routes.ts';
 import { mcpPinRoutes } from './mcp-pins/routes.ts';
 import { oauthRoutes } from './oauth/routes.ts';
 import { oidcRoutes } from './oidc/routes.ts';
@@ -111,6 +113,7 @@ export function build(deps: Deps): FastifyInstance {
 
   app.register(operationsRoutes(deps));
   app.register(jwksRoutes(deps));
+  app.register(logRoutes(deps));
   app.register(consoleRoutes(deps.consoleFiles));
   app.register(guideRoutes(deps.consoleFiles));
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
@@ -145,7 +148,9 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(approvalRoutes(deps));
     v1.register(mcpPinRoutes(deps));
     v1.register(standingApprovalRoutes(deps));
-    v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps) }));
+    const proveChains = chainProver(deps);
+    v1.register(attestationRoutes(deps, { exportSnapshot, voidSettlements: voidShipped(deps), proveChains }));
+    v1.register(logProofRoutes(deps));
     v1.register(auditRoutes(deps, exportSnapshot));
     v1.register(statisticsRoutes(deps));
     v1.register(eventRoutes(deps));

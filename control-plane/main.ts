@@ -46,6 +46,8 @@ import { hintPublisher } from './events/publish-hints.ts';
 import { startKeepingPolicies } from './gates/keep-policies.ts';
 import { followHistory } from './history/history.ts';
 import { followForeignKeys } from './issuers/follow-keys.ts';
+import { keepLog } from './log/keep-log.ts';
+import { readWitnessPolicy } from './log/read-witness-policy.ts';
 import { type Followed, followMasterKeys } from './master-key/follow-master-keys.ts';
 import { fileKeySource, masterKeysOf } from './master-key/key-sources.ts';
 import { leaveReplicas, takeMasterKeys } from './master-key/take-master-keys.ts';
@@ -77,6 +79,7 @@ import { traceTransactions } from './storage/transaction-spans.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { startHeartbeat } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
+import { regressionEmitter } from './webhooks/emit-regression.ts';
 import { guardedFetch, TargetRefused } from './webhooks/guarded-fetch.ts';
 
 /** `npm run build` puts it there, beside the sources and beside the compiled programs. */
@@ -185,6 +188,8 @@ async function startAll(
     const policies = startKeepingPolicies(deps);
     started.add('policies of gates', () => policies.stop());
   }
+  const log = keepLog(deps, regressionEmitter(deps));
+  started.add('transparency log', () => log.stop());
   const masterKeys = followMasterKeys(deps, { ...taken, places: sealedPlaces });
   started.add('master keys', () => masterKeys.stop());
   await listen(deps, { host, port }, started);
@@ -273,6 +278,7 @@ async function makeDeps(
     discoveries: discoveryShare(shares.discoveries),
     ownVoids: voids,
     outbound,
+    witnesses: await readWitnessPolicy(settings.LOG_WITNESSES, ed25519),
     mailer: mailerOf(settings),
     consoleFiles: await readConsole(consoleFolder),
     passwords: passwordHasher(random, passwordCost),

@@ -5,6 +5,7 @@ import { addAdminCommands } from '../control-plane/cli/admin.ts';
 import { apiAccessOf, apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
 import { CommandError } from '../control-plane/cli/call-api.ts';
 import { type CheckedProgram, checkedPrograms } from '../control-plane/cli/healthcheck.ts';
+import { addWitnessCommand } from '../control-plane/cli/witness.ts';
 import { addGuardMcpCommand } from '../mcp-proxy/command.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
@@ -157,6 +158,13 @@ function commands(setExitCode: (code: number) => void): Command {
   const help = () => `${apiKeyHelp}${settingsHelp(['command'])()}`;
   const { stdin, stdout: output, stderr: errors } = process;
   addAdminCommands(program, { env, stdin, output, errors, setExitCode, stopSignal, help });
+  addWitnessCommand(program, {
+    run: async (start) => {
+      const { LOG_LEVEL, DRAIN_GRACE_MS } = parseSettings(['command', 'mcp-proxy'], env);
+      const logger = standardErrorLogger({ level: LOG_LEVEL, name: 'witness' });
+      setExitCode(await runUntilSignal(() => start(logger), logger, { drainGraceMs: DRAIN_GRACE_MS }));
+    },
+  });
   addGuardMcpCommand(program, {
     env,
     setExitCode,

@@ -182,8 +182,8 @@ function Regressed(): ReactNode {
   if (missing === null) return null;
   return (
     <p className="offline-bar" role="alert">
-      The database went back to an earlier state: it lacks {count(missing.changes)} changes and{' '}
-      {count(missing.records)} records that were in force. Sidecars keep what was revoked in force. Until the
+      The database went back to an earlier state: it lacks {count(missing.changes)} changes,{' '}
+      {count(missing.records)} records and {count(missing.entries)} entries of the log that were in force. Sidecars keep what was revoked in force. Until the
       operator has run <code>agent-trust recover</code>, nothing can be changed but to take something away.
     </p>
   );

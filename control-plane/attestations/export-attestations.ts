@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { ExportChain } from '../../shared/attestation/export.ts';
 import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -28,19 +29,36 @@ export interface ExportAsked {
 /** Streams the chains of an owner (contract §9), reading from PostgreSQL no faster than the client. */
 export type ExportAttestations = (asked: ExportAsked) => Promise<Readable>;
 
+/** A chain, and where it begins and ends in the export. */
+export type ExportedRange = Pick<ExportChain, 'chainId' | 'firstSequence' | 'lastSequence'>;
+
+/** Proofs that the log has a record of these chains, by chain; those that it has nothing of are left out. */
+export type ProveChains = (
+  tx: Transaction,
+  chains: readonly ExportedRange[],
+) => Promise<ReadonlyMap<string, string>>;
+
 /** Memory holds one slice, the unsent rest of the one before, and what `ExportedNames` says. */
 export const attestationExporter =
-  ({ signingKeys }: Pick<SigningDeps, 'signingKeys'>, exportSnapshot: ExportSnapshot): ExportAttestations =>
+  (
+    { signingKeys }: Pick<SigningDeps, 'signingKeys'>,
+    exportSnapshot: ExportSnapshot,
+    proveChains: ProveChains,
+  ): ExportAttestations =>
   (asked) => {
     const key = signingKeys.current('attestation');
-    return exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked, key));
+    return exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked, { key, proveChains }));
   };
 
 /** A record has about 950 bytes as JSON. */
 const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 
 /** One chunk per slice. Each record is encoded as it arrives. */
-async function* exportedBytes(tx: Transaction, asked: ExportAsked, key: SigningKey): AsyncGenerator<Buffer> {
+async function* exportedBytes(
+  tx: Transaction,
+  asked: ExportAsked,
+  { key, proveChains }: { readonly key: SigningKey; readonly proveChains: ProveChains },
+): AsyncGenerator<Buffer> {
   const writer = exportFormats[asked.format].writer();
   const { sinceMs, nowMs, before } = asked;
   // Before the snapshot is taken: a partition of which its chains speak stays until the export is over.
@@ -53,8 +71,9 @@ async function* exportedBytes(tx: Transaction, asked: ExportAsked, key: SigningK
   const names: ExportNames = new Map();
   let text = textBuffer(sliceBytesUsual);
   const attachments = asked.format === 'csv' ? null : new ExportAttachments(tx, asked.owner, key);
+  let proofs: ReadonlyMap<string, string> = new Map();
   const walk = walkChains((attestation, begins) => {
-    if (begins !== null) text.add(writer.chain(begins));
+    if (begins !== null) text.add(writer.chain({ ...begins, logProof: proofs.get(begins.chainId) ?? null }));
     if (attestation === null) return;
     text.add(writer.record(attestation));
     attachments?.name(attestation);
@@ -64,6 +83,9 @@ async function* exportedBytes(tx: Transaction, asked: ExportAsked, key: SigningK
       ? sliceExport(tx, asked.owner, sinceMs, walk)
       : sliceArchive(tx, asked.owner, before, walk);
   for await (const slice of slices) {
+    const begins = slice.flatMap(({ chain, first }) => (first === chain.firstSequence ? [chain] : []));
+    // CSV has no headers of chains.
+    if (asked.format !== 'csv') proofs = await proveChains(tx, begins);
     await readSlice(tx, slice, names, walk);
     const taken = text.take();
     text = textBuffer(sliceBytesUsual);

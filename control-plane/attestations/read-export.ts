@@ -65,6 +65,7 @@ const archivedChain = (part: ArchivablePart): NumberedChain => ({
   number: part.number,
   archived: part.archivedHash === null ? null : { throughSequence: part.archived, hash: part.archivedHash },
   firstSequence: part.archived + 1,
+  logProof: null,
   previousAttestationHash: part.archivedHash,
   lastSequence: part.last,
   lastHash: part.lastHash,
@@ -177,7 +178,7 @@ function exportedChain(row: ChainRow): NumberedChain[] {
   if (lastHash === null) return [];
   const archived =
     row.archived_hash === null ? null : { throughSequence: row.archived, hash: row.archived_hash };
-  const chain = { chainId, number, archived, lastSequence, lastHash };
+  const chain = { chainId, number, archived, lastSequence, lastHash, logProof: null };
   if (archived !== null && isArchived(row)) {
     const { throughSequence: highest, hash: previousAttestationHash } = archived;
     return [{ ...chain, highest, firstSequence: highest + 1, previousAttestationHash }];

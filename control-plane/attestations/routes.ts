@@ -22,7 +22,7 @@ import { archiveRoutes } from './archive-routes.ts';
 import { archivedBefore, monthBegins } from './archive-store.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
-import { attestationExporter } from './export-attestations.ts';
+import { attestationExporter, type ProveChains } from './export-attestations.ts';
 import { getAttestationUseCase } from './get-attestation-use-case.ts';
 import { timeOfId } from './id-uuid.ts';
 import type { VoidSettlements } from './ingest-batch.ts';
@@ -65,9 +65,14 @@ export function attestationRoutes(
   {
     exportSnapshot,
     voidSettlements,
-  }: { readonly exportSnapshot: ExportSnapshot; readonly voidSettlements: VoidSettlements },
+    proveChains,
+  }: {
+    readonly exportSnapshot: ExportSnapshot;
+    readonly voidSettlements: VoidSettlements;
+    readonly proveChains: ProveChains;
+  },
 ): FastifyPluginAsyncTypebox {
-  const exportAttestations = attestationExporter(deps, exportSnapshot);
+  const exportAttestations = attestationExporter(deps, exportSnapshot, proveChains);
 
   return async (app) => {
     app.get(

@@ -119,6 +119,18 @@ function addFollowing(attestations: Command, host: CommandHost): void {
   );
 }
 
+interface VerifyOptions {
+  readonly jwks: string;
+  readonly proof?: readonly string[];
+  readonly logPolicy?: string;
+}
+
+function proofsOf({ proof: files, logPolicy: policy }: VerifyOptions) {
+  if (policy !== undefined) return { proofs: { files: files ?? [], policy } };
+  if (files !== undefined) throw new UsageError('--proof needs --log-policy: a proof counts by a policy.');
+  return {};
+}
+
 function addVerifying(attestations: Command, host: CommandHost): void {
   attestations
     .command('verify')
@@ -127,15 +139,21 @@ function addVerifying(attestations: Command, host: CommandHost): void {
     )
     .argument('<files...>', 'the export; - reads standard input. Archives of the same chains go before it')
     .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
+    .option('--proof <files...>', 'proofs of `attestations proof`: what they prove must be in the export')
+    .option(
+      '--log-policy <file>',
+      'tlog-policy: the logs and witnesses by which proofs count, also those in the file',
+    )
     .addHelpText('after', () =>
       examplesHelp(['agent-trust attestations verify records.jsonl --jwks jwks.json']),
     )
-    .action(async (files: string[], options: { jwks: string }) => {
+    .action(async (files: string[], options: VerifyOptions) => {
       const { verifyAttestationsCommand } = await import('./verify-attestations.ts');
       host.setExitCode(
         await verifyAttestationsCommand({
           files,
           jwks: options.jwks,
+          ...proofsOf(options),
           output: host.output,
           errors: host.errors,
         }),

@@ -33,6 +33,7 @@ export async function checkService(
     sidecarsFinding(readiness),
     pushFinding(readiness),
     historyFinding(readiness),
+    logFinding(readiness),
     ...(readiness.bad_signing_keys === 0
       ? []
       : [
@@ -130,9 +131,28 @@ const historyFinding = ({ history: { state, missing } }: Readiness): Finding =>
     ? ok('history', 'the database has all that sidecars were told')
     : fail(
         'history',
-        `the database went back: it lacks ${missing?.changes ?? '?'} changes and ${missing?.records ?? '?'} records`,
+        `the database went back: it lacks ${missing?.changes ?? '?'} changes, ${missing?.records ?? '?'} records and ${missing?.entries ?? '?'} entries of the log`,
         'Read docs/operate/backup-and-restore.md, then run: agent-trust recover',
       );
+
+function logFinding({ log }: Readiness): Finding {
+  const next = 'Read docs/log.md, and the log of the control planes.';
+  if (log.state === 'regressed')
+    return fail('log', 'history went back, so nothing is signed', next);
+  if (log.state === 'unconfirmed')
+    return warn('log', 'no quorum of its witnesses has confirmed the tree, so nothing is signed', next);
+  const silent = log.witnesses.filter(({ fault }) => fault !== null);
+  if (silent.length > 0)
+    return warn(
+      'log',
+      `not every witness cosigns: ${silent.map(({ name, fault }) => `${name} (${fault})`).join(', ')}`,
+      next,
+    );
+  return ok(
+    'log',
+    `${log.size} entries${log.witnesses.length === 0 ? ', without witnesses' : `, ${log.witnessed_size} of them witnessed`}`,
+  );
+}
 
 /** Whether the service knows the key, and what it may do. */
 export async function checkKey(origin: string, key: string): Promise<Finding> {

@@ -9,6 +9,8 @@ export const cliLimits = {
   profilesMax: 100,
   /** A key and a line break, typed or piped. */
   promptCharsMax: 4_096,
+  /** A proof of the log: its path of 63 hashes, and a checkpoint. */
+  proofBytesMax: 512 * 1024,
   /** Calls in flight at once: enough to hide the way there, few for a plan limit. */
   callsAtOnce: 8,
   /** A file of bodies or policies: some thousands of gates. */

@@ -43,6 +43,13 @@ export async function recoverCommand(options: {
     ),
   );
   list(
+    'lost entries of the transparency log, which begins anew',
+    answer.lost_trees.map(
+      ({ witness, origin, size, entries }) =>
+        `${entries} of ${origin}: witness ${witness} holds a tree of ${size}`,
+    ),
+  );
+  list(
     'handed in again since the last recovery',
     answer.handed_in.map(
       ({ chain_id, lost, handed_in }) =>

@@ -12,6 +12,7 @@ import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/k
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { cliLimits } from './limits.ts';
+import { ProofCheck } from './verify-proofs.ts';
 
 /** Output of a command: `process.stdout` and `process.stderr` qualify. */
 export interface TextSink {
@@ -42,6 +43,8 @@ export async function verifyAttestationsCommand(options: {
    * export.
    */
   readonly jwks: string;
+  /** Proofs of the log, with the policy that says whom to believe (docs/log.md). Default: none. */
+  readonly proofs?: { readonly files: readonly string[]; readonly policy: string };
   /** Gets the verdict. */
   readonly output: TextSink;
   /** Gets errors, and progress if a person is watching. Default: standard error. */
@@ -55,7 +58,16 @@ export async function verifyAttestationsCommand(options: {
   const keys = await readKeys(options.jwks, { output, errors });
   if (typeof keys === 'number') return keys;
   const { files, stdin = process.stdin } = options;
-  const verifiers = keyset(options.ed25519 ?? chooseEd25519(), keys);
+  const ed25519 = options.ed25519 ?? chooseEd25519();
+  const verifiers = keyset(ed25519, keys);
+  const proofs =
+    options.proofs === undefined
+      ? null
+      : await ProofCheck.read(options.proofs.files, { ...options.proofs, readFile: readSmallBytes, ed25519 });
+  if (proofs !== null && 'message' in proofs) {
+    (proofs.isFalse ? output : errors).write(`${proofs.isFalse ? 'NOT OK: ' : ''}${proofs.message}.\n`);
+    return proofs.isFalse ? 5 : 2;
+  }
   const before = files.length > 1 ? new JoinedChains() : null;
   for (const file of files) {
     const source = await openSource(file, stdin, errors);
@@ -63,7 +75,7 @@ export async function verifyAttestationsCommand(options: {
     let verdict: ExportVerdict;
     try {
       before?.beginFile();
-      verdict = await verifyStream(source, verifiers, { errors, before });
+      verdict = await verifyStream(source, verifiers, { errors, before, proofs });
     } catch (cause) {
       errors.write(`${file} could not be read to its end: ${messageOf(cause)}\n`);
       return 5;
@@ -75,7 +87,9 @@ export async function verifyAttestationsCommand(options: {
     }
     output.write(`${name}${describeValid(verdict, before === null || file === files[0])}`);
   }
-  return 0;
+  const proven = proofs?.finish() ?? null;
+  if (proven !== null) output.write(proven.text);
+  return proven?.isSound === false ? 5 : 0;
 }
 
 function describeValid(verdict: Extract<ExportVerdict, { kind: 'valid' }>, isFirst: boolean): string {
@@ -100,7 +114,15 @@ function describeValid(verdict: Extract<ExportVerdict, { kind: 'valid' }>, isFir
 export async function verifyStream(
   source: Readable,
   keys: Keyset,
-  { errors, before = null }: { readonly errors: TextSink; readonly before?: JoinedChains | null },
+  {
+    errors,
+    before = null,
+    proofs = null,
+  }: {
+    readonly errors: TextSink;
+    readonly before?: JoinedChains | null;
+    readonly proofs?: ProofCheck | null;
+  },
 ): Promise<ExportVerdict> {
   const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
   let verifier: ExportVerifier | null = null;
@@ -110,6 +132,7 @@ export async function verifyStream(
       verifier ??= verifierFor(line, keys, before);
       const failure = verifier.take(line);
       if (failure !== null) return failure;
+      if (line !== null) proofs?.see(line);
     }
     const records = verifier?.records ?? 0;
     if (errors.isTTY === true && records >= nextProgress) {
@@ -118,7 +141,10 @@ export async function verifyStream(
     }
   }
   verifier ??= exportVerifier(keys, before);
-  for (const line of splitter.end()) verifier.take(line);
+  for (const line of splitter.end()) {
+    verifier.take(line);
+    if (line !== null) proofs?.see(line);
+  }
   return verifier.finish();
 }
 
@@ -144,12 +170,15 @@ async function readKeys(
   }
 }
 
-async function readSmallFile(path: string, bytesMax: number): Promise<string> {
+const readSmallFile = async (path: string, bytesMax: number): Promise<string> =>
+  Buffer.from(await readSmallBytes(path, bytesMax)).toString('utf8');
+
+async function readSmallBytes(path: string, bytesMax: number): Promise<Uint8Array> {
   const handle = await open(path);
   try {
     const { size } = await handle.stat();
     if (size > bytesMax) throw new JwksError(`it is larger than ${bytesMax} bytes`);
-    return await handle.readFile('utf8');
+    return await handle.readFile();
   } finally {
     await handle.close();
   }

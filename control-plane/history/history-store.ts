@@ -21,6 +21,8 @@ export interface Missing {
   readonly chains: number;
   /** Records at the ends of these chains. */
   readonly records: number;
+  /** At the end of the transparency log, as far as its witnesses have shown. */
+  readonly entries: number;
 }
 
 /** A place that was told and is not in the database. `lost`: how far it is behind the end; at least 1. */
@@ -55,10 +57,13 @@ export async function readMissing(sql: Database | Transaction): Promise<Missing 
       head AS (SELECT count(*) AS heads, coalesce(sum(lost), 0)::bigint AS changes FROM known_heads, newest
         WHERE in_generation = newest.number),
       place AS (SELECT count(*) AS chains, coalesce(sum(lost), 0)::bigint AS records FROM known_places, newest
+        WHERE in_generation = newest.number),
+      tree AS (SELECT coalesce(max(lost), 0) AS entries FROM known_trees, newest
         WHERE in_generation = newest.number)
-    SELECT heads, changes, chains, records FROM head, place`;
-  if (row === undefined || row.heads + row.chains === 0) return null;
-  return { changes: row.changes, chains: row.chains, records: row.records };
+    SELECT heads, changes, chains, records, entries FROM head, place, tree`;
+  if (row === undefined || row.heads + row.chains + row.entries === 0) return null;
+  const { heads, ...missing } = row;
+  return missing;
 }
 
 /** What of this the database lacks, or has otherwise. */

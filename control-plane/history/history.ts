@@ -1,7 +1,7 @@
 /**
  * Room `control-plane/history`: whether the database still has what was told to sidecars (contract §17).
  * State and its keeper here; `receipts.ts` makes and opens what sidecars keep, `take-report.ts` compares what
- * they show.
+ * they show, `lost-trees.ts` keeps what witnesses of the log show.
  */
 
 import { Gauge } from 'prom-client';
@@ -85,13 +85,14 @@ export function followHistory({
   });
   const lost = new Gauge({
     name: 'agent_trust_history_missing',
-    help: 'What the database lacks of what was told to sidecars, by kind.',
+    help: 'What the database lacks of what was told to sidecars, or cosigned by witnesses, by kind.',
     labelNames: ['of'],
     registers: [metrics],
     collect() {
-      const { changes, records } = history.missing ?? { changes: 0, records: 0 };
+      const { changes, records, entries } = history.missing ?? { changes: 0, records: 0, entries: 0 };
       lost.set({ of: 'changes' }, changes);
       lost.set({ of: 'records' }, records);
+      lost.set({ of: 'entries' }, entries);
     },
   });
   let told = '';

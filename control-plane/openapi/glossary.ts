@@ -386,6 +386,7 @@ export const glossary: Readonly<Record<string, string>> = {
   attestations: 'The records of this page.',
   next_cursor: '`cursor` of the next page; null on the last page.',
   broken: 'Chains that are not whole in the database. Absent: all are.',
+  log_proof: 'The tlog-proof of one of its records (docs/log.md); absent: the transparency log has none yet.',
   archived:
     'The last of the records that were moved to an archive: the chain goes on behind it. Absent: none were.',
   archived_before:
@@ -711,10 +712,22 @@ export const glossary: Readonly<Record<string, string>> = {
   master_key:
     '`settled`: one master key seals everything. `changing`: secrets are sealed with a new one; `waiting`: not all control planes have it yet. `missing`: one is in use that this program was not given.',
   'Readiness.history': 'Whether the database has all that sidecars were told.',
-  state: '`regressed`: the database lacks something; only reads, decisions and revocations are served.',
   missing: 'What it lacks, as far as sidecars have shown; null: nothing.',
   changes: 'How many revisions of feeds.',
   generation: 'Name of the history of the database.',
+  'Readiness.entries': 'How many entries of the transparency log, as far as its witnesses have shown.',
+  log: 'The transparency log, as this program knows it (docs/log.md).',
+  'Readiness.state':
+    'Of the history: `regressed`: the database lacks something; only reads, decisions and revocations are served. Of the log: `unconfirmed` by its witnesses, or `regressed` with the history: nothing is signed.',
+  'Readiness.origin': 'The origin line of its checkpoints; null: it has not begun.',
+  size: 'Entries in the newest checkpoint; of a witness: in the newest that it cosigned.',
+  'Readiness.published_at': 'When the newest checkpoint was published; null: none yet.',
+  witnessed_size: 'Entries in the newest checkpoint that the quorum of its witnesses cosigned.',
+  witnessed_at: 'When that one was published; null: none yet.',
+  witnesses: 'The witnesses of `LOG_WITNESSES`, as the writer of the log heard from them last.',
+  'Readiness.name': 'Name of the witness in the policy.',
+  'Readiness.fault': 'Why it has not cosigned the newest checkpoint; null: it has.',
+  cosigned_at: 'When it cosigned last; null: never.',
   'Readiness.sidecars': 'The sidecars of this service; null if unknown.',
   connected: 'How many of them are connected.',
   clock_offset_ms_max: 'Largest clock offset of any of them, in milliseconds.',

@@ -382,6 +382,16 @@ export const operations: Readonly<Record<string, OperationText>> = {
     },
     headers: ['Content-Disposition'],
   },
+  'GET /v1/attestations/:id/proof': {
+    id: 'getAttestationProof',
+    tag: 'Audit',
+    summary: 'Prove that a record is in the transparency log (C2SP tlog-proof)',
+    description:
+      'The first logged head of its chain at or behind the record, with its path to the newest checkpoint that the quorum of the witnesses cosigned. ' +
+      'The records between both are in an export. docs/log.md describes how to verify it.',
+    contents: { 'text/plain': Type.String() },
+    errors: ['attestation_not_found', 'proof_not_ready'],
+  },
   'GET /v1/statistics/decisions': {
     id: 'getDecisionStatistics',
     tag: 'Statistics',

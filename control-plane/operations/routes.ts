@@ -6,6 +6,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { nullable } from '../../shared/wire/fields.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { historyOf } from '../history/history.ts';
+import { LogReadiness, logReadiness } from '../log/log-readiness.ts';
 import { masterKeyState } from '../master-key/follow-master-keys.ts';
 import { refusedConnections } from '../storage/connection-room.ts';
 import { databaseFailure } from '../storage/database-away.ts';
@@ -77,11 +78,18 @@ export const ReadinessAnswer = Type.Object({
    */
   history: Type.Object({
     state: Type.Enum(['whole', 'regressed']),
-    /** Revisions of feeds, and records at the ends of so many chains. Null: nothing. */
+    /** Revisions of feeds, records at the ends of so many chains, entries of the log. Null: nothing. */
     missing: nullable(
-      Type.Object({ changes: Type.Integer(), chains: Type.Integer(), records: Type.Integer() }),
+      Type.Object({
+        changes: Type.Integer(),
+        chains: Type.Integer(),
+        records: Type.Integer(),
+        entries: Type.Integer(),
+      }),
     ),
   }),
+  /** The transparency log, as this program knows it (docs/log.md). It makes this program no less ready. */
+  log: LogReadiness,
   /** Null: unknown, because the database is unreachable. */
   sidecars: nullable(Type.Object({ connected: Type.Integer(), clock_offset_ms_max: Type.Integer() })),
 });
@@ -100,6 +108,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
   const master_key = masterKeyState(deps.sql);
   const appending = deps.appending.isStopped ? 'stopped' : 'working';
   const { missing } = historyOf(deps.sql);
+  const log = logReadiness(deps.sql);
   const history = { state: missing === null ? ('whole' as const) : ('regressed' as const), missing };
   try {
     const sidecars = await inTime(readSidecars(deps));
@@ -117,6 +126,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       bad_signing_keys,
       master_key,
       history,
+      log,
       sidecars,
     };
   } catch (error) {
@@ -133,6 +143,7 @@ async function readReadiness(deps: AppendingDeps): Promise<Readiness> {
       bad_signing_keys,
       master_key,
       history,
+      log,
       sidecars: null,
     };
   }

@@ -26,8 +26,11 @@ import {
   readLostChains,
   readMissing,
 } from '../history/history-store.ts';
+import { type LostTree, readLostTrees } from '../history/lost-trees.ts';
 import type { Caller } from '../http/caller.ts';
 import { updateIssuer } from '../issuers/update-issuer.ts';
+import { originOf } from '../log/deps.ts';
+import { beginNextLog } from '../log/log-store.ts';
 import { revokePassport } from '../passports/revoke-passport.ts';
 import { suspendPassport } from '../passports/suspend-passport.ts';
 import { raiseFeeds } from '../sync/feed-store.ts';
@@ -36,6 +39,7 @@ import { stillOpen } from './recovery-store.ts';
 const generationBytes = 16;
 /** Chains that one audit entry names: the states of an entry stay below 8 KiB, as everybody else's. */
 const chainsPerEntryMax = 32;
+const treesPerEntryMax = 4;
 
 export interface Recovery {
   readonly generation: string;
@@ -45,6 +49,8 @@ export interface Recovery {
   /** What an administrator has to do first; nothing is begun before that. */
   readonly byHand: readonly KnownEnd[];
   readonly lost: readonly LostChain[];
+  /** Of the transparency log, as witnesses showed them. */
+  readonly trees: readonly LostTree[];
   /** Once history is whole. */
   readonly handedIn: readonly HandedIn[];
   readonly applied: boolean;
@@ -69,7 +75,8 @@ export async function recoverHistory(
   const byHand = open.filter(isByHand);
   const takenBack = open.filter((end) => !isByHand(end) && end.kind !== 'gate_policy');
   const lost = await readLostChains(deps.sql);
-  const found = { takenBack, byHand, lost, handedIn: [] };
+  const trees = await readLostTrees(deps.sql);
+  const found = { takenBack, byHand, lost, trees, handedIn: [] };
   if (!history.isRegressed) {
     const handedIn = await readHandedIn(deps.sql);
     return { ...found, handedIn, generation: current, state: 'whole', applied: false };
@@ -121,7 +128,10 @@ async function begin(deps: AppendingDeps, caller: Caller, before: string): Promi
     await raiseFeeds(tx, await readKnownHeads(tx));
     await skipPlaces(tx, lost);
     const generation = `gen_${Buffer.from(deps.random.bytes(generationBytes)).toString('hex')}`;
+    const trees = await readLostTrees(tx);
     await beginGeneration(tx, generation);
+    // The tree that a witness holds cannot go on here: it would be contradicted.
+    if (trees.length > 0) await beginNextLog(tx, (log) => originOf(deps, log));
     // In the order in which everybody locks the chains of the audit.
     const owners = [...byOwner(lost, caller)].sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [key, chains] of owners) {
@@ -136,7 +146,12 @@ async function begin(deps: AppendingDeps, caller: Caller, before: string): Promi
             operation: 'recoverHistory',
             target: generation,
             before: { generation: before },
-            after: { generation, missing, chains: named.map(renderLost) },
+            after: {
+              generation,
+              missing,
+              chains: named.map(renderLost),
+              trees: trees.slice(0, treesPerEntryMax).map(renderTree),
+            },
           },
         );
       }
@@ -152,6 +167,8 @@ const renderLost = ({ chainId, afterPlace, lastPlace, lastHash, lost }: LostChai
   last_hash: lastHash,
   records: lost,
 });
+
+const renderTree = ({ witness, origin, size, root }: LostTree) => ({ witness, origin, size, root });
 
 /** The operator's audit has an entry in any case, and chains that the database does not know. */
 function byOwner(lost: readonly LostChain[], caller: Caller): Map<string, LostChain[]> {

@@ -63,6 +63,9 @@ export function recoveryRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
             last_sequence: chain.lastPlace,
             records: chain.lost,
           })),
+          lost_trees: done.trees.map(({ witness, origin, size, root, lost }) => ({
+            ...{ witness, origin, size, root, entries: lost },
+          })),
           handed_in: done.handedIn.map(({ chainId, lost, handedIn }) => ({
             chain_id: chainId,
             lost,

@@ -88,7 +88,7 @@ export async function compromiseSigningKey(
     if (key.compromised) return { result: before, audited: null };
     const result: Rotation = { ...before, previous: { ...before.previous, compromised: true } };
     await endSigningKey(tx, result.previous);
-    await change(globalFeed, { kind: 'signing_key.put', body: result.previous });
+    await publishKeys(change, [result.previous]);
     return {
       result,
       audited: {
@@ -148,9 +148,7 @@ async function replaceCurrent(
   for (const key of ending) await endSigningKey(tx, end(key));
   // The new key first: where it is the feed's own that ends, it signs the entry about its successor while
   // it is still trusted.
-  for (const key of [next, ...ending.map(end)]) {
-    await change(globalFeed, { kind: 'signing_key.put', body: publicHalf(key) });
-  }
+  await publishKeys(change, [publicHalf(next), ...ending.map(end)]);
   const result: Rotation = { next: publicHalf(next), previous: end(current), isNew: true };
   return {
     result,
@@ -161,6 +159,13 @@ async function replaceCurrent(
       after: renderKeyRotation(result),
     },
   };
+}
+
+/** To the sidecars, which do not know the keys of the log. */
+async function publishKeys(change: WriteChange, keys: readonly VerificationKey[]): Promise<void> {
+  for (const key of keys) {
+    if (key.purpose !== 'log') await change(globalFeed, { kind: 'signing_key.put', body: publicHalf(key) });
+  }
 }
 
 /** The last rotation, if so recent that another call is most likely a retry. */

@@ -24,7 +24,11 @@ export const readSigningKeys = (sql: Database | Transaction): Promise<StoredSign
   sql<StoredSigningKey[]>`
     SELECT kid, purpose, public_key AS "publicKey", sealed_private_key AS "sealedPrivateKey",
       not_before_ms AS "notBeforeMs", retired_at_ms AS "retiredAtMs", compromised, created_at_ms AS "createdAtMs"
-    FROM signing_keys ORDER BY not_before_ms, kid`;
+    FROM (SELECT * FROM signing_keys UNION ALL SELECT * FROM log_keys) AS keys ORDER BY not_before_ms, kid`;
+
+/** The version before would publish a purpose that its sidecars do not know. */
+const tableOf = (tx: Transaction, { purpose }: VerificationKey) =>
+  purpose === 'log' ? tx`log_keys` : tx`signing_keys`;
 
 /** What the manifest of an export says of its keys and of its time. */
 export interface ExportKeys {
@@ -50,7 +54,7 @@ export async function readExportKeys(tx: Transaction, nowMs: UnixMillis): Promis
 
 export async function insertSigningKey(tx: Transaction, key: StoredSigningKey): Promise<void> {
   await tx`
-    INSERT INTO signing_keys (kid, purpose, public_key, sealed_private_key, not_before_ms, retired_at_ms,
+    INSERT INTO ${tableOf(tx, key)} (kid, purpose, public_key, sealed_private_key, not_before_ms, retired_at_ms,
       compromised, created_at_ms)
     VALUES (${key.kid}, ${key.purpose}, ${key.publicKey}, ${key.sealedPrivateKey}, ${key.notBeforeMs},
       ${key.retiredAtMs}, ${key.compromised}, ${key.createdAtMs})`;
@@ -59,7 +63,7 @@ export async function insertSigningKey(tx: Transaction, key: StoredSigningKey): 
 /** Writes how a key ends; nothing else of it ever changes. */
 export async function endSigningKey(tx: Transaction, key: VerificationKey): Promise<void> {
   await tx`
-    UPDATE signing_keys SET retired_at_ms = ${key.retiredAtMs}, compromised = ${key.compromised}
+    UPDATE ${tableOf(tx, key)} SET retired_at_ms = ${key.retiredAtMs}, compromised = ${key.compromised}
     WHERE kid = ${key.kid}`;
 }
 

@@ -87,6 +87,10 @@ export const lockOrder = [
   // Shared by all records of a gate and minute; taken in the order of their key.
   'decision_counts',
   'quota_spend',
+  // Of the one replica that writes the log, in a transaction of its own.
+  'log_trees',
+  'log_tiles',
+  'logged_heads',
   // Many transactions share these four: they are locked for a statement or two before the commit.
   'quota_windows',
   'discovery_counts',

@@ -168,7 +168,7 @@ async function readAllButGates(
     passport_standings: standings,
     suspended_issuers: issuers.map(({ digest }) => encodeBase64url(digest) as IdDigest),
     suspended_accounts: accounts.map(({ digest }) => encodeBase64url(digest) as IdDigest),
-    signing_keys: keys.map(publicHalf),
+    signing_keys: keys.filter(({ purpose }) => purpose !== 'log').map(publicHalf),
     taken_at_ms: takenAtMs,
   };
 }

@@ -23,6 +23,7 @@ import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
  *   agent-trust.attestations.v2  2026-11-27
  *     records may be in form 2, beside others in form 1; the policies, catalogs, passports and approvals that
  *     they name stand behind the chains
+ *     the header of a chain may have `log_proof`
  */
 const formats = { 1: 'agent-trust.attestations.v1', 2: 'agent-trust.attestations.v2' } as const;
 
@@ -48,6 +49,8 @@ export interface ExportChain {
   /** One less than `firstSequence` where all records are in archives. */
   readonly lastSequence: number;
   readonly lastHash: string;
+  /** The tlog-proof of one of its records here (docs/log.md); null: the log has none yet. */
+  readonly logProof: string | null;
 }
 
 export interface ArchivedHead {
@@ -98,6 +101,7 @@ export const chainLine = (chain: ExportChain): string =>
       first_sequence: chain.firstSequence,
       last_hash: chain.lastHash,
       last_sequence: chain.lastSequence,
+      ...(chain.logProof === null ? {} : { log_proof: chain.logProof }),
       previous_attestation_hash: chain.previousAttestationHash,
     },
   });
@@ -118,6 +122,9 @@ export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): 
       records,
     },
   });
+
+/** A path of 63 hashes, and a checkpoint with many cosignatures. */
+export const logProofCharsMax = 65_536;
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 const Sequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
@@ -140,6 +147,7 @@ const chainMembers = {
   first_sequence: Sequence,
   last_hash: Hash,
   last_sequence: Sequence,
+  log_proof: Type.Optional(Type.String({ maxLength: logProofCharsMax })),
   previous_attestation_hash: nullable(Hash),
 };
 
@@ -195,6 +203,7 @@ export function parseChain(value: unknown): ExportChain | null {
     previousAttestationHash: chain.previous_attestation_hash,
     lastSequence: chain.last_sequence,
     lastHash: chain.last_hash,
+    logProof: chain.log_proof ?? null,
   };
 }
 

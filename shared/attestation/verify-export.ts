@@ -1,4 +1,6 @@
 import type { Keyset } from '../crypto/keyset.ts';
+import type { LoggedHead } from '../log/entry.ts';
+import { isIncluded, parseLogProof } from '../log/proof.ts';
 import { limits } from '../model/limits.ts';
 import {
   type Attachment,
@@ -48,6 +50,9 @@ const lineFaults = {
     'this chain stops before the last record that its header names, and the end line does not name it',
   broken: 'the service itself found chains that are not whole in its database',
   wrong_archived: 'this chain does not go on behind the archived records that its header names',
+  log_proof_invalid:
+    'the proof of the log in this chain header does not hold, or is not of a record that follows',
+  log_proof_differs: 'this is not the record that the proof of the log in its chain header has',
   not_joined: 'this chain does not go on where the files before this one end',
   ...attachmentFaults,
   wrong_counts: 'the counts of chains and records differ from those in the end line',
@@ -106,6 +111,8 @@ class ExportReader implements LineReader {
   #readLine: ((line: string) => LineRead) | null = null;
   #state: State = { kind: 'start' };
   #head: ChainHead = emptyChain;
+  /** What the log has of this chain, by its header; null: nothing. */
+  #logged: LoggedHead | null = null;
   #lastChainId = '';
   /** The first chain that stops early; a fault unless the end names broken chains. */
   #stopped: Finding<'stops_early'> | null = null;
@@ -176,6 +183,9 @@ class ExportReader implements LineReader {
     this.#head = { sequence: chain.firstSequence - 1, hash: chain.previousAttestationHash };
     this.#lastChainId = chain.chainId;
     if (this.#before?.follows(chain) === false) return 'not_joined';
+    const proof = chain.logProof === null ? null : parseLogProof(chain.logProof);
+    if (chain.logProof !== null && (proof === null || !isProofOf(proof, chain))) return 'log_proof_invalid';
+    this.#logged = proof?.head ?? null;
     this.count.chains++;
     if (chain.archived !== null) this.count.archived++;
     const isEmpty = chain.lastSequence < chain.firstSequence;
@@ -197,6 +207,8 @@ class ExportReader implements LineReader {
     // A record has the time of its decision, possibly long before its signature, so the export's time is the
     // bound.
     if (key.notBeforeMs > manifest.createdAtMs + limits.notBeforeLeewayMs) return 'key_not_yet_valid';
+    if (this.#logged?.sequence === attestation.sequence && this.#logged.hash !== attestation.hash)
+      return 'log_proof_differs';
     const isFirst = attestation.sequence === chain.firstSequence;
     const { sinceMs } = manifest;
     // Behind an archive, the first record not older may be in it.
@@ -245,6 +257,13 @@ function isLineOf(attachment: Attachment, line: string): boolean {
     return false;
   }
 }
+
+/** Whether it proves by itself that the log has a record of this chain. */
+const isProofOf = (proof: NonNullable<ReturnType<typeof parseLogProof>>, chain: ExportChain): boolean =>
+  proof.head.chainId === chain.chainId &&
+  proof.head.sequence >= chain.firstSequence &&
+  proof.head.sequence <= chain.lastSequence &&
+  isIncluded(proof);
 
 /** Whether all records before the first one are in archives. */
 const followsArchive = ({ archived, firstSequence }: ExportChain): boolean =>

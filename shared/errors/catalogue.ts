@@ -83,6 +83,10 @@ export const catalogue = {
     status: 409,
     message: 'This idempotency key was used for a different request.',
   },
+  proof_not_ready: {
+    status: 409,
+    message: 'No checkpoint of the log covers this record yet. Try again within 15 seconds.',
+  },
   precondition_failed: {
     status: 412,
     message: 'The resource has changed since you read it.',

@@ -2,9 +2,9 @@ import type { UnixMillis } from './time.ts';
 
 /**
  * The purpose of a key. A verifier accepts only keys of its own purpose (contract §11). `sync` never leaves
- * the service.
+ * the service; keys of `log` are stored apart and reach no sidecar.
  */
-export const keyPurposes = ['passport', 'catalog', 'attestation', 'sync'] as const;
+export const keyPurposes = ['passport', 'catalog', 'attestation', 'sync', 'log'] as const;
 export type KeyPurpose = (typeof keyPurposes)[number];
 
 /** The public half of a key with which the service signs. */

@@ -207,6 +207,13 @@ export const settings = {
     doc: '1: webhooks may go to private and loopback addresses, and over http. For tests.',
     read: yesOrNo,
   }),
+  LOG_WITNESSES: setting({
+    of: ['control-plane'],
+    default: null,
+    defaultDoc: 'none',
+    doc: 'File with the witnesses of the transparency log and their quorum, as C2SP tlog-policy (docs/log.md).',
+    read: text,
+  }),
   SMTP_URL: setting({
     of: ['control-plane'],
     default: null,

@@ -39,6 +39,16 @@ export const RecoveryAnswer = Type.Object({
       records: Type.Integer(),
     }),
   ),
+  /** Of the transparency log: what its witnesses hold and the database lacks. */
+  lost_trees: Type.Array(
+    Type.Object({
+      witness: Type.String(),
+      origin: Type.String(),
+      size: Type.Integer(),
+      root: Type.String(),
+      entries: Type.Integer(),
+    }),
+  ),
   /** Once history is whole: what the last recovery stated as lost, and how much of it has come back since. */
   handed_in: Type.Array(
     Type.Object({ chain_id: Type.String(), lost: Type.Integer(), handed_in: Type.Integer() }),

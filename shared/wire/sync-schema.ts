@@ -9,7 +9,7 @@ import { modes } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { PermissionKey } from '../model/permission.ts';
 import type { Scope } from '../model/scopes.ts';
-import { keyPurposes } from '../model/signing-key.ts';
+import { type KeyPurpose, keyPurposes } from '../model/signing-key.ts';
 import { dayMs, latestUnixMs, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { nullable } from './fields.ts';
@@ -155,9 +155,12 @@ const PassportStandingGroup = Type.Object({
 });
 export type PassportStandingGroup = Wire<typeof PassportStandingGroup>;
 
+/** Sidecars verify nothing of the log, and those of the version before refuse its purpose. */
+const purposes: readonly KeyPurpose[] = keyPurposes.filter((purpose) => purpose !== 'log');
+
 const SigningKeyBody = Type.Object({
   kid: ShortText,
-  purpose: Type.Enum(keyPurposes),
+  purpose: Type.Enum([...purposes]),
   publicKey: ShortText,
   notBeforeMs: Millis,
   retiredAtMs: nullable(Millis),

@@ -75,7 +75,12 @@ export const webhookBodies = {
     'history.regressed',
     Type.Object({
       generation: Type.String(),
-      missing: Type.Object({ changes: Type.Integer(), chains: Type.Integer(), records: Type.Integer() }),
+      missing: Type.Object({
+        changes: Type.Integer(),
+        chains: Type.Integer(),
+        records: Type.Integer(),
+        entries: Type.Integer(),
+      }),
     }),
   ),
 } as const satisfies Readonly<Record<WebhookEvent, TObject>>;

@@ -85,7 +85,7 @@ const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {
   },
   'history.regressed': {
     generation: 'gen_00000000000000000000000000000000',
-    missing: { changes: 2, chains: 1, records: 40 },
+    missing: { changes: 2, chains: 1, records: 40, entries: 0 },
   },
 };
 

@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { appendRecords } from '../../control-plane/attestations/append-records.ts';
 import { attestationExporter } from '../../control-plane/attestations/export-attestations.ts';
+import { chainProver } from '../../control-plane/log/prove-head.ts';
 import { recordProjections } from '../../control-plane/record-projections.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
@@ -93,6 +94,7 @@ async function exported(): Promise<string> {
       { sql: database.sql, logger: silentLogger },
       { ...limits, atOnceMax: 1, perOwnerMax: 1 },
     ),
+    chainProver({ witnesses: null }),
   );
   return text(await exporter({ owner, format: 'jsonl', sinceMs: null, nowMs: at(60_000) }));
 }

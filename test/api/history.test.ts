@@ -83,7 +83,7 @@ describe('a receipt of changes', () => {
     expect(await report([receipt])).toMatchObject({ state: 'regressed' });
     expect(await readyz()).toMatchObject({
       status: 'ready',
-      history: { state: 'regressed', missing: { changes: 2, chains: 0, records: 0 } },
+      history: { state: 'regressed', missing: { changes: 2, chains: 0, records: 0, entries: 0 } },
     });
     await api.deps.sql`DELETE FROM known_heads`;
     await historyOf(api.deps.sql).refresh();
@@ -190,7 +190,7 @@ describe('a receipt of records', () => {
     const { from, passport, gate, receipts } = await shipped();
     await lose(passport.passport_id, 2);
     expect(await report(receipts)).toMatchObject({ state: 'regressed' });
-    expect((await readyz()).history.missing).toEqual({ changes: 0, chains: 1, records: 2 });
+    expect((await readyz()).history.missing).toEqual({ changes: 0, chains: 1, records: 2, entries: 0 });
     const another = recordOf(api, { gateId: gate.gate_id, passport });
     const answer = await from.send(4, [another]);
     expect(answer.status).toBe(503);

@@ -42,6 +42,15 @@ describe('without a key', () => {
       replica: null,
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
       history: { state: 'whole', missing: null },
+      log: {
+        state: 'working',
+        origin: null,
+        size: 0,
+        published_at: null,
+        witnessed_size: 0,
+        witnessed_at: null,
+        witnesses: [],
+      },
     });
   });
 
@@ -73,6 +82,7 @@ describe('without a key', () => {
     expect(body.keys.map((key: { purpose: string }) => key.purpose).toSorted()).toEqual([
       'attestation',
       'catalog',
+      'log',
       'passport',
     ]);
     for (const key of body.keys) {

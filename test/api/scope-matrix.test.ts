@@ -70,6 +70,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'attestations:read': [
     'GET /attestations',
     'GET /attestations/x',
+    'GET /attestations/x/proof',
     'GET /attestations/export',
     'GET /attestations/retention',
     'GET /statistics/decisions',
@@ -196,8 +197,8 @@ const ofSeveralScopes = (): Readonly<Record<string, readonly string[]>> => ({
   'GET /whoami': everyScope,
 });
 
-/** The pages, and what access tokens open or give (test/api/tools.test.ts, test/api/oauth.test.ts). */
-const elsewhere = /^\/(?:console|docs|mcp|oauth|\.well-known\/oauth)/;
+/** The pages, the log, and what access tokens open or give (test/api/{log,tools,oauth}.test.ts). */
+const elsewhere = /^\/(?:console|docs|log|mcp|oauth|\.well-known\/oauth)/;
 
 /** Operations for live keys of the operator alone. */
 const operatorOnly = table['admin:*'] ?? [];

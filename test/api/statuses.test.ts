@@ -449,6 +449,11 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   },
   'updateUser last_owner': ofLastOwner('PATCH', { status: 'disabled' }),
   'deleteUser last_owner': ofLastOwner('DELETE'),
+  // Of a record that no pass over the chains has seen yet.
+  proof_not_ready: async () => {
+    const { url } = await goodCall('getAttestation');
+    return api.call({ url: `${url}/proof` });
+  },
   user_state_conflict: async () => api.call({ method: 'POST', url: `/v1/users/${reader.userId}/invitation` }),
   internal_error: failing(new InvariantError('what a test breaks')),
   overloaded: failing(codedError('PostgresError', '53300')),

@@ -44,6 +44,7 @@ function exportOf(change: Change = {}) {
   const header = {
     chainId: must(chain[0], 'a record').chainId,
     archived: { throughSequence: archivedThrough, hash: change.archivedHash ?? hashOf(archivedThrough) },
+    logProof: null,
     firstSequence: first,
     previousAttestationHash: hashOf(first - 1),
     lastSequence: 5,

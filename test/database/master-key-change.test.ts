@@ -178,6 +178,7 @@ describe('a change of MASTER_KEY', () => {
         'channels.sealed_target',
         'idempotent_answers.body',
         'installation.value',
+        'log_keys.sealed_private_key',
         'oauth_artifacts.sealed_payload',
         'signing_keys.sealed_private_key',
         'users.totp_sealed',
@@ -309,7 +310,7 @@ describe('the order of the steps', () => {
     const early = start('b', { own: next, fallbacks: [] });
     await expect(early).rejects.toThrow(MasterKeyError);
     await expect(early).rejects.toThrow(
-      /is not given, and is still in use: it seals 4 signing keys, 1 webhooks, 1 channels, 1 secrets of one-time codes, .*Add it to MASTER_KEY_FALLBACKS/,
+      /is not given, and is still in use: it seals 4 signing keys, 1 keys of the log, 1 webhooks, 1 channels, 1 secrets of one-time codes, .*Add it to MASTER_KEY_FALLBACKS/,
     );
   });
 

@@ -8,6 +8,7 @@ import {
   type ExportAttestations,
 } from '../../control-plane/attestations/export-attestations.ts';
 import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
+import { chainProver } from '../../control-plane/log/prove-head.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { storageLimits } from '../../control-plane/storage/limits.ts';
 import { type ExportBounds, snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
@@ -56,6 +57,7 @@ const exporter = (bounds: Partial<ExportBounds> = {}, sql = api.deps.sql) =>
       { sql, logger: silentLogger },
       { ...limits, atOnceMax: 1, perOwnerMax: limits.exportsPerAccountMax, ...bounds },
     ),
+    chainProver({ witnesses: null }),
   );
 
 const asked = (sinceMs: UnixMillis | null = youngestMs): ExportAsked => ({

@@ -79,6 +79,7 @@ it('finds all of it well, in a line for each part', async () => {
     'sidecars ok',
     'push ok',
     'history ok',
+    'log ok',
     'key ok',
     'database ok',
     'redis ok',

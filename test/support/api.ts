@@ -29,6 +29,7 @@ import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
+import type { WitnessPolicy } from '../../shared/log/witness-policy.ts';
 import type { RecordForm } from '../../shared/model/attestation.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
@@ -122,6 +123,8 @@ export interface ApiOptions {
   readonly outbound?: GuardedFetchOptions;
   /** Default: no mail server is set. */
   readonly mailer?: Mailer;
+  /** Default: the log has no witnesses. */
+  readonly witnesses?: WitnessPolicy;
   /** Default as in production. */
   readonly opensToolsToKeys?: boolean;
   /** With which people can log in; reached on loopback. Default: none. */
@@ -184,6 +187,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     mailer: options.mailer ?? null,
+    witnesses: options.witnesses ?? null,
     consoleFiles: options.consoleFiles ?? new Map(),
     passwords: passwordHasher(random, options.passwordCost ?? cheapPasswords),
     loginAttempts: loginAttempts({ sql, clock, logger }),

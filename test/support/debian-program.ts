@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -10,6 +11,8 @@ interface DebianProgram {
   readonly package: string;
   /** Modules of Python that have to be there besides; `package` then names the packages that bring them. */
   readonly modules?: readonly string[];
+  /** A folder that has to be there besides; `package` then names the package that brings it. */
+  readonly folder?: string;
   /** What whoever cannot install it may do instead. */
   readonly otherwise: string;
 }
@@ -47,6 +50,12 @@ export const debianPrograms = {
   buildah: { commands: ['buildah'], package: 'buildah', otherwise: '' },
   podman: { commands: ['podman'], package: 'podman runc', otherwise: '' },
   'systemd-analyze': { commands: ['systemd-analyze'], package: 'systemd', otherwise: '' },
+  go: {
+    commands: ['go'],
+    package: 'golang-go golang-golang-x-mod-dev',
+    folder: '/usr/share/gocode/src/golang.org/x/mod',
+    otherwise: '',
+  },
   wrk: { commands: ['wrk'], package: 'wrk', otherwise: '' },
 } as const satisfies Readonly<Record<string, DebianProgram>>;
 
@@ -62,16 +71,18 @@ const installMsMax = 180_000;
  * one sentence that says what to install.
  */
 export async function findDebianProgram(name: DebianProgramName): Promise<string> {
-  const { commands, package: packageName, modules, otherwise }: DebianProgram = debianPrograms[name];
+  const { commands, package: packageName, modules, folder, otherwise }: DebianProgram = debianPrograms[name];
   const found = async (): Promise<string | null> => {
     const path = await which(...commands);
-    return path === null || (await importsAll(path, modules ?? [])) ? path : null;
+    const isWhole = folder === undefined || existsSync(folder);
+    return path === null || (isWhole && (await importsAll(path, modules ?? []))) ? path : null;
   };
   const before = await found();
   if (before !== null) return before;
   const sentence = `These tests need ${name}: install the Debian package ${packageName}${otherwise}.`;
   if (process.getuid?.() !== 0 || (await which('apt-get')) === null) throw new Error(sentence);
-  await install(modules === undefined ? commands[0] : '', packageName).catch((cause: unknown) => {
+  const isAlone = modules === undefined && folder === undefined;
+  await install(isAlone ? commands[0] : '', packageName).catch((cause: unknown) => {
     throw new Error(`${sentence} apt-get could not.`, { cause });
   });
   const installed = await found();

@@ -144,11 +144,11 @@ export function answerHolder(document: Document): (answered: Answered) => void {
 }
 
 /**
- * Between our own programs, about the document itself, or in the words of other standards: JSON-RPC, OAuth
- * and AuthZEN.
+ * Between our own programs, about the document itself, or in the words of other standards: JSON-RPC, OAuth,
+ * AuthZEN and C2SP tlog-tiles.
  */
 export const undocumented =
-  /^\/(?:v1\/sync\/|docs(?:\/|$)|console(?:\/|$)|openapi\.json$|mcp$|oauth\/|access\/v1\/|\.well-known\/(?:oauth|authzen)-)/;
+  /^\/(?:v1\/sync\/|docs(?:\/|$)|console(?:\/|$)|openapi\.json$|log\/|mcp$|oauth\/|access\/v1\/|\.well-known\/(?:oauth|authzen)-)/;
 
 /** What an address that does not exist, or cannot, is answered. HEAD says it without a body. */
 const isNoOperation = ({ status, body }: Answered): boolean =>

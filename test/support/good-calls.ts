@@ -1,3 +1,5 @@
+import { Registry } from 'prom-client';
+import { LogWriter } from '../../control-plane/log/keep-log.ts';
 import { exampleIds, exampleLogin } from '../../control-plane/openapi/request-examples.ts';
 import { totpCode } from '../../control-plane/people/totp.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -267,6 +269,12 @@ export function goodCalls(api: Api): GoodCalls {
     getAttestation: async () => {
       const { body } = await api.call({ url: '/v1/enforce', body: await check() });
       return { url: `/v1/attestations/${body.attestation_id}` };
+    },
+    getAttestationProof: async () => {
+      const { body } = await api.call({ url: '/v1/enforce', body: await check() });
+      const deps = { ...api.deps, metrics: new Registry() };
+      await new LogWriter(deps, async () => undefined).round(() => false);
+      return { url: `/v1/attestations/${body.attestation_id}/proof` };
     },
     getDecisionStatistics: get('/v1/statistics/decisions'),
     listGatePolicies: async () => ({ url: `/v1/gates/${await gateId()}/policies` }),

@@ -113,6 +113,30 @@ function checkAssertion(answered, { policy_hash, ...proof }) {
   check(verify(digest, message, key, signature), 'signature of a passkey');
 }
 
+/** The head that a tlog-proof shows to be in the tree of its checkpoint (docs/log.md, RFC 6962). */
+function headInLog(proof, fault) {
+  const [top, ...rest] = proof.split('\n\n');
+  const [version, extra, place, ...path] = top.split('\n');
+  const [, sizeText, root] = (rest[0] ?? '').split('\n');
+  const head = JSON.parse(Buffer.from(extra.slice('extra '.length), 'base64'));
+  const [index, size] = [Number(place.slice('index '.length)), Number(sizeText)];
+  const hash = (...parts) => createHash('sha256').update(Buffer.concat(parts)).digest();
+  const text = `agent-trust.log.v1\n${head.chain_id}\n${head.sequence}\n${head.hash}\n`;
+  const rootOf = (at, count, hashes) => {
+    if (count === 1) return check(hashes.length === 0, fault) && hash(Buffer.of(0), entry);
+    const half = 2 ** Math.ceil(Math.log2(count) - 1);
+    const sibling = Buffer.from(check(hashes.at(-1), fault), 'base64');
+    const below = hashes.slice(0, -1);
+    return at < half
+      ? hash(Buffer.of(1), rootOf(at, half, below), sibling)
+      : hash(Buffer.of(1), sibling, rootOf(at - half, count - half, below));
+  };
+  const entry = hash(Buffer.from(text));
+  check(version === 'c2sp.org/tlog-proof@v1' && index < size, fault);
+  check(rootOf(index, size, path).toString('base64') === root, fault);
+  return head;
+}
+
 export function verifyExport(file, jwks) {
   const lines = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file).split('\n');
   check(lines.pop() === '', 'the last line does not end');
@@ -131,7 +155,10 @@ export function verifyExport(file, jwks) {
   while (values.length > 1 && !isAttached(values.at(-1))) {
     const { chain, ...other } = values.pop();
     check(members(other) === '', 'a chain should stand here');
-    const { archived = { hash: null, through_sequence: 0 }, ...header } = chain;
+    const { archived = { hash: null, through_sequence: 0 }, log_proof: proof, ...header } = chain;
+    const logged = proof === undefined ? { sequence: 0 } : headInLog(proof, `proof of ${chain.chain_id}`);
+    const isLogged = logged.chain_id === chain.chain_id && logged.sequence >= chain.first_sequence;
+    check(proof === undefined || (isLogged && logged.sequence <= chain.last_sequence), 'proof of a chain');
     check(members(header) === chainMembers && chain.chain_id > lastId, `chain after ${lastId}`);
     check(members(archived) === 'hash through_sequence', `archive of ${chain.chain_id}`);
     const start = archived.through_sequence + 1;
@@ -155,6 +182,7 @@ export function verifyExport(file, jwks) {
       check(body.chain_id === chain.chain_id && signature.length === 86, fault);
       const mayBeOlder = sequence > chain.first_sequence || (sequence === start && start > 1);
       check(mayBeOlder || Date.parse(body.timestamp) >= sinceMs, fault);
+      check(sequence !== logged.sequence || hash === logged.hash, fault);
       previous = hash;
     }
     const isBroken = values[0].end?.broken !== undefined;

@@ -288,6 +288,7 @@ export function jsonLinesOf(...[chains, options]: Parameters<typeof exportLinesO
     text += writer.chain({
       chainId: first.chainId,
       archived: null,
+      logProof: null,
       firstSequence: first.sequence,
       previousAttestationHash: first.previousAttestationHash,
       lastSequence: last.sequence,
@@ -305,6 +306,7 @@ export const headerOf = (first: Attestation, last: Attestation, chainId: ChainId
   chainLine({
     chainId,
     archived: null,
+    logProof: null,
     firstSequence: first.sequence,
     previousAttestationHash: first.previousAttestationHash,
     lastSequence: last.sequence,

@@ -22,6 +22,7 @@ const pureRooms = [
   'wire',
   'attestation',
   'audit',
+  'log',
   'verification',
   'pii',
 ];
@@ -33,8 +34,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   pii: ['model', 'errors'],
   decision: ['model', 'errors', 'quota'],
   wire: ['model', 'errors', 'crypto', 'quota', 'decision'],
-  attestation: ['model', 'errors', 'crypto', 'wire'],
+  attestation: ['model', 'errors', 'crypto', 'wire', 'log'],
   audit: ['model', 'errors', 'crypto', 'wire', 'attestation'],
+  log: ['model', 'errors', 'crypto'],
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
 /** The levels of the control plane, lowest first, by the names of ARCHITECTURE.md. */
@@ -46,12 +48,12 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['accounts', 'oauth', 'passports', 'quota'],
     ['federation'],
     ['attestations', 'channels', 'people'],
-    ['mcp-pins', 'oidc', 'passkeys', 'statistics'],
+    ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
     ['approvals'],
   ],
   policy: [['gates'], ['catalogs', 'decisions', 'standing-approvals']],
   surface: [
-    ['authzen', 'console', 'operations', 'recovery'],
+    ['authzen', 'console', 'operations', 'recovery', 'witness'],
     ['openapi'],
     ['tools'],
     ['admission', 'cli'],

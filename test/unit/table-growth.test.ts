@@ -42,6 +42,8 @@ const goWith: Readonly<Record<string, string>> = {
   feed_items: 'gates and api_keys, when one ends',
   invitations: 'users',
   lease_posts: 'quota_leases',
+  log_witnesses: 'the policy of LOG_WITNESSES, when it names one no more',
+  logged_heads: 'chains: one row of each',
   mcp_pins: 'gates: at most 1,000 of a server',
   mcp_upstreams: 'gates: at most 16 of one',
   oidc_identities: 'users',
@@ -63,6 +65,10 @@ const evidence = [
   'known_ends',
   'known_heads',
   'known_places',
+  'known_trees',
+  'log_entries',
+  'log_tiles',
+  'log_trees',
   'policies',
   'record_names',
   // Leave by archives.
@@ -85,6 +91,7 @@ const resources = [
   'gate_use',
   'gates',
   'issuers',
+  'log_keys',
   'owner_standings',
   'passport_use',
   // Of other issuers: one for each subject that they vouch for.

@@ -49,6 +49,7 @@ const methods: Readonly<Record<string, string>> = {
   listAttestations: 'attestations.list',
   getAttestation: 'attestations.get',
   exportAttestations: 'attestations.export',
+  getAttestationProof: 'attestations.getProof',
   getRetention: 'attestations.getRetention',
   setRetention: 'attestations.setRetention',
   listAuditEntries: 'audit.list',

@@ -9,6 +9,7 @@ export {
   verifyCatalog,
   verifyDiscoveryResult,
 } from './verify/catalog.ts';
+export { type LogProofVerdict, logProofFaults, verifyLogProof } from './verify/log-proof.ts';
 export {
   verifyWebhook,
   type WebhookHeaders,

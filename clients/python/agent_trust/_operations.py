@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -1531,6 +1531,8 @@ class ExportChainsItem(TypedDict):
     last_hash: str
     # `sequence` of the last one.
     last_sequence: int
+    # The tlog-proof of one of its records (docs/log.md); absent: the transparency log has none yet.
+    log_proof: NotRequired[str | None]
     # `hash` of the previous record in the chain; null for the first.
     previous_attestation_hash: str | None
     # The records of this page.
@@ -2498,6 +2500,8 @@ class HistoryRegressedEventDataMissing(TypedDict):
     chains: int
     # How many records there are in all.
     records: int
+    # The entries of this page.
+    entries: int
 
 
 class HistoryRegressedEventData(TypedDict):
@@ -2530,7 +2534,7 @@ class JwksKeysItem(TypedDict):
     # RFC 7638 thumbprint of the key.
     kid: str
     # What the key signs. It verifies nothing else.
-    purpose: Literal["passport", "catalog", "attestation"]
+    purpose: Literal["passport", "catalog", "attestation", "log"]
     # base64url of the 32 bytes of the public key.
     x: str
     # When the key starts to sign, in Unix seconds.
@@ -2550,7 +2554,7 @@ class Jwks(TypedDict):
 
 class KeyRotationRequest(TypedDict):
     # What the key signs. It verifies nothing else.
-    purpose: Literal["passport", "catalog", "attestation", "sync"]
+    purpose: Literal["passport", "catalog", "attestation", "sync", "log"]
     # Whether somebody else may have the private key: then its signatures prove nothing.
     compromised: NotRequired[bool | None]
     # RFC 7638 thumbprint of the key.
@@ -2570,7 +2574,7 @@ class KeyRotationPrevious(TypedDict):
 
 class KeyRotation(TypedDict):
     # What the key signs. It verifies nothing else.
-    purpose: Literal["passport", "catalog", "attestation", "sync"]
+    purpose: Literal["passport", "catalog", "attestation", "sync", "log"]
     # RFC 7638 thumbprint of the key.
     kid: str
     # When the next key starts to sign.
@@ -2595,15 +2599,51 @@ class ReadinessHistoryMissing(TypedDict):
     chains: int
     # How many records there are in all.
     records: int
+    # How many entries of the transparency log, as far as its witnesses have shown.
+    entries: int
 
 
 class ReadinessHistory(TypedDict):
     """Whether the database has all that sidecars were told."""
 
-    # `regressed`: the database lacks something; only reads, decisions and revocations are served.
+    # Of the history: `regressed`: the database lacks something; only reads, decisions and revocations are
+    # served. Of the log: `unconfirmed` by its witnesses, or `regressed` with the history: nothing is
+    # signed.
     state: Literal["whole", "regressed"]
     # What it lacks, as far as sidecars have shown; null: nothing.
     missing: ReadinessHistoryMissing | None
+
+
+class ReadinessLogWitnessesItem(TypedDict):
+    # Name of the witness in the policy.
+    name: str
+    # Why it has not cosigned the newest checkpoint; null: it has.
+    fault: str | None
+    # Entries in the newest checkpoint; of a witness: in the newest that it cosigned.
+    size: int
+    # When it cosigned last; null: never.
+    cosigned_at: str | None
+
+
+class ReadinessLog(TypedDict):
+    """The transparency log, as this program knows it (docs/log.md)."""
+
+    # Of the history: `regressed`: the database lacks something; only reads, decisions and revocations are
+    # served. Of the log: `unconfirmed` by its witnesses, or `regressed` with the history: nothing is
+    # signed.
+    state: Literal["working", "unconfirmed", "regressed"]
+    # The origin line of its checkpoints; null: it has not begun.
+    origin: str | None
+    # Entries in the newest checkpoint; of a witness: in the newest that it cosigned.
+    size: int
+    # When the newest checkpoint was published; null: none yet.
+    published_at: str | None
+    # Entries in the newest checkpoint that the quorum of its witnesses cosigned.
+    witnessed_size: int
+    # When that one was published; null: none yet.
+    witnessed_at: str | None
+    # The witnesses of `LOG_WITNESSES`, as the writer of the log heard from them last.
+    witnesses: Sequence[ReadinessLogWitnessesItem]
 
 
 class ReadinessSidecars(TypedDict):
@@ -2641,6 +2681,8 @@ class Readiness(TypedDict):
     master_key: Literal["settled", "waiting", "changing", "missing"]
     # Whether the database has all that sidecars were told.
     history: ReadinessHistory
+    # The transparency log, as this program knows it (docs/log.md).
+    log: ReadinessLog
     # The sidecars of this service; null if unknown.
     sidecars: ReadinessSidecars | None
 
@@ -3227,6 +3269,27 @@ class Operations:
             "GET",
             "/v1/attestations/{id}",
             "",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_attestation_proof(
+        self,
+        attestation_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> str:
+        """Prove that a record is in the transparency log (C2SP tlog-proof). Needs a key with the scope
+        `attestations:read`.
+        """
+        answer: str = self._call(
+            "GET",
+            "/v1/attestations/{id}/proof",
+            "text",
             path_ids={"id": attestation_id},
             query={},
             headers={},

@@ -10,6 +10,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from .log import included_head
+
 # Exports from before 2026-11-27, and later ones.
 _EARLIER_MANIFEST = "created_at:time format:str key_ids:list since:time?"
 _MANIFEST = f"{_EARLIER_MANIFEST} generation:generation"
@@ -91,7 +93,9 @@ def only(name: str, value: Any, members: str) -> Any:
 
 def read_chain(value: dict[str, Any], before: str | None, since: str | None) -> tuple[dict[str, Any], bool]:
     """The header of a chain behind the chain `before`; and whether it goes on where an archive ends."""
-    chain = only("chain", value, ARCHIVED_CHAIN if "archived" in (value["chain"] or ()) else CHAIN)
+    names = value["chain"] if isinstance(value["chain"], dict) else ()
+    members = (ARCHIVED_CHAIN if "archived" in names else CHAIN) + " log_proof:str" * ("log_proof" in names)
+    chain = only("chain", value, members)
     first, last, previous = chain["first_sequence"], chain["last_sequence"], chain[LINK]
     archived = chain.get("archived", {"through_sequence": 0, "hash": None})
     through = archived["through_sequence"]  # 0: no record of the chain is in an archive.
@@ -101,6 +105,12 @@ def read_chain(value: dict[str, Any], before: str | None, since: str | None) -> 
     follows = first == through + 1
     demand(follows or since is not None, "the chain lacks its beginning")
     demand(not follows or previous == archived["hash"], "the chain does not go on behind its archive")
+    chain["logged"] = {}  # The hash that the log has, by its sequence.
+    if "log_proof" in chain:
+        chain_id, sequence, own = included_head(chain["log_proof"])
+        is_of_chain = chain_id == chain["chain_id"] and first <= sequence <= last
+        demand(is_of_chain, "the proof of the log is of another chain")
+        chain["logged"] = {sequence: own}
     return chain, follows and through > 0
 
 

@@ -45,13 +45,13 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
 
     try:
         manifest = read_manifest(lines.next())
-        created_s = datetime.fromisoformat(manifest["created_at"]).timestamp()
+        created_s, since = datetime.fromisoformat(manifest["created_at"]).timestamp(), manifest["since"] or ""
         demand(keys.keys() >= set(manifest["key_ids"]), "a key is no attestation key of the JWKS")
         attachments, value = Attachments(manifest, keys, keys_for("catalog", jwks)), lines.next()
         while "chain" in value:
             chain, follows_archive = read_chain(value, chain_id, manifest["since"])
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
-            chain_id, chains = chain["chain_id"], chains + 1
+            chain_id, chains, logged = chain["chain_id"], chains + 1, chain["logged"]
             for sequence in range(first, last + 1):
                 record = value = lines.next()
                 if record.keys() & {"chain", "end", *KINDS}:
@@ -64,11 +64,11 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 demand(record[LINK] == previous, "the link to the record before is wrong")
                 resolution, refers_to = record["resolution"], record.get("refers_to", record["resolution"])
                 demand((resolution is None) == (refers_to is None), "refers_to does not fit")
-                is_late = record["timestamp"] >= (manifest["since"] or "")
-                demand(sequence > first or follows_archive or is_late, "before since")
+                demand(sequence > first or follows_archive or record["timestamp"] >= since, "before since")
                 body = {name: record[name] for name in record if name not in ("hash", "signature")}
                 previous = hash_of(canonical(body))
                 demand(record["hash"] == previous, "the hash does not match the record")
+                demand(logged.get(sequence, previous) == previous, "the log has another record here")
                 demand(record["signing_key_id"] in manifest["key_ids"], "the key is not one of the manifest")
                 key, message = keys[record["signing_key_id"]], f"agent-trust.attestation.v1:{previous}"
                 demand(key["nbf"] <= created_s + 60, "the key is newer than the export")

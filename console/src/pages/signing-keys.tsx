@@ -10,12 +10,14 @@ import { Check, Select, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
+import { TransparencyLog } from './transparency-log.tsx';
 
 type Purpose = KeyRotation['purpose'];
 const purposes: readonly (readonly [Purpose, string])[] = [
   ['passport', 'Passports'],
   ['catalog', 'Catalogs'],
   ['attestation', 'Attestations and audit'],
+  ['log', 'Checkpoints of the log'],
   ['sync', 'Changes for sidecars'],
 ];
 
@@ -78,6 +80,7 @@ export default function SigningKeysPage(): ReactNode {
           </tbody>
         </table>
       </div>
+      <TransparencyLog />
       {isRotating ? <RotateDialog onClose={() => setRotating(false)} /> : null}
     </>
   );

@@ -11,6 +11,7 @@ const tones: Readonly<Record<string, 'good' | 'warn' | 'bad' | 'accent'>> = {
   allow: 'good',
   pinned: 'good',
   signs: 'good',
+  cosigns: 'good',
   pending: 'warn',
   suspended: 'warn',
   suspend: 'warn',

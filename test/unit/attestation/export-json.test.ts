@@ -104,6 +104,7 @@ describe('headers', () => {
     const chain: ExportChain = {
       chainId: sampleId('pass', 9),
       archived: { throughSequence: 3, hash: `sha256:${'0'.repeat(64)}` },
+      logProof: 'a proof\nof\n\nlines\n',
       firstSequence: 4,
       previousAttestationHash: `sha256:${'0'.repeat(64)}`,
       lastSequence: 5,
@@ -116,6 +117,7 @@ describe('headers', () => {
       previous_attestation_hash: chain.previousAttestationHash,
       last_sequence: 5,
       last_hash: chain.lastHash,
+      log_proof: chain.logProof,
       attestations: [],
     });
   });

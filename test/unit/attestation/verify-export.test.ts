@@ -193,6 +193,7 @@ describe('exportVerifier', () => {
       chainLine({
         chainId: get(one, 0).chainId,
         archived: null,
+        logProof: null,
         firstSequence: 1,
         previousAttestationHash: null,
         lastSequence: 3,

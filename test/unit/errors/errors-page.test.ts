@@ -46,6 +46,7 @@ const closedList = [
   'last_owner',
   'user_state_conflict',
   'idempotency_conflict',
+  'proof_not_ready',
   'precondition_failed',
   'unsupported_media_type',
   'rate_limited',

@@ -55,6 +55,7 @@ describe('parseSettings', () => {
       PUBLIC_URL: null,
       GATE_HOST: null,
       WEBHOOK_ALLOW_PRIVATE: false,
+      LOG_WITNESSES: null,
       SMTP_URL: null,
       SMTP_FROM: null,
       MCP_API_KEYS: false,
@@ -110,6 +111,7 @@ describe('parseSettings', () => {
       PUBLIC_URL: 'https://trust.example.com/',
       GATE_HOST: 'https://gates.example.com:444',
       WEBHOOK_ALLOW_PRIVATE: '1',
+      LOG_WITNESSES: '/etc/agent-trust/log.policy',
       SMTP_URL: 'smtps://robot:p%40ss@mail.example.com',
       SMTP_FROM: 'approvals@example.com',
       MCP_API_KEYS: '1',
@@ -166,6 +168,7 @@ describe('parseSettings', () => {
       SESSION_MAX_S: 3_600,
       MASTER_KEY: Buffer.alloc(32, 7),
       PUBLIC_URL: 'https://trust.example.com',
+      LOG_WITNESSES: '/etc/agent-trust/log.policy',
       SMTP_URL: {
         ...{ host: 'mail.example.com', port: 465, user: 'robot', password: 'p@ss', tls: 'implicit' },
       },

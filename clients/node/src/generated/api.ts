@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -1699,6 +1699,8 @@ export interface Export {
     readonly last_hash: string;
     /** `sequence` of the last one. */
     readonly last_sequence: number;
+    /** The tlog-proof of one of its records (docs/log.md); absent: the transparency log has none yet. */
+    readonly log_proof?: string | null;
     /** `hash` of the previous record in the chain; null for the first. */
     readonly previous_attestation_hash: string | null;
     /** The records of this page. */
@@ -2679,6 +2681,8 @@ export interface HistoryRegressedEvent {
       readonly chains: number;
       /** How many records there are in all. */
       readonly records: number;
+      /** The entries of this page. */
+      readonly entries: number;
     };
   };
 }
@@ -2699,7 +2703,7 @@ export interface Jwks {
     /** RFC 7638 thumbprint of the key. */
     readonly kid: string;
     /** What the key signs. It verifies nothing else. */
-    readonly purpose: 'passport' | 'catalog' | 'attestation';
+    readonly purpose: 'passport' | 'catalog' | 'attestation' | 'log';
     /** base64url of the 32 bytes of the public key. */
     readonly x: string;
     /** When the key starts to sign, in Unix seconds. */
@@ -2713,7 +2717,7 @@ export interface Jwks {
 
 export interface KeyRotationRequest {
   /** What the key signs. It verifies nothing else. */
-  readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync';
+  readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync' | 'log';
   /** Whether somebody else may have the private key: then its signatures prove nothing. */
   readonly compromised?: boolean | null;
   /** RFC 7638 thumbprint of the key. */
@@ -2722,7 +2726,7 @@ export interface KeyRotationRequest {
 
 export interface KeyRotation {
   /** What the key signs. It verifies nothing else. */
-  readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync';
+  readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync' | 'log';
   /** RFC 7638 thumbprint of the key. */
   readonly kid: string;
   /** When the next key starts to sign. */
@@ -2779,7 +2783,11 @@ export interface Readiness {
   readonly master_key: 'settled' | 'waiting' | 'changing' | 'missing';
   /** Whether the database has all that sidecars were told. */
   readonly history: {
-    /** `regressed`: the database lacks something; only reads, decisions and revocations are served. */
+    /**
+     * Of the history: `regressed`: the database lacks something; only reads, decisions and revocations
+     * are served. Of the log: `unconfirmed` by its witnesses, or `regressed` with the history: nothing is
+     * signed.
+     */
     readonly state: 'whole' | 'regressed';
     /** What it lacks, as far as sidecars have shown; null: nothing. */
     readonly missing: {
@@ -2789,7 +2797,39 @@ export interface Readiness {
       readonly chains: number;
       /** How many records there are in all. */
       readonly records: number;
+      /** How many entries of the transparency log, as far as its witnesses have shown. */
+      readonly entries: number;
     } | null;
+  };
+  /** The transparency log, as this program knows it (docs/log.md). */
+  readonly log: {
+    /**
+     * Of the history: `regressed`: the database lacks something; only reads, decisions and revocations
+     * are served. Of the log: `unconfirmed` by its witnesses, or `regressed` with the history: nothing is
+     * signed.
+     */
+    readonly state: 'working' | 'unconfirmed' | 'regressed';
+    /** The origin line of its checkpoints; null: it has not begun. */
+    readonly origin: string | null;
+    /** Entries in the newest checkpoint; of a witness: in the newest that it cosigned. */
+    readonly size: number;
+    /** When the newest checkpoint was published; null: none yet. */
+    readonly published_at: string | null;
+    /** Entries in the newest checkpoint that the quorum of its witnesses cosigned. */
+    readonly witnessed_size: number;
+    /** When that one was published; null: none yet. */
+    readonly witnessed_at: string | null;
+    /** The witnesses of `LOG_WITNESSES`, as the writer of the log heard from them last. */
+    readonly witnesses: readonly {
+      /** Name of the witness in the policy. */
+      readonly name: string;
+      /** Why it has not cosigned the newest checkpoint; null: it has. */
+      readonly fault: string | null;
+      /** Entries in the newest checkpoint; of a witness: in the newest that it cosigned. */
+      readonly size: number;
+      /** When it cosigned last; null: never. */
+      readonly cosigned_at: string | null;
+    }[];
   };
   /** The sidecars of this service; null if unknown. */
   readonly sidecars: {
@@ -3055,6 +3095,11 @@ export interface AttestationsResource {
   setRetention(body: RetentionUpdate, options?: CallOptions): Promise<Retention>;
   /** Get an attestation. Needs a key with the scope `attestations:read`. */
   get(id: string, options?: CallOptions): Promise<Attestation>;
+  /**
+   * Prove that a record is in the transparency log (C2SP tlog-proof). Needs a key with the scope
+   * `attestations:read`.
+   */
+  getProof(id: string, options?: CallOptions): Promise<string>;
 }
 
 export interface AuditResource {
@@ -3327,6 +3372,7 @@ export const resources = {
     getRetention: ['GET', '/v1/attestations/retention', ''],
     setRetention: ['PUT', '/v1/attestations/retention', 'body'],
     get: ['GET', '/v1/attestations/{id}', ''],
+    getProof: ['GET', '/v1/attestations/{id}/proof', 'text'],
   },
   audit: {
     list: ['GET', '/v1/audit', 'query list'],

@@ -1,6 +1,7 @@
 import { Attachments, isAttachment } from './attachments.ts';
 import { canonical, hashOf, isObject, type Json } from './canonical.ts';
 import { keysOf, type ServiceKey, verifies } from './keys.ts';
+import { includedHead } from './log-proof.ts';
 
 export type AttestationsVerdict =
   | {
@@ -224,6 +225,7 @@ interface Chain {
   readonly first_sequence: number;
   readonly last_hash: string;
   readonly last_sequence: number;
+  readonly log_proof?: string;
   readonly previous_attestation_hash: string | null;
 }
 
@@ -234,6 +236,8 @@ class ExportReader {
   #chain: Chain | null = null;
   /** Of the record before; of the header before the first one. */
   #head: { readonly sequence: number; readonly hash: string | null } = { sequence: 0, hash: null };
+  /** What the log has of this chain, by its header. */
+  #logged: Awaited<ReturnType<typeof includedHead>> = null;
   #chains = 0;
   #records = 0;
   #compromised = 0;
@@ -264,7 +268,7 @@ class ExportReader {
     );
     if (this.#manifest === null) this.#readManifest(value);
     else if ('chain' in value)
-      this.#readChain(onlyMember(value, 'chain', chainMembersOf(value['chain'])) as unknown as Chain);
+      await this.#readChain(onlyMember(value, 'chain', chainMembersOf(value['chain'])) as unknown as Chain);
     else if (isAttachment(value)) await this.#readAttachment(value, this.#manifest);
     else if ('end' in value) this.#readEnd(onlyMember(value, 'end', endMembersOf(value['end'])));
     else await this.#readRecord(value, this.#manifest);
@@ -289,7 +293,7 @@ class ExportReader {
     this.#manifest = manifest as unknown as Manifest;
   }
 
-  #readChain(chain: Chain): void {
+  async #readChain(chain: Chain): Promise<void> {
     demand(!this.#isAttached, 'a chain stands behind what the records name');
     this.#closeChain();
     const { chain_id, first_sequence, last_sequence, previous_attestation_hash: previous } = chain;
@@ -304,6 +308,10 @@ class ExportReader {
     const isEmpty = archived !== undefined && last_sequence === archived.through_sequence;
     demand(first_sequence <= last_sequence || isEmpty, 'the chain ends before it begins');
     this.#head = { sequence: first_sequence - 1, hash: previous };
+    this.#logged = chain.log_proof === undefined ? null : await includedHead(chain.log_proof);
+    const { sequence = 0, chainId = '' } = this.#logged ?? {};
+    const isOfChain = chainId === chain_id && sequence >= first_sequence && sequence <= last_sequence;
+    demand(isOfChain || chain.log_proof === undefined, 'the proof of the log does not hold for the chain');
     this.#chains += 1;
   }
 
@@ -330,6 +338,8 @@ class ExportReader {
       'the chain begins before since',
     );
     demand((await hashOf(canonical(body) ?? '')) === own, 'the hash does not match the record');
+    const isLogged = this.#logged?.sequence !== this.sequence || this.#logged.hash === own;
+    demand(isLogged, 'the log has another record here');
     const key = manifest.key_ids.includes(kid) ? this.#keys.get(kid) : undefined;
     demand(key !== undefined, 'the key is not one of the manifest');
     demand(
@@ -382,9 +392,11 @@ const nbfLeewayMs = 60_000;
 const format1 = 'agent-trust.attestations.v1';
 const format2 = 'agent-trust.attestations.v2';
 
-/** `archived` stands only where an archive is. */
-const chainMembersOf = (chain: unknown): Readonly<Record<string, Check>> =>
-  isObject(chain) && Object.hasOwn(chain, 'archived') ? archivedChainMembers : chainMembers;
+/** `archived` stands only where an archive is, and `log_proof` where the log has something of the chain. */
+const chainMembersOf = (chain: unknown): Readonly<Record<string, Check>> => ({
+  ...(isObject(chain) && Object.hasOwn(chain, 'archived') ? archivedChainMembers : chainMembers),
+  ...(isObject(chain) && Object.hasOwn(chain, 'log_proof') ? { log_proof: text } : {}),
+});
 
 /** `broken` stands only where a chain is, and `broken_unnamed` only where more are than are named. */
 function endMembersOf(end: unknown): Readonly<Record<string, Check>> {

@@ -53,7 +53,7 @@ export async function hashOf(text: string): Promise<string> {
 
 export const sha256Base64Url = async (text: string): Promise<string> => toBase64Url(await sha256(text));
 
-const toBase64Url = (bytes: Uint8Array): string =>
+export const toBase64Url = (bytes: Uint8Array): string =>
   btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
     .replaceAll('/', '_')

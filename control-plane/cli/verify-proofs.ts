@@ -1,0 +1,133 @@
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { proofFaults, verifyLogProof } from '../../shared/log/proof.ts';
+import { parseWitnessPolicy, policyBounds, type WitnessPolicy } from '../../shared/log/witness-policy.ts';
+import { cliLimits } from './limits.ts';
+
+/** Reads a file of at most so many bytes; throws an Error that says why not. */
+type ReadFile = (path: string, bytesMax: number) => Promise<Uint8Array>;
+
+interface Proven {
+  readonly file: string;
+  readonly chainId: string;
+  readonly sequence: number;
+  readonly hash: string;
+  /** For the verdict. */
+  readonly by: string;
+  /** Of the record there; null: none was seen. */
+  found: string | null;
+}
+
+/** A proof or policy that cannot be used. */
+export interface ProofProblem {
+  /** Whether the file was read and says something wrong. */
+  readonly isFalse: boolean;
+  readonly message: string;
+}
+
+/**
+ * Proofs of the log, beside an export and in the headers of its chains (docs/log.md), by a policy that says
+ * whom to believe. One beside the export names a head of a chain, and the export has to have that record with
+ * that hash: a record that the log has and the export lacks was cut off. Those in headers are held against
+ * their records by the verifier of the export.
+ */
+export class ProofCheck {
+  readonly #proven: readonly Proven[];
+  readonly #policy: WitnessPolicy;
+  /** Chains whose header has a proof. */
+  #chains = 0;
+  /** The first one that does not count; null: all do. */
+  #fault: string | null = null;
+
+  private constructor(proven: readonly Proven[], policy: WitnessPolicy) {
+    this.#proven = proven;
+    this.#policy = policy;
+  }
+
+  static async read(
+    files: readonly string[],
+    {
+      policy,
+      readFile,
+      ed25519,
+    }: { readonly policy: string; readonly readFile: ReadFile; readonly ed25519: Ed25519 },
+  ): Promise<ProofCheck | ProofProblem> {
+    let path = policy;
+    try {
+      const rules = parseWitnessPolicy(ed25519, await readFile(policy, policyBounds.bytesMax));
+      const proven: Proven[] = [];
+      for (const file of files) {
+        path = file;
+        const read = proofOf(
+          file,
+          Buffer.from(await readFile(file, cliLimits.proofBytesMax)).toString(),
+          rules,
+        );
+        if ('message' in read) return read;
+        proven.push(read);
+      }
+      return new ProofCheck(proven, rules);
+    } catch (cause) {
+      return {
+        isFalse: false,
+        message: `${path} cannot be used: ${cause instanceof Error ? cause.message : cause}`,
+      };
+    }
+  }
+
+  /** A line of a file that is verified: jsonl, or the same in a JSON export. */
+  see(line: string): void {
+    const [, inHeader] = /"log_proof":("(?:[^"\\]|\\.)*")/.exec(line) ?? [];
+    if (inHeader !== undefined) this.#seeHeader(JSON.parse(inHeader));
+    for (const proven of this.#proven) {
+      if (
+        !line.includes(`"chain_id":"${proven.chainId}"`) ||
+        !line.includes(`"sequence":${proven.sequence},`)
+      )
+        continue;
+      const record = recordOf(line);
+      const isIt = record?.chain_id === proven.chainId && record.sequence === proven.sequence;
+      if (isIt && typeof record.hash === 'string') proven.found = record.hash;
+    }
+  }
+
+  #seeHeader(proof: string): void {
+    const verdict = verifyLogProof(proof, this.#policy);
+    if (verdict.kind === 'valid') this.#chains += 1;
+    else this.#fault ??= proofFaults[verdict.fault];
+  }
+
+  /** One line for each proof, up to the first that does not hold. */
+  finish(): { readonly isSound: boolean; readonly text: string } {
+    if (this.#fault !== null)
+      return { isSound: false, text: `NOT OK: a proof of the log in a chain header: ${this.#fault}.\n` };
+    let text = `The log has ${this.#chains} of these chains, by proofs in the file that the policy accepts.\n`;
+    for (const { file, chainId, sequence, hash, by, found } of this.#proven) {
+      if (found !== hash) {
+        const why =
+          found === null
+            ? `the log has record ${sequence} of chain ${chainId}, and the export has not: it was cut off, or begins later`
+            : `record ${sequence} of chain ${chainId} is not the one that the log has`;
+        return { isSound: false, text: `${text}NOT OK: ${file}: ${why}.\n` };
+      }
+      text += `OK: ${file}: chain ${chainId} up to record ${sequence} is in the log, ${by}.\n`;
+    }
+    return { isSound: true, text };
+  }
+}
+
+function proofOf(file: string, text: string, policy: WitnessPolicy): Proven | ProofProblem {
+  const verdict = verifyLogProof(text, policy);
+  if (verdict.kind === 'invalid') return { isFalse: true, message: `${file}: ${proofFaults[verdict.fault]}` };
+  const { head, size, witnesses } = verdict;
+  const cosigned = witnesses.length === 0 ? 'without witnesses' : `cosigned by ${witnesses.join(', ')}`;
+  return { ...head, file, by: `whose tree of ${size} entries is ${cosigned}`, found: null };
+}
+
+function recordOf(line: string): { chain_id?: unknown; sequence?: unknown; hash?: unknown } | null {
+  const [text] = /\{.*\}/.exec(line) ?? [];
+  try {
+    return text === undefined ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,43 @@
+import { entryOf, type LoggedHead } from '../../shared/log/entry.ts';
+import { areSame, leafHash, rootHash } from '../../shared/log/merkle.ts';
+import { grow, readFromEdge } from '../../shared/log/tiles.ts';
+import { signCheckpoint } from './checkpoint-round.ts';
+import type { LogDeps } from './deps.ts';
+import { logLimits } from './limits.ts';
+import { type LogTree, lockLog, moveTree, readEdge, writeGrown } from './log-store.ts';
+
+/** Another replica writes, or the tree in the database is not the one that was confirmed. */
+export class LogMoved extends Error {
+  override readonly name = 'LogMoved';
+}
+
+/**
+ * The tree with these heads behind it, at most `entriesPerAppendMax`: entries, tiles, root and checkpoint are
+ * one transaction, so whoever is killed anywhere leaves the tree before or after it. Nobody is shown the
+ * checkpoint before the commit. Throws LogMoved unless the database still has `tree`.
+ */
+export async function appendHeads(
+  deps: LogDeps,
+  tree: LogTree,
+  heads: readonly LoggedHead[],
+): Promise<LogTree> {
+  const { sql, replicaId } = deps;
+  const { log, origin } = tree;
+  return sql.begin(async (tx) => {
+    const stored = await lockLog(tx, { log, replicaId });
+    if (stored === null || stored.size !== tree.size || !areSame(stored.root, tree.root))
+      throw new LogMoved();
+    const edge = await readEdge(tx, log, tree.size);
+    const grown = grow(
+      edge,
+      tree.size,
+      heads.map((head) => leafHash(entryOf(head))),
+    );
+    const { size } = grown;
+    const root = rootHash(size, readFromEdge(grown.edge));
+    if (heads.length > 0) await writeGrown(tx, log, { grown, heads, first: tree.size });
+    const signed = signCheckpoint(deps, { origin, size, root });
+    await moveTree(tx, { log, size, root, signed, writerMs: logLimits.writerMs });
+    return { log, origin, size, root, signed };
+  });
+}

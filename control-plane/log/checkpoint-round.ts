@@ -1,0 +1,192 @@
+import { decodeBase64url } from '../../shared/crypto/base64url.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { checkpointText } from '../../shared/log/checkpoint.ts';
+import { consistencyRanges } from '../../shared/log/merkle.ts';
+import {
+  type NoteKey,
+  type NoteSignature,
+  noteKeyId,
+  parseNote,
+  renderNote,
+  signatureTypes,
+  signNote,
+} from '../../shared/log/note.ts';
+import { isQuorum } from '../../shared/log/witness-policy.ts';
+import { askWitness, type Heard, type Question, type ShownTree, type Witness } from './ask-witness.ts';
+import type { LogDeps } from './deps.ts';
+import { logLimits } from './limits.ts';
+import { type LogTree, publish, readRanges, writeWitnesses } from './log-store.ts';
+
+/** A checkpoint, signed by the current key and by those before it: who trusts an older one goes on. */
+export function signCheckpoint(
+  { signingKeys }: Pick<LogDeps, 'signingKeys'>,
+  tree: Pick<LogTree, 'origin' | 'size' | 'root'>,
+): string {
+  const text = checkpointText(tree);
+  return renderNote({
+    text,
+    signatures: signingKeys.vouching('log').map(({ signer }) => signNote(tree.origin, signer, text)),
+  });
+}
+
+/** The keys that may have signed the log, as verifiers of its notes. */
+export function logKeysOf(
+  { signingKeys, ed25519 }: Pick<LogDeps, 'signingKeys' | 'ed25519'>,
+  origin: string,
+): NoteKey[] {
+  return signingKeys
+    .all()
+    .filter(({ purpose, compromised }) => purpose === 'log' && !compromised)
+    .map(({ publicKey }) => {
+      const bytes = must(decodeBase64url(publicKey), 'a key of ours is base64url');
+      const type = signatureTypes.ed25519;
+      return {
+        ...{ name: origin, keyId: noteKeyId(origin, type, bytes), type, publicKey: bytes },
+        verify: ed25519.verifier(bytes),
+      };
+    });
+}
+
+export interface Round {
+  /** Whether those that cosigned are a quorum. */
+  readonly isWitnessed: boolean;
+  readonly signatures: readonly NoteSignature[];
+  readonly shown: readonly (ShownTree & { readonly witness: string })[];
+}
+
+/**
+ * The witnesses, of which this replica remembers what they hold. A round asks all of them at once; one that
+ * has not answered the round before is left alone, so each has one request at most.
+ */
+export class Witnesses {
+  readonly #deps: LogDeps;
+  readonly #held = new Map<string, number | null>();
+  readonly #asked = new Map<string, Promise<Heard>>();
+  #heard = new Map<string, { readonly fault: string | null; readonly size: number }>();
+
+  constructor(deps: LogDeps) {
+    this.#deps = deps;
+  }
+
+  /** Asks for cosignatures of the signed checkpoint of this tree. Without LOG_WITNESSES nobody is asked. */
+  async cosign(tree: LogTree): Promise<Round> {
+    const policy = this.#deps.witnesses;
+    if (policy === null) return { isWitnessed: false, signatures: [], shown: [] };
+    const question = this.#question(tree);
+    const heard = new Map<string, Heard>();
+    const isEnough = () => {
+      const cosigned = [...heard].filter(([, { kind }]) => kind === 'cosigned').map(([name]) => name);
+      return isQuorum(policy.quorum, new Set(cosigned));
+    };
+    const all = policy.witnesses.map(async (witness) => {
+      const answer = await this.#ask(witness, question);
+      if (answer !== null) heard.set(witness.name, answer);
+    });
+    await settled(all, isEnough);
+    await this.#note(policy.witnesses, tree, heard);
+    const answers = [...heard];
+    return {
+      isWitnessed: isEnough(),
+      signatures: answers.flatMap(([, each]) => (each.kind === 'cosigned' ? each.signatures : [])),
+      shown: answers.flatMap(([witness, each]) =>
+        each.kind === 'contradicts' ? [{ witness, ...each.shown }] : [],
+      ),
+    };
+  }
+
+  #question(tree: LogTree): Question {
+    const signed = must(tree.signed, 'a tree that is shown is signed');
+    const { log, size, origin } = tree;
+    const { sql } = this.#deps;
+    return {
+      ...{ origin, size, root: tree.root, signed },
+      noteText: must(parseNote(signed), 'what was signed is a note').text,
+      logKeys: logKeysOf(this.#deps, origin),
+      consistency: (oldSize) => readRanges(sql, log, consistencyRanges(oldSize, { from: 0, to: size }), size),
+      rootAt: async (oldSize) => {
+        const [root] = await readRanges(sql, log, [{ from: 0, to: oldSize }], size);
+        return must(root, 'one range has one hash');
+      },
+    };
+  }
+
+  /** Null: it still has the question before. */
+  async #ask(witness: Witness, question: Question): Promise<Heard | null> {
+    const { name } = witness;
+    if (this.#asked.has(name)) return null;
+    const asked = askWitness(witness, question, this.#held.get(name) ?? null).then(({ heard, heldSize }) => {
+      this.#held.set(name, heldSize);
+      return heard;
+    });
+    this.#asked.set(name, asked);
+    try {
+      return await asked;
+    } finally {
+      this.#asked.delete(name);
+    }
+  }
+
+  async #note(
+    witnesses: readonly Witness[],
+    { size }: LogTree,
+    heard: ReadonlyMap<string, Heard>,
+  ): Promise<void> {
+    const next = new Map(this.#heard);
+    for (const { name } of witnesses) {
+      const answer = heard.get(name);
+      const fault =
+        answer === undefined ? 'away' : answer.kind === 'contradicts' ? 'contradicts' : faultOf(answer);
+      next.set(name, { fault, size });
+    }
+    this.#heard = next;
+    await writeWitnesses(
+      this.#deps.sql,
+      [...next].map(([witness, each]) => ({ witness, ...each })),
+    );
+  }
+}
+
+const faultOf = (heard: Exclude<Heard, { kind: 'contradicts' }>): string | null =>
+  heard.kind === 'fault' ? heard.fault : null;
+
+/** All have answered; or enough have, and the others had `witnessGraceMs` more; or the time is over. */
+async function settled(all: readonly Promise<void>[], isEnough: () => boolean): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((resolve, reject) => {
+    let open = all.length;
+    if (open === 0) resolve();
+    timer = setTimeout(resolve, logLimits.witnessMsMax);
+    let isGrace = false;
+    for (const each of all) {
+      each.then(() => {
+        open -= 1;
+        if (open === 0) resolve();
+        if (isGrace || !isEnough()) return;
+        isGrace = true;
+        clearTimeout(timer);
+        timer = setTimeout(resolve, logLimits.witnessGraceMs);
+      }, reject);
+    }
+  });
+  clearTimeout(timer);
+}
+
+/**
+ * Has the newest checkpoint cosigned, and publishes it: with what cosignatures there are, so that readers
+ * without a policy see the log go on while witnesses are away.
+ */
+export async function publishTree(deps: LogDeps, witnesses: Witnesses, tree: LogTree): Promise<Round> {
+  const round = await witnesses.cosign(tree);
+  if (round.shown.length > 0) return round;
+  const note = must(
+    parseNote(must(tree.signed, 'a tree is signed with its growth')),
+    'what was signed is a note',
+  );
+  await publish(deps.sql, {
+    log: tree.log,
+    size: tree.size,
+    note: renderNote({ ...note, signatures: [...note.signatures, ...round.signatures] }),
+    isWitnessed: round.isWitnessed,
+  });
+  return round;
+}

@@ -1,0 +1,42 @@
+import type { Signer } from '../crypto/ed25519.ts';
+import {
+  type Note,
+  type NoteKey,
+  type NoteSignature,
+  noteKeyId,
+  signaturesOf,
+  signatureTypes,
+} from './note.ts';
+
+/** C2SP tlog-cosignature, the form for Ed25519: eight bytes of seconds, then the signature. */
+const timestampBytes = 8;
+const signatureBytes = 64;
+
+const cosignedText = (noteText: string, atS: number | bigint): Buffer =>
+  Buffer.from(`cosignature/v1\ntime ${atS}\n${noteText}`);
+
+export function cosign(name: string, signer: Signer, noteText: string, atS: number): NoteSignature {
+  const timestamp = Buffer.alloc(timestampBytes);
+  timestamp.writeBigUInt64BE(BigInt(atS));
+  return {
+    name,
+    keyId: noteKeyId(name, signatureTypes.cosignature, signer.publicKey),
+    signature: Buffer.concat([timestamp, signer.sign(cosignedText(noteText, atS))]),
+  };
+}
+
+/** Whether the signature is this witness's over the text. */
+export function verifiesCosignature(key: NoteKey, noteText: string, signature: Uint8Array): boolean {
+  if (key.type !== signatureTypes.cosignature || signature.length !== timestampBytes + signatureBytes)
+    return false;
+  const atS = Buffer.from(signature).readBigUInt64BE();
+  if (atS === 0n || atS > 0x7fff_ffff_ffff_ffffn) return false;
+  return key.verify(cosignedText(noteText, atS), signature.subarray(timestampBytes));
+}
+
+/** The cosignature of a witness; a forged one spoils the note. */
+export function isCosignedBy(note: Note, key: NoteKey): 'signed' | 'unsigned' | 'forged' {
+  const found = signaturesOf(note, key);
+  if (found.length === 0) return 'unsigned';
+  return found.every(({ signature }) => verifiesCosignature(key, note.text, signature)) ? 'signed' : 'forged';
+}

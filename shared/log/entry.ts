@@ -1,0 +1,32 @@
+import { sha256Bytes } from '../crypto/content-hash.ts';
+
+/**
+ * What an entry of the log stands for: a chain has got as far as `sequence`, and the hash there is `hash`.
+ * `chainId` of records is that of their chain; other names are below.
+ */
+export interface LoggedHead {
+  readonly chainId: string;
+  readonly sequence: number;
+  /** `sha256:` and 64 digits in hex. */
+  readonly hash: string;
+}
+
+export const auditChainName = (accountId: string, mode: string): string => `audit:${accountId}:${mode}`;
+/** A policy is a chain of one, whose head is its hash. */
+export const policyChainName = (policyHash: string): string => `policy:${policyHash}`;
+/** A key has a new hash when it is published, retired and declared compromised. */
+export const keyChainName = (kid: string): string => `key:${kid}`;
+
+/** What is hashed into an entry: no other text has the same lines. */
+export const entryText = ({ chainId, sequence, hash }: LoggedHead): string =>
+  `agent-trust.log.v1\n${chainId}\n${sequence}\n${hash}\n`;
+
+/** The 32 bytes of an entry. It names nobody: whoever knows the head finds it, and nothing else is in it. */
+export const entryOf = (head: LoggedHead): Uint8Array => sha256Bytes(entryText(head));
+export const entryBytes = 32;
+
+/** C2SP tlog-tiles: each entry behind its length. */
+export function entryBundle(entries: readonly Uint8Array[]): Uint8Array {
+  const length = Buffer.from([0, entryBytes]);
+  return Buffer.concat(entries.flatMap((entry) => [length, entry]));
+}

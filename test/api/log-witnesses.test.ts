@@ -1,0 +1,210 @@
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { historyOf } from '../../control-plane/history/history.ts';
+import { LogWriter } from '../../control-plane/log/keep-log.ts';
+import { logStateOf } from '../../control-plane/log/log-state.ts';
+import { regressionEmitter } from '../../control-plane/webhooks/emit-regression.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
+import { verifyLogProof } from '../../shared/log/proof.ts';
+import { judgeNote } from '../../shared/log/witness-policy.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { hostileWitness, logLines, policyOf, type TestWitness, testWitness } from '../support/witnesses.ts';
+
+let api: Api;
+let witnesses: TestWitness[];
+const ends: (() => Promise<void>)[] = [];
+beforeEach(async () => {
+  api = await startApi();
+  witnesses = await Promise.all(['w1', 'w2', 'w3'].map((name) => testWitness(name, logLines(api))));
+});
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+  await Promise.all(witnesses.map((each) => each.remove()));
+  await api.close();
+});
+
+type Peer = Parameters<typeof policyOf>[0][number];
+/** A writer of the log with these witnesses, any two of them a quorum. */
+function logOf(peers: readonly Peer[]) {
+  const deps = { ...api.deps, metrics: new Registry(), witnesses: policyOf(peers, 2) };
+  const writer = new LogWriter(deps, regressionEmitter(api.deps));
+  return { round: () => writer.round(() => false), policy: policyOf(peers, 2, logLines(api)) };
+}
+
+const tree = async () => {
+  const [row] = await api.deps.sql<
+    { size: number; publishedSize: number; witnessedSize: number; witnessed: string | null }[]
+  >`SELECT size, published_size AS "publishedSize", witnessed_size AS "witnessedSize", witnessed
+    FROM log_trees ORDER BY log DESC LIMIT 1`;
+  return must(row, 'there is a log');
+};
+const faults = () =>
+  Object.fromEntries(logStateOf(api.deps.sql).witnesses.map(({ witness, fault }) => [witness, fault]));
+const readyz = async () => (await api.call({ url: '/readyz', key: null })).body;
+const grow = () => api.createGate();
+
+describe('witnesses of the log', () => {
+  it('cosign what grows, and a record is proven with their quorum', async () => {
+    const { round, policy } = logOf(witnesses);
+    await round();
+    for (let i = 0; i < 3; i++) {
+      await grow();
+      await round();
+    }
+    const { size, publishedSize, witnessedSize, witnessed } = await tree();
+    expect([publishedSize, witnessedSize]).toEqual([size, size]);
+    const signed = must(parseSignedCheckpoint(witnessed ?? ''), 'a checkpoint');
+    expect(judgeNote(policy, signed.note)).toEqual({
+      ...{ isLogSigned: true, isWitnessed: true, witnesses: ['w1', 'w2', 'w3'], forged: [] },
+    });
+    const { log } = await readyz();
+    expect(log).toMatchObject({ state: 'working', size, witnessed_size: size });
+    expect(log.witnesses.map(({ fault }: { fault: null }) => fault)).toEqual([null, null, null]);
+    const gate = await grow();
+    const { jwt } = await api.issuePassport();
+    const { body } = await api.call({
+      url: `/v1/gates/${gate.gate_id}/check`,
+      body: { passport: jwt, request: { permission_key: 'orders:create' } },
+    });
+    await round();
+    // The API of this test has no witnesses itself, so its proofs name the published checkpoint: the same.
+    const proof = await api.call({ url: `/v1/attestations/${body.attestation_id}/proof` });
+    expect(verifyLogProof(proof.body, policy)).toMatchObject({
+      kind: 'valid',
+      witnesses: ['w1', 'w2', 'w3'],
+    });
+  });
+
+  it('may be away, slow, forge or answer nonsense, as long as a quorum cosigns; each is named', async () => {
+    const [one, two, gone] = witnesses as [TestWitness, TestWitness, TestWitness];
+    const hostile = await Promise.all([
+      hostileWitness('silent', () => undefined),
+      hostileWitness('nonsense', (_request, response) => response.end('cosigned, believe me\n')),
+      hostileWitness('forger', (_request, response) =>
+        response.end(`— other.example ${Buffer.alloc(76, 1).toString('base64')}\n`),
+      ),
+      hostileWitness('flood', (_request, response) => {
+        const write = () => {
+          while (!response.destroyed && response.write('x'.repeat(65_536)));
+        };
+        response.on('drain', write).on('error', () => undefined);
+        write();
+      }),
+      hostileWitness('liar', (_request, response) => response.writeHead(409).end('1000000\n')),
+      hostileWitness('strict', (_request, response) => response.writeHead(403).end()),
+      hostileWitness('stranger', (_request, response) => response.writeHead(404).end()),
+      hostileWitness('mover', (_request, response) => response.writeHead(307, { location: '/' }).end()),
+    ]);
+    ends.push(...hostile.map((each) => () => each.close()));
+    await gone.close();
+    const { round } = logOf([one, two, gone, ...hostile]);
+    await round();
+    await grow();
+    await round();
+    const { size, witnessedSize } = await tree();
+    expect(witnessedSize).toBe(size);
+    expect(faults()).toEqual({
+      ...{ w1: null, w2: null, w3: 'away', silent: 'away', nonsense: 'bad_answer', forger: 'forged' },
+      ...{
+        flood: 'away',
+        liar: 'claims_more',
+        strict: 'key_refused',
+        stranger: 'unknown_log',
+        mover: 'away',
+      },
+    });
+    witnesses[2] = await gone.restart();
+  });
+
+  it('stop nothing but the quorum while they are away, and catch up', async () => {
+    const [one, two, three] = witnesses as [TestWitness, TestWitness, TestWitness];
+    const { round } = logOf(witnesses);
+    await round();
+    const before = await tree();
+    await two.close();
+    await three.close();
+    await grow();
+    await round();
+    const during = await tree();
+    expect(during.size).toBeGreaterThan(before.size);
+    expect([during.publishedSize, during.witnessedSize]).toEqual([during.size, before.witnessedSize]);
+    witnesses = [one, await two.restart(), await three.restart()];
+    await round();
+    const after = await tree();
+    expect(after.witnessedSize).toBe(after.size);
+  });
+
+  it('are asked by a new writer before it signs anything', async () => {
+    await logOf(witnesses).round();
+    const before = await tree();
+    const [one, two, three] = witnesses as [TestWitness, TestWitness, TestWitness];
+    await Promise.all([two.close(), three.close()]);
+    await grow();
+    const { round } = logOf(witnesses);
+    await round();
+    expect((await tree()).size).toBe(before.size);
+    expect((await readyz()).log.state).toBe('unconfirmed');
+    witnesses = [one, await two.restart(), await three.restart()];
+    await round();
+    expect((await tree()).size).toBeGreaterThan(before.size);
+    expect((await readyz()).log.state).toBe('working');
+  });
+
+  it('show a history that went back: nothing is signed, and a recovery begins a new log', async () => {
+    const { sql } = api.deps;
+    await logOf(witnesses).round();
+    await sql`CREATE TABLE backup AS SELECT * FROM log_trees`;
+    const saved = await tree();
+    const { round } = logOf(witnesses);
+    await grow();
+    await round();
+    const cosigned = await tree();
+    // As a restore of the database does.
+    await sql`ALTER TABLE log_trees DISABLE TRIGGER log_tree_grows`;
+    await sql`DELETE FROM log_trees`;
+    await sql`INSERT INTO log_trees SELECT * FROM backup`;
+    await sql`ALTER TABLE log_trees ENABLE TRIGGER log_tree_grows`;
+    await sql`DELETE FROM log_entries WHERE entry >= ${saved.size}`;
+    await sql`DELETE FROM logged_heads`;
+    await grow();
+    await logOf(witnesses).round();
+    expect((await tree()).size).toBe(saved.size);
+    const lost = cosigned.size - saved.size;
+    expect((await readyz()).history).toEqual({
+      state: 'regressed',
+      missing: { changes: 0, chains: 0, records: 0, entries: lost },
+    });
+    expect((await api.call({ url: '/v1/gates', body: { name: 'No', trust_level: 'L1' } })).status).toBe(503);
+    const recover = (apply: boolean) => api.call({ url: '/v1/sync/history/recover', body: { apply } });
+    const told = (await recover(false)).body;
+    expect(
+      told.lost_trees.map(({ witness, size }: { witness: string; size: number }) => [witness, size]),
+    ).toEqual(['w1', 'w2', 'w3'].map((name) => [name, cosigned.size]));
+    expect((await recover(true)).body).toMatchObject({ applied: true, state: 'whole' });
+    expect(historyOf(sql).isRegressed).toBe(false);
+    // The witnesses have to be told of the new log first.
+    const next = logOf(witnesses);
+    await next.round();
+    expect(await tree()).toMatchObject({ size: 0, witnessedSize: 0 });
+    expect(faults()).toEqual({ w1: 'unknown_log', w2: 'unknown_log', w3: 'unknown_log' });
+  });
+
+  it('that know what went back only as a claim, do not stop the others', async () => {
+    const [one, two] = witnesses as [TestWitness, TestWitness];
+    const liar = await hostileWitness('liar', (request, response) => {
+      if (request.method === 'POST') response.writeHead(409).end('99\n');
+      // A checkpoint that this log never signed.
+      else
+        response.end(
+          '127.0.0.1:8080/log\n99\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n— a.example AAAAAAAAAAAA\n',
+        );
+    });
+    ends.push(() => liar.close());
+    await logOf([one, two, liar]).round();
+    const { size, witnessedSize } = await tree();
+    expect(size).toBeGreaterThan(0);
+    expect(witnessedSize).toBe(size);
+    expect((await readyz()).history.state).toBe('whole');
+  });
+});

@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LogWriter } from '../../control-plane/log/keep-log.ts';
+import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
+import { entryOf } from '../../shared/log/entry.ts';
+import { leafHash, rootHash } from '../../shared/log/merkle.ts';
+import { parseLogProof, verifyLogProof } from '../../shared/log/proof.ts';
+import { hashesIn, readFromTiles, widthOf } from '../../shared/log/tiles.ts';
+import { parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { secondControlPlane } from '../support/second-control-plane.ts';
+import { logLines } from '../support/witnesses.ts';
+
+let api: Api;
+let writer: LogWriter;
+beforeAll(async () => {
+  api = await startApi();
+  writer = new LogWriter(api.deps, async () => undefined);
+});
+afterAll(() => api.close());
+
+const round = (of = writer) => of.round(() => false);
+const get = async (path: string) => {
+  const { statusCode, headers, rawPayload } = await api.app.inject({ method: 'GET', url: path });
+  return { status: statusCode, headers, bytes: rawPayload };
+};
+/** As the next reader sees it: the route keeps a checkpoint for a moment. */
+async function checkpoint() {
+  const [row] = await api.deps.sql<{ published: string }[]>`
+    SELECT published FROM log_trees ORDER BY log DESC LIMIT 1`;
+  return must(parseSignedCheckpoint(must(row, 'there is a log').published), 'a checkpoint is served');
+}
+const policy = () => parseWitnessPolicy(api.deps.ed25519, Buffer.from(`${logLines(api)}quorum none\n`));
+
+async function decide(count = 1) {
+  const gate = await api.createGate();
+  const passport = await api.issuePassport();
+  const answers = [];
+  for (let i = 0; i < count; i++) {
+    const { body } = await api.call({
+      url: `/v1/gates/${gate.gate_id}/check`,
+      body: { passport: passport.jwt, request: { permission_key: 'orders:create' } },
+    });
+    answers.push(body);
+  }
+  return { passport, answers };
+}
+
+describe('the log', () => {
+  it('has no checkpoint before its first, and then one with keys, audit and policies', async () => {
+    expect((await get('/log/checkpoint')).status).toBe(404);
+    await api.createGate();
+    await round();
+    const { checkpoint: first } = await checkpoint();
+    expect(first.origin).toBe('127.0.0.1:8080/log');
+    const kinds = await api.deps.sql<{ kind: string }[]>`
+      SELECT DISTINCT split_part(chain_id, ':', 1) AS kind FROM log_entries ORDER BY kind`;
+    expect(kinds.map(({ kind }) => kind)).toEqual(['audit', 'key', 'policy']);
+    await round();
+    expect((await checkpoint()).checkpoint).toEqual(first);
+  });
+
+  it('proves that a record is in it, offline', async () => {
+    const { answers, passport } = await decide(3);
+    const proofOf = (id: string) => api.call({ url: `/v1/attestations/${id}/proof` });
+    const early = await proofOf(answers[0].attestation_id);
+    expect([early.status, early.body.error?.code]).toEqual([409, 'proof_not_ready']);
+    await round();
+    for (const { attestation_id } of answers) {
+      const { status, body, headers } = await proofOf(attestation_id);
+      expect(status).toBe(200);
+      expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+      const verdict = verifyLogProof(body, policy());
+      // One head for all three: it is the last that is logged.
+      const last = (await api.call({ url: `/v1/attestations/${answers[2].attestation_id}` })).body;
+      expect(verdict).toMatchObject({
+        ...{ kind: 'valid', head: { chainId: passport.passport_id, sequence: 3, hash: last.hash } },
+      });
+    }
+    expect((await proofOf('att_00000000000000000000000000')).status).toBe(404);
+    const other = await api.createAccount();
+    const foreign = await api.call({
+      url: `/v1/attestations/${answers[0].attestation_id}/proof`,
+      key: other.key,
+    });
+    expect(foreign.status).toBe(404);
+  });
+
+  it('is served as tiles that give the root, and bundles that give the tiles', async () => {
+    await decide();
+    await round();
+    // Keeps the checkpoint for a moment.
+    const served = await new Promise<string>((resolve) => {
+      const ask = async () => {
+        const { bytes } = await get('/log/checkpoint');
+        const text = bytes.toString();
+        if (parseSignedCheckpoint(text)?.checkpoint.size === (await checkpoint()).checkpoint.size)
+          resolve(text);
+        else setTimeout(() => void ask(), 50);
+      };
+      void ask();
+    });
+    const { size, root } = must(parseSignedCheckpoint(served), 'a checkpoint is served').checkpoint;
+    const width = widthOf({ level: 0, number: 0 }, size);
+    expect(width).toBe(size);
+    const tile = await get(`/log/tile/0/000.p/${width}`);
+    expect(tile.status).toBe(200);
+    expect(tile.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+    expect(tile.headers['content-type']).toBe('application/octet-stream');
+    expect(hashesIn(tile.bytes)).toBe(width);
+    expect(
+      Buffer.from(
+        rootHash(
+          size,
+          readFromTiles(() => tile.bytes),
+        ),
+      ),
+    ).toEqual(Buffer.from(root));
+    const bundle = await get(`/log/tile/entries/000.p/${width}`);
+    expect(bundle.bytes).toHaveLength(width * 34);
+    for (let at = 0; at < width; at++) {
+      expect(bundle.bytes.readUInt16BE(at * 34)).toBe(32);
+      const leaf = leafHash(bundle.bytes.subarray(at * 34 + 2, (at + 1) * 34));
+      expect(Buffer.from(leaf)).toEqual(tile.bytes.subarray(at * 32, (at + 1) * 32));
+    }
+    expect((await get('/log/tile/0/000.p/1')).bytes).toEqual(tile.bytes.subarray(0, 32));
+    expect((await get('/log/checkpoint')).headers['cache-control']).toBe('no-store');
+    for (const path of [
+      `0/000.p/${width + 1}`,
+      '0/000',
+      '0/001.p/1',
+      '1/000.p/1',
+      '0/000.p/0',
+      '0/000.p/256',
+      '0/0',
+      '00/000.p/1',
+      '64/000.p/1',
+      '0/x000/000.p/1',
+      'entries/001.p/1',
+      'data/000.p/1',
+    ])
+      expect([path, (await get(`/log/tile/${path}`)).status]).toEqual([path, 404]);
+  });
+
+  it('hashes an entry of exactly these bytes', () => {
+    const head = { chainId: 'pass_x', sequence: 12, hash: `sha256:${'0'.repeat(64)}` };
+    const text = `agent-trust.log.v1\npass_x\n12\nsha256:${'0'.repeat(64)}\n`;
+    expect(entryOf(head)).toEqual(sha256Bytes(text));
+  });
+
+  it('goes on under the old key and the new one after a rotation, and logs both', async () => {
+    const before = policy();
+    const before_ = await checkpoint();
+    const rotated = await api.call({ url: '/v1/signing-keys/rotate', body: { purpose: 'log' } });
+    expect(rotated.status).toBe(201);
+    const jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body.keys;
+    expect(jwks.filter((key: { purpose: string }) => key.purpose === 'log')).toHaveLength(2);
+    // Sidecars are told of no key of the log.
+    const told = await api.changes('global');
+    expect(told.filter(({ body }) => body.purpose === 'log')).toEqual([]);
+    api.advance(61_000);
+    const { answers } = await decide();
+    await round();
+    const { checkpoint: after, note } = await checkpoint();
+    expect(after.size).toBeGreaterThan(before_.checkpoint.size);
+    expect(note.signatures).toHaveLength(2);
+    const { body } = await api.call({ url: `/v1/attestations/${answers[0].attestation_id}/proof` });
+    expect(verifyLogProof(body, before).kind).toBe('valid');
+    expect(verifyLogProof(body, policy()).kind).toBe('valid');
+    expect(parseLogProof(body)?.signed.checkpoint.size).toBe(after.size);
+  });
+
+  it('takes chains that all change at once in steps, and publishes meanwhile', async () => {
+    const chains = 6_000;
+    const { size } = (await checkpoint()).checkpoint;
+    await api.deps.sql`
+      INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
+      SELECT 'pass_many_' || n, account_id, 'live', 1, 'sha256:' || encode(sha256(n::text::bytea), 'hex')
+      FROM accounts, generate_series(1, ${chains}::int) AS n WHERE is_operator`;
+    await round();
+    expect((await checkpoint()).checkpoint.size).toBe(size + chains);
+    // A pass in which nothing changed appends nothing.
+    await round();
+    expect((await checkpoint()).checkpoint.size).toBe(size + chains);
+    const [tiles] = await api.deps.sql<{ count: number }[]>`
+      SELECT count(*) AS count FROM log_tiles WHERE level = 0 AND length(hashes) = ${256 * 32}`;
+    expect(tiles?.count).toBe(Math.floor((size + chains) / 256));
+  });
+
+  it('has one writer at a time, and never goes back', async () => {
+    const second = await secondControlPlane(api);
+    const other = new LogWriter(second.deps, async () => undefined);
+    const { size } = (await checkpoint()).checkpoint;
+    await decide();
+    await round(other);
+    expect((await checkpoint()).checkpoint.size).toBe(size);
+    await api.deps.sql`UPDATE log_trees SET writer_until_ms = 0`;
+    await round(other);
+    const taken = (await checkpoint()).checkpoint.size;
+    expect(taken).toBeGreaterThan(size);
+    await decide();
+    await round();
+    expect((await checkpoint()).checkpoint.size).toBe(taken);
+    await api.deps.sql`UPDATE log_trees SET writer_until_ms = 0`;
+    await Promise.all([round(), round(other)]);
+    expect((await checkpoint()).checkpoint.size).toBeGreaterThan(taken);
+    for (const back of [
+      api.deps.sql`UPDATE log_trees SET size = size - 1, published_size = 0`,
+      api.deps.sql`UPDATE log_trees SET published_size = published_size - 1`,
+      api.deps.sql`UPDATE log_trees SET root = '\\x00'::bytea`,
+    ])
+      await expect(back).rejects.toThrow('does not go back');
+    await second.close();
+  });
+});

@@ -1,0 +1,3 @@
+import { describeLogKills } from '../support/log-kills.ts';
+
+describeLogKills(6);
