@@ -137,8 +137,7 @@ const historyFinding = ({ history: { state, missing } }: Readiness): Finding =>
 
 function logFinding({ log }: Readiness): Finding {
   const next = 'Read docs/log.md, and the log of the control planes.';
-  if (log.state === 'regressed')
-    return fail('log', 'history went back, so nothing is signed', next);
+  if (log.state === 'regressed') return fail('log', 'history went back, so nothing is signed', next);
   if (log.state === 'unconfirmed')
     return warn('log', 'no quorum of its witnesses has confirmed the tree, so nothing is signed', next);
   const silent = log.witnesses.filter(({ fault }) => fault !== null);

@@ -163,7 +163,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'GateConstraints.count': 'How many different people have to approve. Default 1.',
   not_requester:
     'Whether the person who made the passport, or the key that asks, is kept from answering. Default true.',
-  not_owner: 'Whether the person does not answer whose email address or `user_id` is the owner of the passport.',
+  not_owner:
+    'Whether the person does not answer whose email address or `user_id` is the owner of the passport.',
   'GateConstraints.passkey': 'Whether each answer is signed with a passkey. Default false.',
   expires_in_s: 'How long an approval stays pending, in seconds. Default 3600.',
   trusted_issuers:

@@ -203,5 +203,7 @@ it('permits nobody once over all while the control plane is away, and goes on af
   } finally {
     sidecar.link.restore();
   }
-  await until(async () => (await ask(gateId)).decision === 'PERMIT', { what: 'a control plane that is back' });
+  await until(async () => (await ask(gateId)).decision === 'PERMIT', {
+    what: 'a control plane that is back',
+  });
 });

@@ -49,6 +49,8 @@ class ReferenceIssue(TypedDict):
     public_key: NotRequired[str | Mapping[str, Any] | None]
     # Limits of this passport, at every gate.
     constraints: NotRequired[PassportConstraints | None]
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: NotRequired[str | None]
 
 
 class MachineIssue(TypedDict):
@@ -67,6 +69,8 @@ class MachineIssue(TypedDict):
     public_key: NotRequired[str | Mapping[str, Any] | None]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: NotRequired[str | None]
 
 
 class UnattendedIssue(TypedDict):
@@ -83,6 +87,8 @@ class UnattendedIssue(TypedDict):
     expires_in: NotRequired[str | None]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: NotRequired[str | None]
 
 
 class Passport(TypedDict):
@@ -107,7 +113,9 @@ class Passport(TypedDict):
     trust_tier: Literal["L1", "L2", "L3"]
     # The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
     # passport is also issued with the public JWK of such a key.
-    public_key: str
+    public_key: str | None
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
     # When the passport was issued.
@@ -118,6 +126,8 @@ class Passport(TypedDict):
     expires_at: str | None
     # Free-form, kept and answered as sent. At most 16 KiB of JSON.
     metadata: Mapping[str, Any]
+    # Whether the passport is of another issuer: each token of its subject is a token of this passport.
+    federated: bool
     # Domain that the issuer claims.
     issuer_domain: str | None
     # Number of PERMIT decisions for the passport.
@@ -156,6 +166,8 @@ class IssuedPassport(TypedDict):
     # The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
     # passport is also issued with the public JWK of such a key.
     public_key: str
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
     # When the passport was issued.
@@ -190,6 +202,10 @@ class PassportListItem(TypedDict):
     permissions: Sequence[str]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: Literal["L1", "L2", "L3"]
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: str | None
+    # Whether the passport is of another issuer: each token of its subject is a token of this passport.
+    federated: bool
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
     # When the passport was issued.
@@ -273,7 +289,7 @@ class Verification(TypedDict):
     # The same as `is_revoked`.
     revoked: bool
     # Most severe reason why the passport is invalid; null if it is valid.
-    reason: Literal["revoked", "expired", "suspended", "issuer_suspended", "key_compromised", None]
+    reason: Literal["revoked", "expired", "suspended", "owner_suspended", "issuer_suspended", "key_compromised", None]
     # When the passport was revoked; null if it is not revoked.
     revoked_at: str | None
     # Why the passport was revoked.
@@ -367,7 +383,7 @@ class GateConstraintsApprovalsApprovers(TypedDict):
     count: NotRequired[int | None]
     # Whether the person who made the passport, or the key that asks, is kept from answering. Default true.
     not_requester: NotRequired[bool | None]
-    # Not available yet: passports have no owner.
+    # Whether the person does not answer whose email address or `user_id` is the owner of the passport.
     not_owner: NotRequired[bool | None]
 
 
@@ -828,7 +844,7 @@ class GateTest(TypedDict):
     # Whether the decision is PERMIT.
     all_passed: bool
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
     # The reason as a sentence.
     detail: NotRequired[str]
     # Whether and when to retry.
@@ -914,7 +930,7 @@ class Block(TypedDict):
     # What was decided.
     decision: Literal["BLOCK"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
     # The checks made, in order. The last one determined the decision.
@@ -1458,7 +1474,7 @@ class Attestation(TypedDict):
     # How possession of the passport's key was proved; null if it was not.
     proof: NotRequired[Literal["dpop", "httpsig", None]]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
     # The approval that the record resolves, or the attestation that it voids.
     refers_to: NotRequired[str | None]
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
@@ -1633,6 +1649,9 @@ class IssuerCreation(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # Free-form, kept and answered as sent. At most 16 KiB of JSON.
     metadata: NotRequired[Mapping[str, Any] | None]
+    # What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
+    # here.
+    federation: NotRequired[FederationCreation | None]
 
 
 class IssuerUpdate(TypedDict):
@@ -1642,6 +1661,9 @@ class IssuerUpdate(TypedDict):
     metadata: NotRequired[Mapping[str, Any] | None]
     # Current status.
     status: NotRequired[Literal["active", "suspended", None]]
+    # What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
+    # here.
+    federation: NotRequired[FederationUpdate | None]
     # Id of the issuer, `iss_…`.
     issuer_id: NotRequired[str | None]
     # Host name that the issuer claims; nobody verified it.
@@ -1683,6 +1705,195 @@ class Issuer(TypedDict):
     metadata: Mapping[str, Any]
     # Current status.
     status: Literal["active", "suspended"]
+    # What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
+    # here.
+    federation: Federation | None
+
+
+class FederationKeysItem(TypedDict):
+    # What its tokens name the key by; null if by nothing.
+    kid: str | None
+    # The one algorithm that the key verifies.
+    algorithm: Literal["RS256", "PS256", "ES256", "ES384", "EdDSA"]
+
+
+class Federation(TypedDict):
+    # How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID.
+    type: Literal["oidc", "jwks", "jwt-svid"]
+    # What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`.
+    issuer: str
+    # Values of `aud` that make a token a passport here.
+    audiences: Sequence[str]
+    # Signature algorithms that are accepted. Default: all of these.
+    algorithms: NotRequired[Sequence[Literal["RS256", "PS256", "ES256", "ES384", "EdDSA"]]]
+    # How long the last good keys verify when they cannot be read again. Default 86400.
+    max_key_age_s: NotRequired[int]
+    # JSON pointers (RFC 6901) to the claims that say what a token becomes.
+    claims: NotRequired[FederationClaims]
+    # Values of the permissions claim, each with the permissions that it grants; other values grant none.
+    # Absent: the values are permissions.
+    permission_map: NotRequired[Mapping[str, Any]]
+    # Permissions of every subject.
+    permissions: NotRequired[Sequence[str]]
+    # The highest tier that its passports get.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3"]]
+    # Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all.
+    subjects: NotRequired[Sequence[str]]
+    # Limits that apply to every decision.
+    constraints: NotRequired[PassportConstraints]
+    # Where its keys are published. Default for `oidc`: where its metadata says.
+    jwks_uri: NotRequired[str]
+    # Whether the keys were pasted.
+    is_pasted: bool
+    # The keys that verify its tokens now.
+    keys: Sequence[FederationKeysItem]
+    # When the keys were last read where they are published; null if they were pasted.
+    keys_read_at: str | None
+    # Why the keys could not be read the last time; null if they could.
+    keys_fault: str | None
+
+
+class FederationCreation(TypedDict):
+    # How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID.
+    type: Literal["oidc", "jwks", "jwt-svid"]
+    # What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`.
+    issuer: str
+    # Values of `aud` that make a token a passport here.
+    audiences: Sequence[str]
+    # Signature algorithms that are accepted. Default: all of these.
+    algorithms: NotRequired[Sequence[Literal["RS256", "PS256", "ES256", "ES384", "EdDSA"]] | None]
+    # How long the last good keys verify when they cannot be read again. Default 86400.
+    max_key_age_s: NotRequired[int | None]
+    # JSON pointers (RFC 6901) to the claims that say what a token becomes.
+    claims: NotRequired[FederationClaims | None]
+    # Values of the permissions claim, each with the permissions that it grants; other values grant none.
+    # Absent: the values are permissions.
+    permission_map: NotRequired[Mapping[str, Any] | None]
+    # Permissions of every subject.
+    permissions: NotRequired[Sequence[str] | None]
+    # The highest tier that its passports get.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all.
+    subjects: NotRequired[Sequence[str] | None]
+    # Limits that apply to every decision.
+    constraints: NotRequired[PassportConstraints | None]
+    # Where its keys are published. Default for `oidc`: where its metadata says.
+    jwks_uri: NotRequired[str | None]
+    # Its public keys (RFC 7517), pasted. They are never fetched and never too old.
+    jwks: NotRequired[Mapping[str, Any] | None]
+
+
+class FederationUpdateKeysItem(TypedDict):
+    # What its tokens name the key by; null if by nothing.
+    kid: str | None
+    # The one algorithm that the key verifies.
+    algorithm: Literal["RS256", "PS256", "ES256", "ES384", "EdDSA"]
+
+
+class FederationUpdate(TypedDict):
+    # How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID.
+    type: Literal["oidc", "jwks", "jwt-svid"]
+    # What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`.
+    issuer: str
+    # Values of `aud` that make a token a passport here.
+    audiences: Sequence[str]
+    # Signature algorithms that are accepted. Default: all of these.
+    algorithms: NotRequired[Sequence[Literal["RS256", "PS256", "ES256", "ES384", "EdDSA"]] | None]
+    # How long the last good keys verify when they cannot be read again. Default 86400.
+    max_key_age_s: NotRequired[int | None]
+    # JSON pointers (RFC 6901) to the claims that say what a token becomes.
+    claims: NotRequired[FederationClaims | None]
+    # Values of the permissions claim, each with the permissions that it grants; other values grant none.
+    # Absent: the values are permissions.
+    permission_map: NotRequired[Mapping[str, Any] | None]
+    # Permissions of every subject.
+    permissions: NotRequired[Sequence[str] | None]
+    # The highest tier that its passports get.
+    trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all.
+    subjects: NotRequired[Sequence[str] | None]
+    # Limits that apply to every decision.
+    constraints: NotRequired[PassportConstraints | None]
+    # Where its keys are published. Default for `oidc`: where its metadata says.
+    jwks_uri: NotRequired[str | None]
+    # Its public keys (RFC 7517), pasted. They are never fetched and never too old.
+    jwks: NotRequired[Mapping[str, Any] | None]
+    # Whether the keys were pasted.
+    is_pasted: NotRequired[bool | None]
+    # The keys that verify its tokens now.
+    keys: NotRequired[Sequence[FederationUpdateKeysItem] | None]
+    # When the keys were last read where they are published; null if they were pasted.
+    keys_read_at: NotRequired[str | None]
+    # Why the keys could not be read the last time; null if they could.
+    keys_fault: NotRequired[str | None]
+
+
+class SubjectRevocation(TypedDict):
+    # The subject, as the claim has it that names subjects.
+    subject: str
+    # Reason, kept for the record. Default `unspecified`.
+    reason: NotRequired[str | None]
+
+
+class TokenTrial(TypedDict):
+    # A token of the issuer. It is neither stored nor recorded.
+    token: str
+
+
+class TokenExplanation(TypedDict):
+    # Why a gate would block it; null if the token is a passport.
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    # What was looked at, in order, up to the first fault.
+    steps: Sequence[TokenStep]
+    # The passport that it is a token of; null if it is none.
+    passport: TokenPassport | None
+
+
+class TokenStep(TypedDict):
+    # A claim, or what else of the token was looked at.
+    claim: str
+    # What the token says there, cut after 500 characters; null if nothing.
+    value: str | None
+    # Whether it is as it has to be.
+    is_good: bool
+    # What it becomes, or what is wrong with it.
+    becomes: str
+
+
+class TokenPassport(TypedDict):
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: str | None
+    # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
+    permissions: Sequence[str]
+    # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
+    trust_tier: Literal["L1", "L2", "L3"]
+    # When it expires; null if it never expires.
+    expires_at: str
+
+
+class FederationClaims(TypedDict):
+    # Names the subject: one passport for each value. Default `/sub`.
+    agent_id: NotRequired[str | None]
+    # Names permissions: a list of texts, or texts with blanks between them.
+    permissions: NotRequired[str | None]
+    # Names the trust tier; a token without it gets L1.
+    trust_tier: NotRequired[str | None]
+    # Names the owner.
+    owner: NotRequired[str | None]
+
+
+class PassportOwner(TypedDict):
+    # A person or team that the passport belongs to; all passports of an owner are suspended together.
+    owner: str
+    # Current status.
+    status: Literal["active", "suspended"]
+    # How many passports of this owner there are, whatever their own status.
+    passports: int
 
 
 class IssuerPage(TypedDict):
@@ -2379,7 +2590,7 @@ class PassportDeniedEventData(TypedDict):
     # What was decided.
     decision: Literal["block"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
 
@@ -3176,7 +3387,7 @@ class Operations:
         gate_id: str | None = None,
         agent_id: str | None = None,
         decision: Literal["PERMIT", "SUSPEND", "BLOCK"] | None = None,
-        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"] | None = None,
+        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"] | None = None,
         permission_key: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -3302,7 +3513,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -3402,6 +3613,7 @@ class Operations:
     def list_channels(
         self,
         *,
+        name: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
@@ -3413,7 +3625,7 @@ class Operations:
             "/v1/channels",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset, "cursor": cursor},
+            query={"name": name, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -3858,6 +4070,47 @@ class Operations:
         )
         return answer
 
+    def revoke_subject(
+        self,
+        issuer_id: str,
+        body: SubjectRevocation,
+        *,
+        wait_ms: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> Revocation:
+        """Revoke a subject of another issuer. Needs a key with the scope `passports:revoke`."""
+        answer: Revocation = self._call(
+            "POST",
+            "/v1/issuers/{id}/revoke-subject",
+            "body",
+            path_ids={"id": issuer_id},
+            query={"wait_ms": wait_ms},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def try_token(
+        self,
+        issuer_id: str,
+        body: TokenTrial,
+        *,
+        deadline_ms: float | None = None,
+    ) -> TokenExplanation:
+        """Say what a token of another issuer would become. Needs a key with the scope `issuers:read`."""
+        answer: TokenExplanation = self._call(
+            "POST",
+            "/v1/issuers/{id}/try-token",
+            "body",
+            path_ids={"id": issuer_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def list_mcp_pins(
         self,
         *,
@@ -3959,6 +4212,46 @@ class Operations:
         )
         return answer
 
+    def reactivate_owner(
+        self,
+        owner: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> PassportOwner:
+        """Reactivate the passports of an owner. Needs a key with the scope `passports:revoke`."""
+        answer: PassportOwner = self._call(
+            "POST",
+            "/v1/owners/{owner}/reactivate",
+            "body",
+            path_ids={"owner": owner},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def suspend_owner(
+        self,
+        owner: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> PassportOwner:
+        """Suspend all passports of an owner. Needs a key with the scope `passports:revoke`."""
+        answer: PassportOwner = self._call(
+            "POST",
+            "/v1/owners/{owner}/suspend",
+            "body",
+            path_ids={"owner": owner},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def issue_passport(
         self,
         body: ReferenceIssue | MachineIssue | UnattendedIssue,
@@ -3985,6 +4278,7 @@ class Operations:
         agent_id: str | None = None,
         agent_name: str | None = None,
         issuer_id: str | None = None,
+        owner: str | None = None,
         status: Literal["active", "suspended", "revoked", "expired"] | None = None,
         trust_tier: Literal["L1", "L2", "L3"] | None = None,
         limit: int | None = None,
@@ -3998,7 +4292,7 @@ class Operations:
             "/v1/passports",
             "",
             path_ids={},
-            query={"agent_id": agent_id, "agent_name": agent_name, "issuer_id": issuer_id, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset, "cursor": cursor},
+            query={"agent_id": agent_id, "agent_name": agent_name, "issuer_id": issuer_id, "owner": owner, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -4168,6 +4462,7 @@ class Operations:
     def list_templates(
         self,
         *,
+        name: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
@@ -4179,7 +4474,7 @@ class Operations:
             "/v1/templates",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset, "cursor": cursor},
+            query={"name": name, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -4229,6 +4524,7 @@ class Operations:
     def list_webhooks(
         self,
         *,
+        name: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
@@ -4240,7 +4536,7 @@ class Operations:
             "/v1/webhooks",
             "",
             path_ids={},
-            query={"limit": limit, "offset": offset, "cursor": cursor},
+            query={"name": name, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -45,6 +45,8 @@ export interface ReferenceIssue {
   readonly public_key?: string | Readonly<Record<string, unknown>> | null;
   /** Limits of this passport, at every gate. */
   readonly constraints?: PassportConstraints | null;
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner?: string | null;
 }
 
 export interface MachineIssue {
@@ -65,6 +67,8 @@ export interface MachineIssue {
   readonly public_key?: string | Readonly<Record<string, unknown>> | null;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner?: string | null;
 }
 
 export interface UnattendedIssue {
@@ -83,6 +87,8 @@ export interface UnattendedIssue {
   readonly expires_in?: string | null;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner?: string | null;
 }
 
 export interface Passport {
@@ -111,7 +117,9 @@ export interface Passport {
    * The agent's own public key: `ed25519:` and base64url of 32 bytes, or `p256:` and base64url of 65. A
    * passport is also issued with the public JWK of such a key.
    */
-  readonly public_key: string;
+  readonly public_key: string | null;
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When the passport was issued. */
@@ -122,6 +130,8 @@ export interface Passport {
   readonly expires_at: string | null;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Whether the passport is of another issuer: each token of its subject is a token of this passport. */
+  readonly federated: boolean;
   /** Domain that the issuer claims. */
   readonly issuer_domain: string | null;
   /** Number of PERMIT decisions for the passport. */
@@ -166,6 +176,8 @@ export interface IssuedPassport {
    * passport is also issued with the public JWK of such a key.
    */
   readonly public_key: string;
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When the passport was issued. */
@@ -206,6 +218,10 @@ export interface PassportListItem {
   readonly permissions: readonly string[];
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner: string | null;
+  /** Whether the passport is of another issuer: each token of its subject is a token of this passport. */
+  readonly federated: boolean;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When the passport was issued. */
@@ -291,7 +307,7 @@ export interface Verification {
   /** The same as `is_revoked`. */
   readonly revoked: boolean;
   /** Most severe reason why the passport is invalid; null if it is valid. */
-  readonly reason: 'revoked' | 'expired' | 'suspended' | 'issuer_suspended' | 'key_compromised' | null;
+  readonly reason: 'revoked' | 'expired' | 'suspended' | 'owner_suspended' | 'issuer_suspended' | 'key_compromised' | null;
   /** When the passport was revoked; null if it is not revoked. */
   readonly revoked_at: string | null;
   /** Why the passport was revoked. */
@@ -402,7 +418,7 @@ export interface GateConstraints {
        * true.
        */
       readonly not_requester?: boolean | null;
-      /** Not available yet: passports have no owner. */
+      /** Whether the person does not answer whose email address or `user_id` is the owner of the passport. */
       readonly not_owner?: boolean | null;
     } | null;
     /** Whether each answer is signed with a passkey. Default false. */
@@ -1005,7 +1021,7 @@ export interface GateTest {
   /** Whether the decision is PERMIT. */
   readonly all_passed: boolean;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
   /** The reason as a sentence. */
   readonly detail?: string;
   /** Whether and when to retry. */
@@ -1089,7 +1105,7 @@ export interface Block {
   /** What was decided. */
   readonly decision: 'BLOCK';
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string;
   /** The checks made, in order. The last one determined the decision. */
@@ -1621,7 +1637,7 @@ export interface Attestation {
   /** How possession of the passport's key was proved; null if it was not. */
   readonly proof?: 'dpop' | 'httpsig' | null;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
   /** The approval that the record resolves, or the attestation that it voids. */
   readonly refers_to?: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
@@ -1797,6 +1813,11 @@ export interface IssuerCreation {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
+  /**
+   * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
+   * here.
+   */
+  readonly federation?: FederationCreation | null;
 }
 
 export interface IssuerUpdate {
@@ -1806,6 +1827,11 @@ export interface IssuerUpdate {
   readonly metadata?: Readonly<Record<string, unknown>> | null;
   /** Current status. */
   readonly status?: 'active' | 'suspended' | null;
+  /**
+   * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
+   * here.
+   */
+  readonly federation?: FederationUpdate | null;
   /** Id of the issuer, `iss_…`. */
   readonly issuer_id?: string | null;
   /** Host name that the issuer claims; nobody verified it. */
@@ -1847,6 +1873,201 @@ export interface Issuer {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Current status. */
   readonly status: 'active' | 'suspended';
+  /**
+   * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
+   * here.
+   */
+  readonly federation: Federation | null;
+}
+
+export interface Federation {
+  /** How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID. */
+  readonly type: 'oidc' | 'jwks' | 'jwt-svid';
+  /** What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`. */
+  readonly issuer: string;
+  /** Values of `aud` that make a token a passport here. */
+  readonly audiences: readonly string[];
+  /** Signature algorithms that are accepted. Default: all of these. */
+  readonly algorithms?: readonly ('RS256' | 'PS256' | 'ES256' | 'ES384' | 'EdDSA')[];
+  /** How long the last good keys verify when they cannot be read again. Default 86400. */
+  readonly max_key_age_s?: number;
+  /** JSON pointers (RFC 6901) to the claims that say what a token becomes. */
+  readonly claims?: FederationClaims;
+  /**
+   * Values of the permissions claim, each with the permissions that it grants; other values grant none.
+   * Absent: the values are permissions.
+   */
+  readonly permission_map?: Readonly<Record<string, unknown>>;
+  /** Permissions of every subject. */
+  readonly permissions?: readonly string[];
+  /** The highest tier that its passports get. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3';
+  /** Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all. */
+  readonly subjects?: readonly string[];
+  /** Limits that apply to every decision. */
+  readonly constraints?: PassportConstraints;
+  /** Where its keys are published. Default for `oidc`: where its metadata says. */
+  readonly jwks_uri?: string;
+  /** Whether the keys were pasted. */
+  readonly is_pasted: boolean;
+  /** The keys that verify its tokens now. */
+  readonly keys: readonly {
+    /** What its tokens name the key by; null if by nothing. */
+    readonly kid: string | null;
+    /** The one algorithm that the key verifies. */
+    readonly algorithm: 'RS256' | 'PS256' | 'ES256' | 'ES384' | 'EdDSA';
+  }[];
+  /** When the keys were last read where they are published; null if they were pasted. */
+  readonly keys_read_at: string | null;
+  /** Why the keys could not be read the last time; null if they could. */
+  readonly keys_fault: string | null;
+}
+
+export interface FederationCreation {
+  /** How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID. */
+  readonly type: 'oidc' | 'jwks' | 'jwt-svid';
+  /** What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`. */
+  readonly issuer: string;
+  /** Values of `aud` that make a token a passport here. */
+  readonly audiences: readonly string[];
+  /** Signature algorithms that are accepted. Default: all of these. */
+  readonly algorithms?: readonly ('RS256' | 'PS256' | 'ES256' | 'ES384' | 'EdDSA')[] | null;
+  /** How long the last good keys verify when they cannot be read again. Default 86400. */
+  readonly max_key_age_s?: number | null;
+  /** JSON pointers (RFC 6901) to the claims that say what a token becomes. */
+  readonly claims?: FederationClaims | null;
+  /**
+   * Values of the permissions claim, each with the permissions that it grants; other values grant none.
+   * Absent: the values are permissions.
+   */
+  readonly permission_map?: Readonly<Record<string, unknown>> | null;
+  /** Permissions of every subject. */
+  readonly permissions?: readonly string[] | null;
+  /** The highest tier that its passports get. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all. */
+  readonly subjects?: readonly string[] | null;
+  /** Limits that apply to every decision. */
+  readonly constraints?: PassportConstraints | null;
+  /** Where its keys are published. Default for `oidc`: where its metadata says. */
+  readonly jwks_uri?: string | null;
+  /** Its public keys (RFC 7517), pasted. They are never fetched and never too old. */
+  readonly jwks?: Readonly<Record<string, unknown>> | null;
+}
+
+export interface FederationUpdate {
+  /** How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID. */
+  readonly type: 'oidc' | 'jwks' | 'jwt-svid';
+  /** What its tokens have as `iss`; for `jwt-svid` the trust domain of their `sub`. */
+  readonly issuer: string;
+  /** Values of `aud` that make a token a passport here. */
+  readonly audiences: readonly string[];
+  /** Signature algorithms that are accepted. Default: all of these. */
+  readonly algorithms?: readonly ('RS256' | 'PS256' | 'ES256' | 'ES384' | 'EdDSA')[] | null;
+  /** How long the last good keys verify when they cannot be read again. Default 86400. */
+  readonly max_key_age_s?: number | null;
+  /** JSON pointers (RFC 6901) to the claims that say what a token becomes. */
+  readonly claims?: FederationClaims | null;
+  /**
+   * Values of the permissions claim, each with the permissions that it grants; other values grant none.
+   * Absent: the values are permissions.
+   */
+  readonly permission_map?: Readonly<Record<string, unknown>> | null;
+  /** Permissions of every subject. */
+  readonly permissions?: readonly string[] | null;
+  /** The highest tier that its passports get. */
+  readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
+  /** Patterns of subjects whose tokens are accepted; `*` stands for any characters. Absent: all. */
+  readonly subjects?: readonly string[] | null;
+  /** Limits that apply to every decision. */
+  readonly constraints?: PassportConstraints | null;
+  /** Where its keys are published. Default for `oidc`: where its metadata says. */
+  readonly jwks_uri?: string | null;
+  /** Its public keys (RFC 7517), pasted. They are never fetched and never too old. */
+  readonly jwks?: Readonly<Record<string, unknown>> | null;
+  /** Whether the keys were pasted. */
+  readonly is_pasted?: boolean | null;
+  /** The keys that verify its tokens now. */
+  readonly keys?: readonly {
+    /** What its tokens name the key by; null if by nothing. */
+    readonly kid: string | null;
+    /** The one algorithm that the key verifies. */
+    readonly algorithm: 'RS256' | 'PS256' | 'ES256' | 'ES384' | 'EdDSA';
+  }[] | null;
+  /** When the keys were last read where they are published; null if they were pasted. */
+  readonly keys_read_at?: string | null;
+  /** Why the keys could not be read the last time; null if they could. */
+  readonly keys_fault?: string | null;
+}
+
+export interface SubjectRevocation {
+  /** The subject, as the claim has it that names subjects. */
+  readonly subject: string;
+  /** Reason, kept for the record. Default `unspecified`. */
+  readonly reason?: string | null;
+}
+
+export interface TokenTrial {
+  /** A token of the issuer. It is neither stored nor recorded. */
+  readonly token: string;
+}
+
+export interface TokenExplanation {
+  /** Why a gate would block it; null if the token is a passport. */
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  /** What was looked at, in order, up to the first fault. */
+  readonly steps: readonly TokenStep[];
+  /** The passport that it is a token of; null if it is none. */
+  readonly passport: TokenPassport | null;
+}
+
+export interface TokenStep {
+  /** A claim, or what else of the token was looked at. */
+  readonly claim: string;
+  /** What the token says there, cut after 500 characters; null if nothing. */
+  readonly value: string | null;
+  /** Whether it is as it has to be. */
+  readonly is_good: boolean;
+  /** What it becomes, or what is wrong with it. */
+  readonly becomes: string;
+}
+
+export interface TokenPassport {
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string;
+  /**
+   * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+   * active or suspended.
+   */
+  readonly agent_id: string;
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner: string | null;
+  /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
+  readonly permissions: readonly string[];
+  /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
+  readonly trust_tier: 'L1' | 'L2' | 'L3';
+  /** When it expires; null if it never expires. */
+  readonly expires_at: string;
+}
+
+export interface FederationClaims {
+  /** Names the subject: one passport for each value. Default `/sub`. */
+  readonly agent_id?: string | null;
+  /** Names permissions: a list of texts, or texts with blanks between them. */
+  readonly permissions?: string | null;
+  /** Names the trust tier; a token without it gets L1. */
+  readonly trust_tier?: string | null;
+  /** Names the owner. */
+  readonly owner?: string | null;
+}
+
+export interface PassportOwner {
+  /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+  readonly owner: string;
+  /** Current status. */
+  readonly status: 'active' | 'suspended';
+  /** How many passports of this owner there are, whatever their own status. */
+  readonly passports: number;
 }
 
 export interface IssuerPage {
@@ -2570,7 +2791,7 @@ export interface PassportDeniedEvent {
     /** What was decided. */
     readonly decision: 'block';
     /** Reason code; null for a PERMIT. */
-    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
     /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
     readonly attestation_id: string;
   };
@@ -2856,6 +3077,8 @@ export interface PassportsResource {
     readonly agent_name?: string;
     /** Id of the issuer, `iss_…`. */
     readonly issuer_id?: string;
+    /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+    readonly owner?: string;
     /** Current status. */
     readonly status?: 'active' | 'suspended' | 'revoked' | 'expired';
     /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
@@ -2883,6 +3106,13 @@ export interface PassportsResource {
   suspend(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
   /** Ask whether a passport is valid now. Needs a key with the scope `passports:read`. */
   verify(id: string, options?: CallOptions): Promise<Verification>;
+}
+
+export interface OwnersResource {
+  /** Reactivate the passports of an owner. Needs a key with the scope `passports:revoke`. */
+  reactivate(owner: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<PassportOwner>;
+  /** Suspend all passports of an owner. Needs a key with the scope `passports:revoke`. */
+  suspend(owner: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<PassportOwner>;
 }
 
 export interface GatesResource {
@@ -2915,7 +3145,10 @@ export interface GatesResource {
   create(body: GateCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewGate>;
   /** List gates, newest first. Needs a key with the scope `gates:read`. */
   list(query?: {
-    /** Only those whose name contains this, in letters of any case. */
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
     readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
@@ -3067,7 +3300,7 @@ export interface AttestationsResource {
     /** What was decided. */
     readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
     /** Only records with this reason. */
-    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
     /** Only records of requests for exactly this permission. */
     readonly permission_key?: string;
     /** Only records from this time on. */
@@ -3132,7 +3365,10 @@ export interface IssuersResource {
   create(body: IssuerCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Issuer>;
   /** List issuers, newest first. Needs a key with the scope `issuers:read`. */
   list(query?: {
-    /** Only those whose name contains this, in letters of any case. */
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
     readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
@@ -3145,6 +3381,16 @@ export interface IssuersResource {
   get(id: string, options?: CallOptions): Promise<Issuer>;
   /** Change an issuer. Needs a key with the scope `issuers:update`. */
   update(id: string, body?: IssuerUpdate, options?: CallOptions): Promise<Issuer>;
+  /** Revoke a subject of another issuer. Needs a key with the scope `passports:revoke`. */
+  revokeSubject(id: string, body: SubjectRevocation, query?: {
+    /**
+     * How long the answer may wait, in milliseconds: for all connected sidecars to apply the change, or
+     * for the approval to be answered.
+     */
+    readonly wait_ms?: number;
+  }, options?: CallOptions): Promise<Revocation>;
+  /** Say what a token of another issuer would become. Needs a key with the scope `issuers:read`. */
+  tryToken(id: string, body: TokenTrial, options?: CallOptions): Promise<TokenExplanation>;
 }
 
 export interface TemplatesResource {
@@ -3152,6 +3398,11 @@ export interface TemplatesResource {
   create(body: TemplateCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Template>;
   /** List templates, own and built-in. Needs a key with the scope `templates:read`. */
   list(query?: {
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
+    readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
@@ -3168,7 +3419,10 @@ export interface ApiKeysResource {
   create(body: ApiKeyCreation, options?: CreateOptions): Promise<NewApiKey>;
   /** List API keys, newest first. Needs a key with the scope `keys:manage`. */
   list(query?: {
-    /** Only those whose name contains this, in letters of any case. */
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
     readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
@@ -3210,6 +3464,11 @@ export interface ChannelsResource {
   create(body: ChannelCreation, options?: CreateOptions): Promise<NewChannel>;
   /** List channels, newest first. Needs a key with the scope `webhooks:manage`. */
   list(query?: {
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
+    readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
@@ -3232,6 +3491,11 @@ export interface WebhooksResource {
   create(body: WebhookCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<NewWebhook>;
   /** List webhooks, newest first. Needs a key with the scope `webhooks:manage`. */
   list(query?: {
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
+    readonly name?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */
@@ -3291,6 +3555,7 @@ export interface ServiceResource {
 /** Every resource of the control plane; each operation of the API is one method. */
 export interface Resources {
   readonly passports: PassportsResource;
+  readonly owners: OwnersResource;
   readonly gates: GatesResource;
   readonly catalogs: CatalogsResource;
   readonly decisions: DecisionsResource;
@@ -3321,6 +3586,10 @@ export const resources = {
     revoke: ['POST', '/v1/passports/{id}/revoke', 'body query'],
     suspend: ['POST', '/v1/passports/{id}/suspend', 'body'],
     verify: ['GET', '/v1/passports/{id}/verify', ''],
+  },
+  owners: {
+    reactivate: ['POST', '/v1/owners/{owner}/reactivate', 'body'],
+    suspend: ['POST', '/v1/owners/{owner}/suspend', 'body'],
   },
   gates: {
     discover: ['GET', '/v1/discover', 'query list'],
@@ -3383,6 +3652,8 @@ export const resources = {
     list: ['GET', '/v1/issuers', 'query list'],
     get: ['GET', '/v1/issuers/{id}', ''],
     update: ['PUT', '/v1/issuers/{id}', 'body'],
+    revokeSubject: ['POST', '/v1/issuers/{id}/revoke-subject', 'body query'],
+    tryToken: ['POST', '/v1/issuers/{id}/try-token', 'body'],
   },
   templates: {
     create: ['POST', '/v1/templates', 'body creates'],
