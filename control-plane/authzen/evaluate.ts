@@ -11,7 +11,7 @@ import { decideRequest, tryToDecide } from '../decisions/decide-request.ts';
 import type { DecisionDeps } from '../decisions/deps.ts';
 import type { EnforcementCall } from '../decisions/enforcement.ts';
 import { renderEnforcement } from '../decisions/render-enforcement.ts';
-import { tokenVerifier } from '../decisions/token-verifier.ts';
+import { passportReader } from '../decisions/token-verifier.ts';
 import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
 import { readVocabulary } from './vocabulary-store.ts';
@@ -26,14 +26,17 @@ export interface Evaluator {
 }
 
 export const evaluators = (deps: DecisionDeps, requestsUrl: string) => {
-  const verify = tokenVerifier(deps);
-  const verdictOf = (caller: Caller, { token, subjectId }: Evaluation): EnforcementCall['verdict'] => {
+  const verify = passportReader(deps);
+  const verdictOf = async (
+    caller: Caller,
+    { token, subjectId }: Evaluation,
+  ): Promise<EnforcementCall['verdict']> => {
     if (token === null) {
       refuseUntrusted(caller);
       refuseUnsayable(deps);
       return { kind: 'named', subjectId };
     }
-    const verdict = verify(token);
+    const verdict = await verify(token, caller);
     if (verdict.kind === 'refused') return verdict;
     const { agentId, passportId } = verdict.passport;
     if (subjectId !== agentId && subjectId !== passportId) throw otherSubject();
@@ -54,7 +57,7 @@ export const evaluators = (deps: DecisionDeps, requestsUrl: string) => {
         refuseOtherGate(asked, gate);
         const request = parseRequestFacts(asked);
         const gateId = pathId('gate', gate, 'gate_not_found');
-        const verdict = verdictOf(caller, evaluation);
+        const verdict = await verdictOf(caller, evaluation);
         const { token } = evaluation;
         const call = { caller, gateId, token: token ?? '', verdict, asked, request, isTest: false };
         const timed = arrivedAtMs === undefined ? call : { ...call, arrivedAtMs };

@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:d489f6a11a5356aacf227b67907e6132a7f412837b7aee053ab5fe403ace4407',
+      shapes: 'sha256:ea8fda72ecab400050551bbfa1b4a75c4e9161f58ff3fdc1920015c9b686f563',
     });
   });
 });
