@@ -183,8 +183,9 @@ function Regressed(): ReactNode {
   return (
     <p className="offline-bar" role="alert">
       The database went back to an earlier state: it lacks {count(missing.changes)} changes,{' '}
-      {count(missing.records)} records and {count(missing.entries)} entries of the log that were in force. Sidecars keep what was revoked in force. Until the
-      operator has run <code>agent-trust recover</code>, nothing can be changed but to take something away.
+      {count(missing.records)} records and {count(missing.entries)} entries of the log that were in force.
+      Sidecars keep what was revoked in force. Until the operator has run <code>agent-trust recover</code>,
+      nothing can be changed but to take something away.
     </p>
   );
 }
