@@ -47,7 +47,7 @@ describe('a part of the name', () => {
         made('/v1/webhooks', {
           description,
           url: fresh('.example.com', 'https://'),
-          events: ['gate.updated'],
+          events: ['approval.requested'],
         }),
     ],
   ] as const)('leaves the others out of %s, whatever the case of its letters', async (path, create) => {
@@ -65,7 +65,7 @@ describe('a part of the name', () => {
 
   it('finds people by their address, and webhooks by theirs', async () => {
     await made('/v1/users', { name: 'Jane', email: 'jane@part.example', role: 'auditor' });
-    await made('/v1/webhooks', { url: 'https://hooks.part.example/a', events: ['gate.updated'] });
+    await made('/v1/webhooks', { url: 'https://hooks.part.example/a', events: ['approval.requested'] });
     expect(namesOf(await list('/users', { name: 'PART.example' }))).toEqual(['Jane']);
     expect((await list('/webhooks', { name: 'hooks.part' })).items).toHaveLength(1);
   });
