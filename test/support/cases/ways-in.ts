@@ -167,7 +167,20 @@ const authzen = { 'key compromised': 1, 'no gate': 18, 'permission by another na
 function decidedEvaluation({ decision, context, ...rest }: Reply['body']): Reply {
   expect(rest).toEqual({});
   expect(decision).toBe(context.decision === 'PERMIT');
-  return decided(context);
+  // What AuthZEN's profiles add to the answer of `check`, and only where they do.
+  const {
+    evaluation_id: evaluationId,
+    access_request: request,
+    obligations,
+    next_action,
+    ...answer
+  } = context;
+  const id = answer.decision === 'SUSPEND' ? answer.approval_id : undefined;
+  expect([evaluationId, request?.id]).toEqual([id, id]);
+  expect(obligations?.[0].properties.redactions).toEqual(answer.redactions);
+  const hasEnded = /^approval_(?:denied|expired|used|mismatch)$/.test(answer.reason ?? '');
+  expect(next_action).toBe(hasEnded ? 'none' : undefined);
+  return decided(answer);
 }
 
 export const evaluation: WayIn = {
