@@ -71,7 +71,7 @@ export const evaluators = (deps: DecisionDeps, requestsUrl: string) => {
 };
 
 /** Who names a subject without its token is believed: that takes a scope of its own. */
-export function refuseUntrusted({ scopes }: Pick<Caller, 'scopes'>): void {
+function refuseUntrusted({ scopes }: Pick<Caller, 'scopes'>): void {
   if (holdsScope(scopes, 'enforcement:delegate')) return;
   throw new ApiError('insufficient_scope', {
     message:

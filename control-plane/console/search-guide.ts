@@ -18,7 +18,7 @@ export interface Found {
 }
 
 /** Each word is looked for in all of the guide, about a megabyte. */
-export const searchWordsMax = 8;
+const searchWordsMax = 8;
 export const searchCharsMax = 200;
 const foundMax = 50;
 const excerptChars = 200;
