@@ -2,7 +2,7 @@
 export const lanes = {
   pure: ['unit', 'property', 'pii'],
   service: ['api', 'database'],
-  process: ['e2e', 'faults'],
+  process: ['e2e', 'faults', 'sim'],
   extra: [
     'bench',
     'clients',

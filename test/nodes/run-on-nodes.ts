@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { loadSimulation, tracesOn } from '../sim/simulation.ts';
 
 /**
- * Runs the tests of lane pure and those of the clients on every version of Node that `package.json` of this
- * folder pins, besides the one that runs everything else. The binaries are packages of a folder of their own:
- * in the package.json of the project each of them would install a `node` command, which npm scripts would
- * find before the user's.
+ * Runs the tests of lane pure and those of the clients, and compares the traces of the simulation, on every
+ * version of Node that `package.json` of this folder pins, besides the one that runs everything else. The
+ * binaries are packages of a folder of their own: in the package.json of the project each of them would
+ * install a `node` command, which npm scripts would find before the user's.
  */
 const folder = fileURLToPath(new URL('./', import.meta.url));
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -19,6 +20,8 @@ if (nodes.length === 0) {
   console.error(`There are no binaries of Node for ${process.platform} ${process.arch}: nothing was tested.`);
   process.exitCode = 1;
 }
+const simulation = await loadSimulation();
+const traces = tracesOn(process.execPath, simulation, 100);
 for (const node of nodes) {
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   for (const tests of [['--project', 'pure'], ['test/clients']]) {
@@ -29,4 +32,7 @@ for (const node of nodes) {
     });
     if (status !== 0) process.exitCode = 1;
   }
+  const areSame = tracesOn(node, simulation, 100) === traces;
+  console.log(`traces of 100 simulated seeds on Node ${version}: ${areSame ? 'the same' : 'OTHERS'}`);
+  if (!areSame) process.exitCode = 1;
 }

@@ -1,0 +1,191 @@
+import { AgentTrustError } from '../../clients/node/src/errors.ts';
+import type { Decision } from '../../clients/node/src/sidecar.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
+import { numbered } from '../support/model-service.ts';
+import type { Chance } from './chance.ts';
+import type { Course } from './course.ts';
+import { type Process, theLoop } from './loop.ts';
+import type { ControlPlane } from './model/control-plane.ts';
+import type { AskedRequest, Attempt, Oracle, Told } from './oracle.ts';
+import type { Step } from './plan.ts';
+import type { SidecarNode } from './sidecar-node.ts';
+
+interface ClientDeps {
+  readonly course: Course;
+  readonly nodes: readonly SidecarNode[];
+  readonly controlPlane: ControlPlane;
+  readonly oracle: Oracle;
+  readonly chance: Chance;
+  readonly note: (line: string) => void;
+  readonly wrong: (sentence: string) => void;
+  readonly process: Process;
+}
+
+const triesMax = 3;
+
+type Ask = Extract<Step, { readonly kind: 'ask' }>;
+
+/** Those who ask, ask again after 503 with a key, and come back with an approval. */
+export class Clients {
+  readonly counts = new Map<string, number>();
+  readonly #deps: ClientDeps;
+  readonly #requests = new Map<number, AskedRequest>();
+  #isRetired = false;
+
+  constructor(deps: ClientDeps) {
+    this.#deps = deps;
+  }
+
+  ask(step: Ask): void {
+    this.#attempt(step, step.sidecar, { presents: null, tries: 0 });
+  }
+
+  /** From now on nobody asks again. */
+  retire(): void {
+    this.#isRetired = true;
+  }
+
+  #attempt(
+    step: Ask,
+    sidecar: number,
+    how: { readonly presents: string | null; readonly tries: number },
+  ): void {
+    const { nodes, controlPlane } = this.#deps;
+    const node = nodes[sidecar] as SidecarNode;
+    const { process, checks } = node;
+    if (process === null || checks === null || process.isPaused) {
+      this.count('nobody listens');
+      return;
+    }
+    const request = this.#requestOf(step);
+    const loop = theLoop();
+    const connection = controlPlane.sidecars.get(node.sidecarId ?? '');
+    const attempt: Attempt = {
+      request,
+      node,
+      process,
+      presents: how.presents,
+      askedAtMs: loop.nowMs,
+      ackedGlobal: connection?.ackedGlobal ?? 0,
+      heardAtMs: process.heardAtMs,
+      answeredAtMs: null,
+      told: null,
+      isOver: false,
+    };
+    request.attempts.push(attempt);
+    const ending = new AbortController();
+    if (step.abortsAfterMs !== null && how.tries === 0)
+      loop.schedule(process, step.abortsAfterMs, 'io', () => ending.abort());
+    const gateId = request.gate?.body.gate_id ?? numbered.gate(99);
+    const body = { ...bodyOf(step), ...(how.presents !== null && { approval_id: how.presents }) };
+    loop.schedule(process, 0, 'io', () => {
+      checks
+        .ask(gateId, { passport: request.passport.token, request: body } as never, { signal: ending.signal })
+        .then(
+          (decision) => this.#note(step, attempt, toldOf(decision), how),
+          (error: unknown) => this.#note(step, attempt, this.#failureOf(error), how),
+        );
+    });
+  }
+
+  #failureOf(error: unknown): Told | null {
+    if (error instanceof AgentTrustError) return { kind: 'refused', code: error.code ?? 'error' };
+    if (error instanceof DOMException) return null;
+    this.#deps.wrong(`a check throws ${error instanceof Error ? error.stack : String(error)}`);
+    return null;
+  }
+
+  #note(
+    step: Ask,
+    attempt: Attempt,
+    told: Told | null,
+    how: { readonly presents: string | null; readonly tries: number },
+  ): void {
+    const { oracle, note, wrong } = this.#deps;
+    attempt.told = told;
+    attempt.isOver = true;
+    attempt.answeredAtMs = theLoop().nowMs;
+    const text =
+      told === null
+        ? 'given up'
+        : 'reason' in told
+          ? `BLOCK ${told.reason}`
+          : 'code' in told
+            ? told.code
+            : told.kind;
+    this.count(text);
+    note(
+      `request ${step.request} at ${attempt.process.name}: ${text} ${told !== null && 'attestationId' in told ? told.attestationId : ''}`,
+    );
+    if (text === 'internal_error') wrong('a check is answered internal_error');
+    oracle.noteAnswer(attempt);
+    this.#goOn(step, attempt, how);
+  }
+
+  #goOn(
+    step: Ask,
+    { told, node }: Attempt,
+    { presents, tries }: { readonly presents: string | null; readonly tries: number },
+  ): void {
+    const { chance, course, process } = this.#deps;
+    if (tries >= triesMax || told === null || this.#isRetired) return;
+    const again = (sidecar: number, pauseMs: number, presented: string | null): void => {
+      theLoop().schedule(process, pauseMs, 'io', () =>
+        this.#isRetired ? undefined : this.#attempt(step, sidecar, { presents: presented, tries: tries + 1 }),
+      );
+    };
+    const other = chance.below(course.sidecars);
+    if (told.kind === 'SUSPEND') again(other, chance.between(300, 2_500), told.approvalId);
+    else if (told.kind === 'refused' && step.isKeyed)
+      again(chance.happens(0.5) ? other : node.index, chance.between(20, 800), presents);
+    else if (
+      told.kind === 'BLOCK' &&
+      told.reason.startsWith('approval_') &&
+      told.reason !== 'approval_denied' &&
+      presents !== null
+    )
+      again(other, chance.between(300, 1_500), presents);
+  }
+
+  #requestOf(step: Ask): AskedRequest {
+    const { course, oracle } = this.#deps;
+    const known = this.#requests.get(step.request);
+    if (known !== undefined) return known;
+    const request: AskedRequest = {
+      number: step.request,
+      gate: course.gates[step.gate] ?? null,
+      passport: course.passports[step.passport] as AskedRequest['passport'],
+      amountMicroUsd: Math.round((step.amountUsd ?? 0) * 1_000_000),
+      isKeyed: step.isKeyed,
+      hash: contentHash(bodyOf(step)),
+      attempts: [],
+    };
+    this.#requests.set(step.request, request);
+    oracle.requests.push(request);
+    return request;
+  }
+
+  count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+}
+
+const bodyOf = (step: Ask): Readonly<Record<string, unknown>> => ({
+  permission_key: step.permission,
+  ...(step.amountUsd !== null && { amount: step.amountUsd, currency: 'USD' }),
+  note: `request ${step.request}`,
+  ...(step.isKeyed && { idempotency_key: `key-${step.request}` }),
+});
+
+function toldOf(decision: Decision): Told {
+  switch (decision.decision) {
+    case 'PERMIT':
+      return { kind: 'PERMIT', attestationId: decision.attestation_id };
+    case 'BLOCK':
+      return { kind: 'BLOCK', attestationId: decision.attestation_id, reason: String(decision.reason) };
+    case 'SUSPEND':
+      return { kind: 'SUSPEND', approvalId: decision.approval_id };
+    default:
+      return { kind: 'refused', code: decision.reason };
+  }
+}

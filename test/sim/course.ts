@@ -1,0 +1,174 @@
+import { encodeBase64url } from '../../shared/crypto/base64url.ts';
+import { sha256Hex } from '../../shared/crypto/content-hash.ts';
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { thumbprint } from '../../shared/crypto/keyset.ts';
+import { signPassportToken } from '../../shared/crypto/passport-token.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import type { CalendarWindowName } from '../../shared/quota/window.ts';
+import type { LimitKind } from '../../shared/quota/window-limit.ts';
+import type { GateBody } from '../../shared/wire/sync-schema.ts';
+import { numbered } from '../support/model-service.ts';
+import type { Chance } from './chance.ts';
+
+export interface Limit {
+  readonly kind: LimitKind;
+  readonly window: CalendarWindowName;
+  /** Requests or micro-USD. */
+  readonly limit: number;
+  readonly per: 'gate' | 'passport';
+}
+
+export interface Gate {
+  readonly body: GateBody;
+  readonly limits: readonly Limit[];
+  readonly costs: boolean;
+}
+
+export interface Passport {
+  readonly id: string;
+  readonly token: string;
+  readonly tokenHash: string;
+  readonly limits: readonly Limit[];
+  readonly costs: boolean;
+  standing: 'active' | 'suspended' | 'revoked';
+  /** The revision of the global feed that changed it last. */
+  changedAtRevision: number;
+  changedAtMs: number;
+}
+
+/** Where clients go: gates and passports with limits small enough to be met. */
+export interface Course {
+  readonly accountId: AccountId;
+  /** The true time at the start. */
+  readonly startsAtMs: number;
+  readonly sidecars: number;
+  readonly fsyncMs: number;
+  readonly keptMs: number;
+  readonly usesBus: boolean;
+  readonly gates: readonly Gate[];
+  readonly passports: readonly Passport[];
+}
+
+const usd = 1_000_000;
+const firstOfMonth = Date.UTC(2027, 2, 1);
+
+export function makeCourse(chance: Chance, ed25519: Ed25519): Course {
+  const size = chance.pick([20, 60, 200]);
+  return {
+    accountId: numbered.account(1),
+    // So that windows end meanwhile: those of a minute, an hour, a day or a month.
+    startsAtMs:
+      firstOfMonth +
+      chance.pick([7, 61, 3_600, 0, 0]) * 60_000 -
+      Math.floor(chance.between(500, chance.pick([8_000, 30_000]))),
+    sidecars: chance.pick([1, 2, 2, 2, 3]),
+    fsyncMs: chance.pick([0, 50, 50]),
+    keptMs: chance.pick([0, 3_600_000]),
+    usesBus: chance.happens(0.6),
+    gates: makeGates(size, chance),
+    passports: [1, 2, 3].map((n) => makePassport(n, size, chance, ed25519)),
+  };
+}
+
+function makeGates(size: number, chance: Chance): Gate[] {
+  const third = Math.ceil(size / 3);
+  const kinds = [
+    gate(2, 'L1', { rate_limits: { requests_per_minute: size } }, [
+      rate('gate_rate', 'minute', size, 'gate'),
+    ]),
+    gate(4, 'L2', { rate_limits: { requests_per_hour: third, per: 'passport' } }, [
+      rate('gate_rate', 'hour', third, 'passport'),
+    ]),
+    gate(6, 'L3', { spend_limits: { daily_usd: size } }, [rate('gate_spend', 'day', size * usd, 'gate')]),
+    gate(
+      8,
+      'L1',
+      {
+        spend_limits: { daily_usd: size, monthly_usd: 2 * size },
+        approvals: { above_usd: 2, expires_in_s: chance.pick([60, 600]) },
+      },
+      [rate('gate_spend', 'day', size * usd, 'gate'), rate('gate_spend', 'month', 2 * size * usd, 'gate')],
+    ),
+    gate(10, 'L1', {}, []),
+  ];
+  return kinds;
+}
+
+const rate = (kind: LimitKind, window: CalendarWindowName, limit: number, per: Limit['per']): Limit => ({
+  kind,
+  window,
+  limit,
+  per,
+});
+
+function gate(
+  n: number,
+  trustLevel: GateBody['trust_level'],
+  constraints: Readonly<Record<string, unknown>>,
+  limits: readonly Limit[],
+): Gate {
+  const body: GateBody = {
+    gate_id: numbered.gate(n),
+    account_id: numbered.account(1),
+    mode: 'live',
+    version: 1,
+    policy_version: 1,
+    trust_level: trustLevel,
+    constraints,
+  };
+  return { body, limits, costs: limits.some(({ kind }) => kind === 'gate_spend') };
+}
+
+function makePassport(n: number, size: number, chance: Chance, ed25519: Ed25519): Passport {
+  // The second key that ModelService makes.
+  const signer = ed25519.signer(new Uint8Array(32).fill(2));
+  const own = chance.pick(['none', 'none', 'rate', 'spend']);
+  const third = Math.ceil(size / 3);
+  const constraints =
+    own === 'rate'
+      ? { rate_limits: { requests_per_day: third } }
+      : own === 'spend'
+        ? { spend_limits: { daily_usd: third } }
+        : {};
+  const limits =
+    own === 'rate'
+      ? [rate('passport_rate', 'day', third, 'passport')]
+      : own === 'spend'
+        ? [rate('passport_spend', 'day', third * usd, 'passport')]
+        : [];
+  const beganS = firstOfMonth / 1_000 - 86_400;
+  const token = signPassportToken(
+    {
+      iss: numbered.issuer(1),
+      sub: `agent-${n}`,
+      jti: numbered.passport(n),
+      iat: beganS,
+      nbf: beganS,
+      exp: beganS + 90 * 86_400,
+      agent_name: `Agent ${n}`,
+      permissions: ['orders:create'],
+      trust_tier: 'L3',
+      constraints,
+      acct: numbered.account(1),
+      mode: 'live',
+      cnf: {
+        jwk: {
+          kty: 'OKP',
+          crv: 'Ed25519',
+          x: encodeBase64url(ed25519.signer(new Uint8Array(32).fill(5)).publicKey),
+        },
+      },
+    },
+    { kid: thumbprint(signer.publicKey), signer },
+  );
+  return {
+    id: numbered.passport(n),
+    token,
+    tokenHash: sha256Hex(token),
+    limits,
+    costs: own === 'spend',
+    standing: 'active',
+    changedAtRevision: 0,
+    changedAtMs: 0,
+  };
+}

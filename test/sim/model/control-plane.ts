@@ -1,0 +1,488 @@
+import type { Static } from 'typebox';
+import type { Ed25519 } from '../../../shared/crypto/ed25519.ts';
+import { idDigest } from '../../../shared/crypto/id-digest.ts';
+import { keyset } from '../../../shared/crypto/keyset.ts';
+import type { AccountId, AttestationId, SidecarId } from '../../../shared/model/ids.ts';
+import { limits } from '../../../shared/model/limits.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import {
+  isSharedParts,
+  parseAttestationBatch,
+  parseBatchItem,
+  type ReadParts,
+  readSharedParts,
+  type ShippedRecord,
+  type ShippedSettlementVoid,
+} from '../../../shared/wire/attestation-batch.ts';
+import { type LeaseRequest, parseLeaseCall } from '../../../shared/wire/lease-call.ts';
+import { parseSettlementCall, type SettlementAnswer } from '../../../shared/wire/settlement.ts';
+import { type FeedPosition, feedChannel } from '../../../shared/wire/sync.ts';
+import type { AckRequest, Change } from '../../../shared/wire/sync-schema.ts';
+import type { Answer } from '../../../sidecar/replica/http-caller.ts';
+import { ModelService } from '../../support/model-service.ts';
+import type { SimulatedBus } from '../bus.ts';
+import type { Chance } from '../chance.ts';
+import type { Gate, Passport } from '../course.ts';
+import type { Process } from '../loop.ts';
+import { theLoop } from '../loop.ts';
+import type { Request, Server } from '../network.ts';
+import { Chains } from './chains.ts';
+import { counterOf, Ledger } from './ledger.ts';
+import { Settlements } from './settlements.ts';
+
+interface Connection {
+  readonly connectionId: string;
+  readonly connectedAtMs: number;
+  lastSeenMs: number;
+  /** What it has acknowledged of the global feed. */
+  ackedGlobal: number;
+}
+
+interface Epoch {
+  lastSeq: number;
+  isWhole: boolean;
+  end: 'returned' | 'kept' | null;
+}
+
+type Ack = Static<typeof AckRequest>;
+
+/** How the replicas behave now. */
+export interface ControlPlaneTrouble {
+  /** Of answers that are 503, before or after the work. */
+  readonly fails: number;
+  /** Another release: it leaves out what this one may, and adds what a sidecar must ignore. */
+  readonly release: 'this' | 'before' | 'after';
+}
+
+/**
+ * A control plane without a database: its replicas share this object, and each call is one transaction. What
+ * it promises to sidecars is what `control-plane` promises.
+ */
+export class ControlPlane {
+  readonly service: ModelService;
+  readonly ledger = new Ledger();
+  readonly chains: Chains;
+  readonly settlements: Settlements;
+  readonly sidecars = new Map<string, Connection>();
+  readonly epochs = new Map<string, Epoch>();
+  readonly gates = new Map<string, Gate>();
+  readonly passports = new Map<string, Passport>();
+  readonly voidRuns: { readonly sidecarId: string; readonly reason: string; readonly count: number }[] = [];
+  trouble: ControlPlaneTrouble = { fails: 0, release: 'this' };
+  /** Called with what an honest sidecar never causes. */
+  readonly wrong: (sentence: string) => void;
+  readonly #note: (line: string) => void;
+  readonly #chance: Chance;
+  readonly #bus: SimulatedBus;
+  readonly #pollers = new Set<() => void>();
+  #secrets = 0;
+
+  constructor(deps: {
+    readonly ed25519: Ed25519;
+    readonly accountId: AccountId;
+    readonly chance: Chance;
+    readonly bus: SimulatedBus;
+    readonly wrong: (sentence: string) => void;
+    readonly note: (line: string) => void;
+  }) {
+    this.service = new ModelService(deps.ed25519, deps.accountId);
+    this.#chance = deps.chance;
+    this.#bus = deps.bus;
+    this.wrong = deps.wrong;
+    this.#note = deps.note;
+    const { kid } = this.service.makeKey('attestation');
+    const signer = deps.ed25519.signer(new Uint8Array(32).fill(3));
+    this.chains = new Chains({
+      kid,
+      sign: (message) => Buffer.from(signer.sign(Buffer.from(message))).toString('base64url'),
+    });
+    this.settlements = new Settlements(this.ledger, this.chains, {
+      policyVersionOf: (gateId) => this.gates.get(gateId)?.body.policy_version ?? null,
+      blockOf: (passportId) => {
+        const { standing } = this.passports.get(passportId) ?? { standing: 'active' };
+        return standing === 'active' ? null : `passport_${standing}`;
+      },
+      isConnected: (id) => this.#isConnected(id),
+    });
+  }
+
+  get nowMs(): UnixMillis {
+    return Math.floor(theLoop().trueMs) as UnixMillis;
+  }
+
+  get takes() {
+    return this.settlements.takes;
+  }
+
+  keysetOf(ed25519: Ed25519) {
+    return keyset(ed25519, this.service.keys);
+  }
+
+  /** One transaction; sidecars hear of it by the bus, or when they ask. */
+  change(feed: 'account' | 'global', change: Change): void {
+    const entry = this.service.change(feed, change);
+    this.#bus.publish(feedChannel(this.service.feedId(feed)), JSON.stringify(entry));
+    for (const wake of [...this.#pollers]) wake();
+  }
+
+  putGate(gate: Gate): void {
+    this.gates.set(gate.body.gate_id, gate);
+    this.change('account', { kind: 'gate.put', body: gate.body });
+  }
+
+  setStanding(passport: Passport, standing: Passport['standing']): void {
+    passport.standing = standing;
+    passport.changedAtMs = theLoop().nowMs;
+    passport.changedAtRevision = this.service.entries.global.length + 1;
+    this.change('global', {
+      kind: 'passport.standing',
+      body: { passport: idDigest(passport.id), standing, expired_by_day: null },
+    });
+  }
+
+  beat(replica: string): void {
+    for (const feed of ['account', 'global'] as const) {
+      const beat = this.service.heartbeat(feed, this.nowMs, replica);
+      this.#bus.publish(feedChannel(this.service.feedId(feed)), JSON.stringify(beat));
+    }
+  }
+
+  #isConnected(sidecarId: string): boolean {
+    const known = this.sidecars.get(sidecarId);
+    return known !== undefined && known.lastSeenMs > this.nowMs - limits.sidecarConnectedMs;
+  }
+
+  /** A replica of it, as a process. */
+  replica(process: Process): Server {
+    return {
+      process,
+      handle: (request, reply) => {
+        const serviceMs = this.#chance.between(0.5, 6);
+        theLoop().schedule(process, serviceMs, 'io', () => this.#serve(process, request, reply));
+      },
+    };
+  }
+
+  #serve(process: Process, request: Request, reply: (answer: Answer) => void): void {
+    const { fails } = this.trouble;
+    if (this.#chance.happens(fails)) {
+      if (this.#chance.happens(0.5)) this.#answer(process, request, () => undefined);
+      reply(errorAnswer(503, 'service_unavailable'));
+      return;
+    }
+    this.#answer(process, request, (answer) => {
+      this.#note(`${process.name} ${request.path} ${answer.status}`);
+      reply(answer);
+    });
+  }
+
+  #answer(process: Process, request: Request, reply: (answer: Answer) => void): void {
+    const body: unknown = request.text === null ? null : JSON.parse(request.text);
+    switch (request.path) {
+      case 'connect':
+        reply(this.#connect(process, body as { sidecar_id: SidecarId }));
+        return;
+      case 'snapshot':
+        reply(ok(this.#snapshot()));
+        return;
+      case 'changes':
+        this.#changes(process, request.query, reply);
+        return;
+      case 'ack':
+        reply(this.#ack(body as Ack));
+        return;
+      case 'goodbye':
+        reply(ok({}));
+        return;
+      case 'history':
+        reply(
+          this.trouble.release === 'before'
+            ? errorAnswer(404, 'not_found')
+            : ok({ generation, state: 'whole' }),
+        );
+        return;
+      case 'leases':
+        reply(this.#leases(body));
+        return;
+      case 'settlements':
+        reply(this.#settle(body));
+        return;
+      case 'attestations':
+        reply(this.#ingest(body));
+        return;
+      default:
+        throw new Error(`the model serves no ${request.path}`);
+    }
+  }
+
+  #connect(process: Process, { sidecar_id: sidecarId }: { sidecar_id: SidecarId }): Answer {
+    const known = this.sidecars.get(sidecarId);
+    const connectedAtMs = Math.max(this.nowMs, (known?.connectedAtMs ?? 0) + 1);
+    const connectionId = `${connectedAtMs}.${++this.#secrets}`;
+    this.sidecars.set(sidecarId, { connectionId, connectedAtMs, lastSeenMs: this.nowMs, ackedGlobal: 0 });
+    return ok({
+      account_id: this.service.accountId,
+      connection_id: connectionId,
+      replica: process.name,
+      now_ms: this.nowMs,
+    });
+  }
+
+  #statusOf(sidecarId: string, connectionId: string): 'newest' | 'superseded' | 'unknown' {
+    const known = this.sidecars.get(sidecarId);
+    if (known === undefined) return 'unknown';
+    if (known.connectionId === connectionId) return 'newest';
+    return known.connectedAtMs > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
+  }
+
+  /** Null: it is the newest connection. */
+  #refusalOf(
+    of: { readonly sidecar_id: string; readonly connection_id: string },
+    by: 'feed' | 'others',
+  ): Answer | null {
+    const status = this.#statusOf(of.sidecar_id, of.connection_id);
+    if (status === 'newest') return null;
+    if (status === 'unknown') return errorAnswer(409, 'connection_unknown');
+    return by === 'feed'
+      ? errorAnswer(412, 'precondition_failed')
+      : errorAnswer(409, 'connection_superseded');
+  }
+
+  #snapshot(): object {
+    const { release } = this.trouble;
+    return this.service.snapshot({
+      taken_at_ms: this.nowMs,
+      ...(release !== 'before' && { generation, earlier_generations: [] }),
+    });
+  }
+
+  #changes(process: Process, query: URLSearchParams, reply: (answer: Answer) => void): void {
+    const of = (name: string) => query.get(name) ?? '';
+    const sender = { sidecar_id: of('sidecar_id'), connection_id: of('connection_id') };
+    const refusal = this.#refusalOf(sender, 'feed');
+    if (refusal !== null) {
+      reply(refusal);
+      return;
+    }
+    const after = {
+      account: { revision: Number(of('account_after')), mark: of('account_mark') },
+      global: { revision: Number(of('global_after')), mark: of('global_mark') },
+    };
+    this.#noteSeen(sender.sidecar_id, after.global.revision);
+    const startedAtMs = theLoop().nowMs;
+    const waitMs = Number(of('wait_ms'));
+    const tell = (): void => reply(ok(this.#newsFor(process, after, theLoop().nowMs - startedAtMs)));
+    if (waitMs === 0 || this.#hasNews(after)) {
+      tell();
+      return;
+    }
+    const over = (): void => {
+      if (!this.#pollers.delete(wake)) return;
+      timer.cancel();
+      tell();
+    };
+    const wake = (): void => {
+      theLoop().schedule(process, 0.2, 'io', over);
+    };
+    const timer = theLoop().schedule(process, waitMs, 'timer', over);
+    this.#pollers.add(wake);
+  }
+
+  #hasNews(after: { readonly account: FeedPosition; readonly global: FeedPosition }): boolean {
+    const { entries } = this.service;
+    return (
+      after.account.revision !== entries.account.length || after.global.revision !== entries.global.length
+    );
+  }
+
+  #newsFor(
+    process: Process,
+    after: { readonly account: FeedPosition; readonly global: FeedPosition },
+    heldMs: number,
+  ): object {
+    const { entries } = this.service;
+    const isInHistory = (['account', 'global'] as const).every((feed) => {
+      const { revision, mark } = after[feed];
+      return revision === 0 || entries[feed][revision - 1]?.signature === mark;
+    });
+    return {
+      entries: isInHistory
+        ? [...entries.global.slice(after.global.revision), ...entries.account.slice(after.account.revision)]
+        : [],
+      account_head: entries.account.length,
+      global_head: entries.global.length,
+      heads_age_ms: 0.5,
+      held_ms: heldMs,
+      replica: process.name,
+      now_ms: this.nowMs,
+      snapshot_needed: !isInHistory,
+      ...(this.trouble.release !== 'before' && { generation }),
+      ...(this.trouble.release === 'after' && { of_a_later_release: true }),
+    };
+  }
+
+  #noteSeen(sidecarId: string, globalRevision: number): void {
+    const known = this.sidecars.get(sidecarId);
+    if (known === undefined) return;
+    known.lastSeenMs = this.nowMs;
+    known.ackedGlobal = Math.max(known.ackedGlobal, globalRevision);
+  }
+
+  #ack(body: Ack): Answer {
+    const refusal = this.#refusalOf(body, 'feed');
+    if (refusal !== null) return refusal;
+    this.#noteSeen(body.sidecar_id, body.global_revision);
+    return ok({});
+  }
+
+  #leases(body: unknown): Answer {
+    const call = parseLeaseCall(body);
+    const refusal = this.#refusalOf(call, 'others');
+    if (refusal !== null) return refusal;
+    const answer = this.ledger.lease(call, {
+      limitOf: (ask) => this.#limitOf(ask),
+      isConnected: (id) => this.#isConnected(id),
+      nowMs: this.nowMs,
+    });
+    this.#expectBalance('a lease call');
+    if (answer === 'holder_unknown') return errorAnswer(409, 'holder_unknown');
+    const grants =
+      this.trouble.release === 'before' ? answer.grants.map(({ lent: _, ...grant }) => grant) : answer.grants;
+    return ok({ grants });
+  }
+
+  #limitOf(ask: LeaseRequest): number | null {
+    const passport = ask.passport_id === null ? null : (this.passports.get(ask.passport_id) ?? null);
+    if (ask.passport_id !== null && passport?.tokenHash !== ask.token_hash) return null;
+    const owner = ask.gate_id === null ? passport : this.gates.get(ask.gate_id);
+    const counter = counterOf(ask);
+    const found = owner?.limits.find(
+      (each) =>
+        counter.startsWith(`${each.kind}:`) &&
+        each.window === ask.window &&
+        (ask.gate_id === null || (each.per === 'passport') === (ask.passport_id !== null)),
+    );
+    return found?.limit ?? null;
+  }
+
+  #settle(body: unknown): Answer {
+    const call = parseSettlementCall(body, this.service.accountId);
+    const refusal = this.#refusalOf(call, 'others');
+    if (refusal !== null) return refusal;
+    const sender = {
+      sidecarId: call.sidecar_id,
+      accountId: this.service.accountId,
+      holder: call.holder,
+      nowMs: this.nowMs,
+    };
+    const settled = this.settlements.settleAll(call.settlements, sender);
+    const answers = settled.map((answer, place): SettlementAnswer => {
+      const settlement = call.settlements[place];
+      if (answer.kind === 'refused' && answer.is_passing !== true && !/ended|too old/.test(answer.message))
+        this.wrong(`the ledger refuses to settle: ${answer.message}`);
+      // Best effort: a close may fail, and the sidecar voids then.
+      if (settlement === undefined || this.trouble.release === 'before' || this.#chance.happens(0.1))
+        return answer;
+      return this.settlements.close(settlement, answer, sender)
+        ? ({ ...answer, is_closed: true } as SettlementAnswer)
+        : answer;
+    });
+    this.#expectBalance('settlements');
+    return ok({ answers });
+  }
+
+  #ingest(body: unknown): Answer {
+    const batch = parseAttestationBatch(body);
+    const refusal = this.#refusalOf(
+      { sidecar_id: batch.sidecarId, connection_id: batch.connectionId },
+      'others',
+    );
+    if (refusal !== null) return refusal;
+    const { accountId } = this.service;
+    const source = { sidecarId: batch.sidecarId, accountId };
+    const key = `${batch.sidecarId} ${batch.epoch}`;
+    const epoch = this.epochs.get(key) ?? { lastSeq: 0, isWhole: true, end: null };
+    this.epochs.set(key, epoch);
+    if (batch.firstSeq > epoch.lastSeq + 1)
+      return errorAnswer(409, 'sequence_gap', { expected_seq: epoch.lastSeq + 1 });
+    let next = batch.firstSeq;
+    let shared: ReadParts | undefined;
+    const records: ShippedRecord[] = [];
+    const voids: ShippedSettlementVoid[] = [];
+    let isWhole = true;
+    for (const value of batch.items) {
+      if (isSharedParts(value)) {
+        shared = readSharedParts(value);
+        continue;
+      }
+      const item = parseBatchItem(value, source, shared);
+      next += item.kind === 'void' ? item.count : 1;
+      if (next - 1 <= epoch.lastSeq) continue;
+      if (item.kind === 'malformed') this.wrong(`a record is malformed: ${item.message}`);
+      else if (item.kind === 'void')
+        this.voidRuns.push({ sidecarId: batch.sidecarId, reason: item.reason, count: item.count });
+      else if (item.kind === 'record') records.push(item);
+      else voids.push(item);
+      isWhole &&= item.kind === 'record' || item.kind === 'settlement_void' ? item.took !== null : false;
+    }
+    this.#store(batch.sidecarId, records, voids);
+    if (next - 1 > epoch.lastSeq) {
+      epoch.lastSeq = next - 1;
+      epoch.isWhole &&= isWhole;
+    }
+    if (batch.end !== null && epoch.end === null) {
+      epoch.end = batch.end.nothingLost && epoch.isWhole && epoch.lastSeq === next - 1 ? 'returned' : 'kept';
+      if (epoch.end === 'returned') this.ledger.endEpoch(batch.sidecarId, batch.epoch);
+    }
+    this.#expectBalance('ingest');
+    return ok({ next_seq: Math.max(next, epoch.lastSeq + 1) });
+  }
+
+  #store(
+    sidecarId: string,
+    records: readonly ShippedRecord[],
+    voids: readonly ShippedSettlementVoid[],
+  ): void {
+    this.settlements.voidAll(
+      voids.flatMap(({ voids: id, readerId, took, amountMicroUsd }) => [
+        { id, took: took ?? [], amountMicroUsd },
+        ...(readerId === null ? [] : [{ id: readerId, took: [], amountMicroUsd: null }]),
+      ]),
+      sidecarId,
+      () => this.#newId(),
+      this.nowMs,
+    );
+    for (const { record, took } of records) {
+      if (this.chains.records.has(record.id)) {
+        this.wrong(`${record.id} is shipped under two numbers`);
+        continue;
+      }
+      const take = { sidecarId, took: took ?? [], amountMicroUsd: record.amountMicroUsd };
+      const fault = record.decision === 'PERMIT' ? this.ledger.whyNot(take, null) : null;
+      if (fault !== null) this.wrong(`ingest refuses ${record.id}: ${fault}`);
+      if (record.decision === 'PERMIT') {
+        this.ledger.post(take);
+        this.settlements.takes.set(record.id, take);
+      }
+      this.chains.append(record);
+    }
+  }
+
+  #newId(): AttestationId {
+    return `att_${String(++this.#secrets).padStart(26, '0')}` as AttestationId;
+  }
+
+  #expectBalance(after: string): void {
+    const imbalance = this.ledger.findImbalance();
+    if (imbalance !== null) this.wrong(`after ${after}: ${imbalance}`);
+  }
+}
+
+const generation = 'generation-1';
+
+const ok = (body: object): Answer => ({ status: 200, text: JSON.stringify(body) });
+
+const errorAnswer = (status: number, code: string, more: object = {}): Answer => ({
+  status,
+  text: JSON.stringify({ error: { code, message: `simulated ${code}`, param: null, ...more } }),
+});

@@ -1,0 +1,332 @@
+import { limits } from '../../../shared/model/limits.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import { type CounterKey, counterKey } from '../../../shared/quota/counter.ts';
+import { type QuotaWindow, type WindowName, windowAt, windowKey } from '../../../shared/quota/window.ts';
+import {
+  counterOfLease,
+  type LeaseAnswer,
+  type LeaseCall,
+  type LeaseCounter,
+  type LeaseGrantBody,
+  type LeaseRequest,
+  type LeaseReturn,
+} from '../../../shared/wire/lease-call.ts';
+
+/** Units of one window, on their way between owners. */
+export interface Units {
+  readonly counter: CounterKey;
+  readonly window: WindowName;
+  readonly startsAtMs: UnixMillis;
+  readonly units: number;
+}
+
+export interface LedgerWindow {
+  readonly counter: CounterKey;
+  readonly window: QuotaWindow;
+  /** All units that are not free. */
+  leased: number;
+  /** Used units of leases that are gone. */
+  retired: number;
+  /** Held by approvals, and spent through them. */
+  held: number;
+  /** The largest limit that was in force. */
+  limitMax: number;
+}
+
+export interface Lease {
+  readonly leaseId: number;
+  readonly holder: string;
+  readonly sidecarId: string;
+  readonly at: LedgerWindow;
+  readonly isMoney: boolean;
+  /** No PERMIT took them, and they were not returned. */
+  unused: number;
+  used: number;
+}
+
+interface Holder {
+  readonly sidecarId: string;
+  readonly epoch: string | null;
+  seq: number;
+  answer: readonly LeaseGrantBody[];
+  lastCallAtMs: number;
+}
+
+/** A PERMIT's claim on leases. */
+export interface Take {
+  readonly sidecarId: string;
+  readonly took: readonly number[];
+  readonly amountMicroUsd: number | null;
+}
+
+/**
+ * The rules of `control-plane/quota` without a database: leases, their posts, returns and ends. Every call is
+ * one transaction.
+ */
+export class Ledger {
+  readonly windows = new Map<string, LedgerWindow>();
+  readonly holders = new Map<string, Holder>();
+  readonly leases = new Map<number, Lease>();
+  /** Those that are gone, too. */
+  readonly everyLease = new Map<number, Lease>();
+  readonly #byWindow = new Map<string, Lease>();
+  #lastLease = 0;
+
+  lease(
+    call: LeaseCall,
+    rules: {
+      readonly limitOf: (ask: LeaseRequest) => number | null;
+      /** A sidecar that was heard of lately: units of the others will not come back. */
+      readonly isConnected: (sidecarId: string) => boolean;
+      readonly nowMs: UnixMillis;
+    },
+  ): LeaseAnswer | 'holder_unknown' {
+    const { holder: name, seq, sidecar_id: sidecarId, epoch = null } = call;
+    if (seq === 1 && !this.holders.has(name))
+      this.holders.set(name, { sidecarId, epoch, seq: 0, answer: [], lastCallAtMs: rules.nowMs });
+    const holder = this.holders.get(name);
+    if (holder === undefined || holder.sidecarId !== sidecarId) return 'holder_unknown';
+    if (seq !== holder.seq && seq !== holder.seq + 1) return 'holder_unknown';
+    const isNew = seq === holder.seq + 1;
+    if (isNew) {
+      holder.answer = this.#next(call, rules);
+      holder.seq = seq;
+    }
+    holder.lastCallAtMs = rules.nowMs;
+    const grants = holder.answer.map((grant, place) => {
+      const told = this.#told(call, grant, call.asks[place], rules);
+      const lease = this.#leaseOf(call, grant, call.asks[place]);
+      // A repeat names a lease that the first answer had no grant for.
+      return lease === undefined || (isNew && grant.granted === 0)
+        ? told
+        : { ...told, lease_id: lease.leaseId };
+    });
+    return { grants };
+  }
+
+  #leaseOf(
+    { holder }: LeaseCall,
+    { starts_at_ms: startsAtMs }: LeaseGrantBody,
+    ask: LeaseRequest | undefined,
+  ) {
+    if (ask === undefined) return undefined;
+    const key = windowKey(counterKey(counterOfLease(ask)), { name: ask.window, startsAtMs });
+    return this.#byWindow.get(`${holder} ${key}`);
+  }
+
+  #told(
+    { holder }: LeaseCall,
+    grant: LeaseGrantBody,
+    ask: LeaseRequest | undefined,
+    { nowMs, isConnected }: { nowMs: UnixMillis; isConnected: (sidecarId: string) => boolean },
+  ): LeaseGrantBody {
+    const told = { ...grant, left_ms: Math.max(grant.ends_at_ms - nowMs, 0) };
+    if (ask === undefined || grant.limit === null || grant.granted >= ask.units_needed) return told;
+    const key = windowKey(counterKey(counterOfLease(ask)), {
+      name: ask.window,
+      startsAtMs: grant.starts_at_ms,
+    });
+    return { ...told, lent: this.lent(key, holder, isConnected) };
+  }
+
+  #next(
+    call: LeaseCall,
+    { limitOf, nowMs }: { limitOf: (ask: LeaseRequest) => number | null; nowMs: UnixMillis },
+  ): readonly LeaseGrantBody[] {
+    this.free(this.takeFromHolder(call.holder, call.returns.map(unitsOf)));
+    return call.asks.map((ask) => this.#grant(call, ask, limitOf(ask), nowMs));
+  }
+
+  #grant(call: LeaseCall, ask: LeaseRequest, limit: number | null, nowMs: UnixMillis): LeaseGrantBody {
+    const window = windowAt(ask.window, nowMs);
+    const counter = counterKey(counterOfLease(ask));
+    const times = {
+      starts_at_ms: window.startsAtMs,
+      ends_at_ms: window.endsAtMs,
+      left_ms: window.endsAtMs - nowMs,
+    };
+    if (limit === null) return { granted: 0, limit, leased: 0, ...times };
+    const at = this.#windowOf(counter, window);
+    at.limitMax = Math.max(at.limitMax, limit);
+    const left = Math.max(0, limit - at.leased);
+    const needed = left < ask.units_min ? 0 : Math.min(left, ask.units_needed);
+    const ahead =
+      needed < ask.units_needed
+        ? 0
+        : Math.min(ask.units_ahead, Math.floor((left - needed) / limits.leaseAheadPart));
+    const granted = needed + ahead;
+    at.leased += granted;
+    const key = `${call.holder} ${windowKey(counter, window)}`;
+    let lease = this.#byWindow.get(key);
+    if (lease === undefined && granted > 0) {
+      lease = {
+        leaseId: ++this.#lastLease,
+        holder: call.holder,
+        sidecarId: call.sidecar_id,
+        at,
+        isMoney: ask.kind === 'gate_spend' || ask.kind === 'passport_spend',
+        unused: 0,
+        used: 0,
+      };
+      this.leases.set(lease.leaseId, lease);
+      this.everyLease.set(lease.leaseId, lease);
+      this.#byWindow.set(key, lease);
+    }
+    if (lease !== undefined) lease.unused += granted;
+    return {
+      granted,
+      limit,
+      leased: at.leased,
+      ...times,
+    };
+  }
+
+  #windowOf(counter: CounterKey, window: QuotaWindow): LedgerWindow {
+    const key = windowKey(counter, window);
+    let at = this.windows.get(key);
+    if (at === undefined) {
+      at = { counter, window, leased: 0, retired: 0, held: 0, limitMax: 0 };
+      this.windows.set(key, at);
+    }
+    return at;
+  }
+
+  /** Why a PERMIT cannot have taken what it says; null: it can. */
+  whyNot({ sidecarId, took, amountMicroUsd }: Take, holder: string | null): string | null {
+    for (const id of took) {
+      const lease = this.leases.get(id);
+      if (lease === undefined) {
+        if (holder === null) continue;
+        return 'took names a lease that has ended';
+      }
+      if (lease.sidecarId !== sidecarId || (holder !== null && lease.holder !== holder))
+        return 'took names a lease of another holder';
+      if ((lease.isMoney ? (amountMicroUsd ?? 0) : 1) > lease.unused)
+        return 'took is more than a lease has left';
+    }
+    return null;
+  }
+
+  post({ sidecarId, took, amountMicroUsd }: Take): void {
+    for (const id of took) {
+      const lease = this.leases.get(id);
+      if (lease === undefined || lease.sidecarId !== sidecarId) continue;
+      const units = Math.min(lease.unused, lease.isMoney ? (amountMicroUsd ?? 0) : 1);
+      lease.unused -= units;
+      lease.used += units;
+    }
+  }
+
+  /** Units that a PERMIT took and did not use after all. */
+  release({ sidecarId, took, amountMicroUsd }: Take, isPosted: boolean): void {
+    for (const id of took) {
+      const lease = this.leases.get(id);
+      if (lease === undefined || lease.sidecarId !== sidecarId) continue;
+      const wanted = lease.isMoney ? (amountMicroUsd ?? 0) : 1;
+      const units = Math.min(wanted, isPosted ? lease.used : lease.unused);
+      if (isPosted) lease.used -= units;
+      else lease.unused -= units;
+      lease.at.leased -= units;
+    }
+  }
+
+  takeFromHolder(holder: string, wanted: readonly Units[]): Units[] {
+    return wanted.map((each) => {
+      const lease = this.#byWindow.get(`${holder} ${keyOf(each)}`);
+      const units = Math.min(each.units, lease?.unused ?? 0);
+      if (lease !== undefined) lease.unused -= units;
+      return { ...each, units };
+    });
+  }
+
+  holderHas(holder: string, wanted: readonly Units[]): boolean {
+    return wanted.every(
+      (each) => (this.#byWindow.get(`${holder} ${keyOf(each)}`)?.unused ?? 0) >= each.units,
+    );
+  }
+
+  free(freed: readonly Units[]): void {
+    for (const each of freed) {
+      const at = this.windows.get(keyOf(each));
+      if (at !== undefined) at.leased -= each.units;
+    }
+  }
+
+  hold(held: readonly Units[]): void {
+    for (const each of held) {
+      const at = this.windows.get(keyOf(each));
+      if (at !== undefined) at.held += each.units;
+    }
+  }
+
+  freeHeld(held: readonly Units[]): void {
+    for (const each of held) {
+      const at = this.windows.get(keyOf(each));
+      if (at === undefined) continue;
+      at.held -= each.units;
+      at.leased -= each.units;
+    }
+  }
+
+  /** The leases of an epoch that has ended whole: what no record took goes back. */
+  endEpoch(sidecarId: string, epoch: string): void {
+    for (const [name, holder] of this.holders) {
+      if (holder.sidecarId !== sidecarId || holder.epoch !== epoch) continue;
+      this.holders.delete(name);
+      for (const lease of this.leases.values()) {
+        if (lease.holder !== name) continue;
+        this.leases.delete(lease.leaseId);
+        this.#byWindow.delete(`${name} ${windowKey(lease.at.counter, lease.at.window)}`);
+        lease.at.leased -= lease.unused;
+        lease.at.retired += lease.used;
+      }
+    }
+  }
+
+  /** Units of a window that holders have and did not use; null `asking`: of any holder. */
+  lent(key: string, asking: string | null, isConnected: (sidecarId: string) => boolean): number {
+    let units = 0;
+    for (const lease of this.leases.values()) {
+      if (lease.holder === asking || windowKey(lease.at.counter, lease.at.window) !== key) continue;
+      if (this.#isNewest(lease.holder) && isConnected(lease.sidecarId)) units += lease.unused;
+    }
+    return units;
+  }
+
+  #isNewest(name: string): boolean {
+    const holder = this.holders.get(name);
+    if (holder === undefined) return false;
+    for (const other of this.holders.values())
+      if (other.sidecarId === holder.sidecarId && other.lastCallAtMs > holder.lastCallAtMs) return false;
+    return true;
+  }
+
+  /** Each unit is in one place; null: it is so. */
+  findImbalance(): string | null {
+    const sums = new Map<LedgerWindow, number>();
+    for (const lease of this.leases.values()) {
+      if (lease.unused < 0 || lease.used < 0) return `lease ${lease.leaseId} is below zero`;
+      sums.set(lease.at, (sums.get(lease.at) ?? 0) + lease.unused + lease.used);
+    }
+    for (const at of this.windows.values()) {
+      const sum = (sums.get(at) ?? 0) + at.retired + at.held;
+      if (sum !== at.leased) return `${nameOf(at)}: ${at.leased} are given out, and ${sum} are somewhere`;
+      if (at.leased > at.limitMax) return `${nameOf(at)}: ${at.leased} of ${at.limitMax} are given out`;
+    }
+    return null;
+  }
+}
+
+const nameOf = ({ counter, window }: LedgerWindow): string => windowKey(counter, window);
+
+const keyOf = ({ counter, window, startsAtMs }: Omit<Units, 'units'>): string =>
+  windowKey(counter, { name: window, startsAtMs });
+
+export const unitsOf = (each: LeaseReturn): Units => ({
+  counter: counterOf(each),
+  window: each.window,
+  startsAtMs: each.starts_at_ms,
+  units: each.units,
+});
+
+export const counterOf = (of: LeaseCounter): CounterKey => counterKey(counterOfLease(of));

@@ -1,0 +1,199 @@
+import type { Replacement } from './build-simulation.ts';
+
+/** A fault that was planted, for the simulation to find. */
+export interface Mutant {
+  readonly name: string;
+  readonly changes: readonly Replacement[];
+}
+
+const planted = (name: string, file: string, from: string, to: string): Mutant => ({
+  name,
+  changes: [{ file, from, to }],
+});
+
+/**
+ * One for each promise of the oracle, and for faults of the sidecar that the changelog lists as repaired. A
+ * change of the code that one of them names has to change it here.
+ */
+export const mutants: readonly Mutant[] = [
+  planted(
+    'charges nothing',
+    'sidecar/decide/section.ts',
+    'if (decision.charge !== null && view !== null) leases.take(view, decision.charge);',
+    '',
+  ),
+  planted(
+    'uses units past the end of their window',
+    'shared/quota/lease.ts',
+    'const overAtMs = grant.sentAtMs + grant.leftMs;',
+    'const overAtMs = grant.sentAtMs + grant.leftMs + 20_000;',
+  ),
+  planted(
+    'gives units of an ended window back',
+    'shared/quota/lease.ts',
+    `  giveBack(units: number, holding: number, nowMs: number): void {
+    if (!this.#isIn(holding, nowMs)) return;`,
+    '  giveBack(units: number, holding: number, nowMs: number): void {',
+  ),
+  planted(
+    'returns no idle units',
+    'shared/quota/lease.ts',
+    'if (nowMs - this.#markedAtMs < idleMs) return 0;',
+    'return 0;',
+  ),
+  planted(
+    'repeats a lease call under a new number',
+    'sidecar/quota/lease-caller.ts',
+    'const outcome = await this.#attempt(body);',
+    'const outcome = await this.#attempt({ ...body, seq: this.#lastSeq++ });',
+  ),
+  planted(
+    'keeps the units that an approval holds',
+    'sidecar/quota/reservation.ts',
+    'window.lease.passOn(units, holding, nowMs)',
+    'window.lease.giveBack(units, holding, nowMs)',
+  ),
+  planted(
+    'gives units back whose settlement may be committed',
+    'sidecar/settle/settlement-outcome.ts',
+    "      return 'undo';\n    case 'committed':",
+    "      return 'give_back';\n    case 'committed':",
+  ),
+  planted(
+    'believes that a refused settlement is not delivered again',
+    'sidecar/settle/settlement-outcome.ts',
+    "    default:\n      return 'void';",
+    "    default:\n      return 'give_back';",
+  ),
+  planted(
+    'voids nothing where its client has gone',
+    'sidecar/settle/settlement-outcome.ts',
+    "return isWanted ? 'keep' : 'undo';",
+    "return 'keep';",
+  ),
+  planted(
+    'keeps readings with which nobody was answered',
+    'sidecar/settle/settlement-outcome.ts',
+    "return isCertain && outcome.kind !== 'unknown' && outcome.kind !== 'late' ? 'none' : 'void';",
+    "return 'none';",
+  ),
+  planted(
+    'voids the reading that it answered with',
+    'sidecar/settle/asking.ts',
+    'this.#readings.splice(0, this.#readings.length - (isReadTold ? 1 : 0))',
+    'this.#readings.splice(0)',
+  ),
+  planted(
+    'forgets a void that the spool refused',
+    'sidecar/settle/settlement-voids.ts',
+    'this.#write(entry, () => undefined);',
+    '',
+  ),
+  planted(
+    'answers 503 and voids nothing',
+    'sidecar/settle/asking.ts',
+    "this.#deps.voids.void(reading === 'void' ? { ...voids, reader_id: readerId } : voids, onWritten);",
+    'onWritten();',
+  ),
+  planted(
+    'settles without the key',
+    'sidecar/settle/settlement-of.ts',
+    'idempotency_key: request.idempotencyKey,',
+    'idempotency_key: request.approvalId === null ? request.idempotencyKey : null,',
+  ),
+  planted(
+    'answers what was not written',
+    'sidecar/attest/spool.ts',
+    "this.#notify(owners, 'onFailed');\n      return;",
+    "this.#notify(owners, 'onWritten');\n      return;",
+  ),
+  planted(
+    'answers before the disk has the record',
+    'sidecar/attest/spool.ts',
+    'if (this.#syncFirst) {',
+    'if (this.#syncFirst && this.lastSeq < 0) {',
+  ),
+  planted(
+    'uses the numbers of a failed write up',
+    'sidecar/attest/spool.ts',
+    'this.lastSeq = Math.max(0, this.lastSeq - owners.length);',
+    '',
+  ),
+  planted(
+    'leaves a failed write in its segment',
+    'sidecar/attest/epoch-writer.ts',
+    '    this.#files.truncate(this.#file, segment.bytes);\n    segment.isEnded = true;',
+    '    segment.isEnded = true;',
+  ),
+  planted(
+    'does not look whether its folder is there',
+    'sidecar/attest/epoch-writer.ts',
+    'if (segment === null) return isSameFile',
+    'if (segment !== null) return true;\n    return isSameFile',
+  ),
+  planted(
+    'takes an epoch of an earlier boot for whole',
+    'sidecar/attest/epoch-origin.ts',
+    'const isSameBoot = origin.boot_id !== null && origin.boot_id === here.boot_id;',
+    'const isSameBoot = true;',
+  ),
+  planted(
+    'never tells that an epoch has ended',
+    'sidecar/attest/shipper.ts',
+    'await spool.dropEpoch(reader.epoch);',
+    '',
+  ),
+  planted(
+    'drops what was shipped before it is taken',
+    'sidecar/attest/shipper.ts',
+    'reader.position = this.#isInStep ? end : reader.positionOf(nextSeq);',
+    'reader.position = (await this.#fill(batch, reader, end)) ?? end;',
+  ),
+  planted(
+    'acknowledges a change before it is on disk',
+    'sidecar/replica/snapshot-keeper.ts',
+    'if (waiting === null) return;',
+    'if (waiting !== undefined) return;',
+  ),
+  {
+    name: 'passes over a hole in the feed',
+    changes: [
+      {
+        file: 'sidecar/replica/replica.ts',
+        from: "if (entry.revision > revision + 1) return 'gap';",
+        to: '',
+      },
+      { file: 'sidecar/replica/replica.ts', from: "if (entry.previous !== mark) return 'gap';", to: '' },
+    ],
+  },
+  planted(
+    'decides after a stop before it has caught up',
+    'sidecar/replica/catch-up.ts',
+    'nowMs - this.#ranAtMs <= replicaLimits.loopStopMsMax) return true;',
+    'nowMs > 0) return true;',
+  ),
+  planted(
+    'decides on a state of any age',
+    'shared/decision/check-freshness.ts',
+    'standing.stateAgeMs > ageMsMax',
+    'standing.stateAgeMs > Number.MAX_VALUE',
+  ),
+  planted(
+    'never learns that the control plane is back',
+    'sidecar/replica/reach.ts',
+    '    this.#failures = 0;\n    this.#answeredAtMs',
+    '    this.#answeredAtMs',
+  ),
+  planted(
+    'answers nobody at the deadline',
+    'sidecar/decide/open-checks.ts',
+    'if (open.place === -1 || open.openedAtMs > oldestMs) continue;',
+    'if (open.openedAtMs !== oldestMs) continue;',
+  ),
+  planted(
+    'takes its own clock for that of the control plane',
+    'shared/runtime/carried-clock.ts',
+    'if (!this.isKnown) return this.#own.now();\n    return',
+    'if (momentMs > 0) return this.#own.now();\n    return',
+  ),
+];

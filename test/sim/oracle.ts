@@ -1,0 +1,265 @@
+import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import { windowAt, windowKey } from '../../shared/quota/window.ts';
+import { counterOf as counterOfLimit } from '../../shared/quota/window-limit.ts';
+import type { Gate, Limit, Passport } from './course.ts';
+import type { Process } from './loop.ts';
+import type { ControlPlane } from './model/control-plane.ts';
+import type { SidecarNode } from './sidecar-node.ts';
+
+export type Told =
+  | { readonly kind: 'PERMIT'; readonly attestationId: string }
+  | { readonly kind: 'BLOCK'; readonly attestationId: string; readonly reason: string }
+  | { readonly kind: 'SUSPEND'; readonly approvalId: string }
+  /** No decision: an error, or 503. */
+  | { readonly kind: 'refused'; readonly code: string };
+
+/** One time that a client asked. */
+export interface Attempt {
+  readonly request: AskedRequest;
+  readonly node: SidecarNode;
+  readonly process: Process;
+  readonly askedAtMs: number;
+  readonly presents: string | null;
+  /** When it asked: what its sidecar had acknowledged, and from when the last news there were. */
+  readonly ackedGlobal: number;
+  readonly heardAtMs: number;
+  answeredAtMs: number | null;
+  /** Null: the client knows nothing. */
+  told: Told | null;
+  isOver: boolean;
+}
+
+/** A request, over all that asked it. */
+export interface AskedRequest {
+  readonly number: number;
+  readonly gate: Gate | null;
+  readonly passport: Passport;
+  readonly amountMicroUsd: number;
+  readonly isKeyed: boolean;
+  readonly hash: string;
+  readonly attempts: Attempt[];
+}
+
+const slackMs = 50;
+/** An fsync takes this long after it was due. */
+const syncMsMax = 400;
+/** A change reaches a sidecar by the next long poll, or by the next pull beside a bus. */
+const toldMsMax = 2_500;
+/** A loop that stood still for a second catches up before it decides. */
+const stopMsMin = 1_200;
+/** A folder that is gone is noticed within this. */
+const lookMsMax = 1_100;
+
+/**
+ * What must be true, whatever happens. After each step: `noteAnswer` and the ledger's balance. After the last
+ * fault, when all is at rest: `findFault`.
+ */
+export class Oracle {
+  readonly requests: AskedRequest[] = [];
+  readonly #controlPlane: ControlPlane;
+  readonly #wrong: (sentence: string) => void;
+  readonly #troubledAtMs: () => number;
+  readonly #epochMs: number;
+  readonly #fsyncMs: number;
+  /** Money and requests that clients were given, by window. */
+  readonly #given = new Map<string, number>();
+  readonly #attestations = new Map<string, AskedRequest>();
+  readonly #permittedWith = new Map<string, string>();
+  /** The largest that was in force, by limit. */
+  readonly #limits = new Map<string, number>();
+
+  constructor(deps: {
+    readonly controlPlane: ControlPlane;
+    readonly wrong: (sentence: string) => void;
+    readonly epochMs: number;
+    readonly fsyncMs: number;
+    /** When something was last wrong between sidecars and control plane. */
+    readonly troubledAtMs: () => number;
+  }) {
+    this.#controlPlane = deps.controlPlane;
+    this.#wrong = deps.wrong;
+    this.#troubledAtMs = deps.troubledAtMs;
+    this.#epochMs = deps.epochMs;
+    this.#fsyncMs = deps.fsyncMs;
+  }
+
+  noteLimits(gateId: string | null, passportId: string | null, limits: readonly Limit[]): void {
+    for (const limit of limits) {
+      const key = `${gateId} ${passportId} ${limit.kind} ${limit.window}`;
+      this.#limits.set(key, Math.max(limit.limit, this.#limits.get(key) ?? 0));
+    }
+  }
+
+  /** At once: no cap, no key and no revocation is passed by what a client is told. */
+  noteAnswer(attempt: Attempt): void {
+    const { told, request, process } = attempt;
+    if (told?.kind !== 'PERMIT') return;
+    const known = this.#attestations.get(told.attestationId);
+    if (known !== undefined && (known !== request || !request.isKeyed))
+      this.#wrong(`${told.attestationId} answers two requests`);
+    if (known === undefined) this.#noteGiven(attempt);
+    this.#attestations.set(told.attestationId, request);
+    if (request.isKeyed) {
+      const name = `${request.number}`;
+      const before = this.#permittedWith.get(name);
+      if (before !== undefined && before !== told.attestationId)
+        this.#wrong(`the key of request ${name} is permitted twice: ${before}, ${told.attestationId}`);
+      this.#permittedWith.set(name, told.attestationId);
+    }
+    const acked = attempt.ackedGlobal;
+    const { passport } = request;
+    if (passport.standing !== 'active' && passport.changedAtRevision <= acked)
+      this.#wrong(
+        `${process.name} permits ${passport.id}, and had acknowledged that it is ${passport.standing}`,
+      );
+    this.#expectFresh(attempt);
+    this.#expectTold(attempt);
+  }
+
+  /**
+   * With nothing wrong in between, a change is in force within a second or two, and at once in a process that
+   * was stopped when it was made.
+   */
+  #expectTold({ request, process, askedAtMs }: Attempt): void {
+    const { standing, changedAtMs, id } = request.passport;
+    if (standing === 'active' || this.#troubledAtMs() >= changedAtMs) return;
+    const wasStopped = process.runsSinceMs > changedAtMs + stopMsMin && askedAtMs >= process.runsSinceMs;
+    if (wasStopped || (process.runsSinceMs < changedAtMs && askedAtMs > changedAtMs + toldMsMax))
+      this.#wrong(
+        `${process.name} permits ${id}, which was ${standing} ${askedAtMs - changedAtMs} ms before`,
+      );
+  }
+
+  #expectFresh({ request, process, askedAtMs, heardAtMs }: Attempt): void {
+    const bound = { L1: Number.POSITIVE_INFINITY, L2: 60_000, L3: 5_000 }[
+      request.gate?.body.trust_level ?? 'L1'
+    ];
+    const isNews = process.heardAtMs !== heardAtMs;
+    if (!isNews && askedAtMs - heardAtMs > bound + slackMs)
+      this.#wrong(`${process.name} permits on a state that is ${askedAtMs - heardAtMs} ms old`);
+  }
+
+  #noteGiven(attempt: Attempt): void {
+    const { request, askedAtMs, answeredAtMs } = attempt;
+    const { gate, passport } = request;
+    if (attempt.presents !== null) return;
+    const limits = [
+      ...(gate?.limits.map((limit) => ({ limit, gate })) ?? []),
+      ...passport.limits.map((limit) => ({ limit, gate: null })),
+    ];
+    for (const { limit, gate: of } of limits) {
+      const units = limit.kind.endsWith('_rate') ? 1 : request.amountMicroUsd;
+      const counter = counterKey(
+        counterOfLimit(limit, (of?.body.gate_id ?? null) as GateId | null, passport.id as PassportId),
+      );
+      const earliest = windowAt(limit.window, (this.#epochMs + askedAtMs - slackMs) as UnixMillis);
+      const latest = windowAt(
+        limit.window,
+        (this.#epochMs + (answeredAtMs ?? askedAtMs) + slackMs) as UnixMillis,
+      );
+      if (earliest.startsAtMs !== latest.startsAtMs) continue;
+      const key = windowKey(counter, earliest);
+      const given = (this.#given.get(key) ?? 0) + units;
+      this.#given.set(key, given);
+      const cap = this.#limits.get(
+        `${of?.body.gate_id ?? null} ${of === null ? passport.id : null} ${limit.kind} ${limit.window}`,
+      );
+      if (cap !== undefined && given > cap) this.#wrong(`${key}: clients were given ${given} of ${cap}`);
+    }
+  }
+
+  /** Whether the machine may have lost what was answered then (contract §9). */
+  #mayBeLost({ node, answeredAtMs, process }: Attempt): boolean {
+    const atMs = answeredAtMs ?? 0;
+    if (
+      node.hasFailingReads &&
+      this.#controlPlane.voidRuns.some(({ sidecarId }) => sidecarId === node.sidecarId)
+    )
+      return true;
+    if (!process.isAlive && node.unlinkedAtMs.some((goneAtMs) => atMs <= goneAtMs + lookMsMax)) return true;
+    return node.lostPowerAtMs.some(
+      (cutAtMs) =>
+        cutAtMs >= atMs &&
+        (node.hasUnsynced || (this.#fsyncMs > 0 && cutAtMs - atMs <= this.#fsyncMs + syncMsMax)),
+    );
+  }
+
+  /** The first thing that is not as promised, once all is at rest. */
+  findFault(repeated: number): string | null {
+    const { chains } = this.#controlPlane;
+    for (const request of this.requests) {
+      for (const attempt of request.attempts) {
+        const { told } = attempt;
+        if (!attempt.isOver && attempt.process.isAlive) return `request ${request.number} was never answered`;
+        if (told?.kind !== 'PERMIT' && told?.kind !== 'BLOCK') continue;
+        const { attestationId } = told;
+        if (chains.voided.has(attestationId)) return `${attestationId} was answered and is voided`;
+        const record = chains.records.get(attestationId);
+        if (record === undefined) {
+          if (this.#mayBeLost(attempt)) continue;
+          return `${attestationId} was answered and is not on record`;
+        }
+        const isIt =
+          record.decision === told.kind &&
+          record.requestHash === request.hash &&
+          record.gateId === (request.gate?.body.gate_id ?? null);
+        if (!isIt) return `${attestationId} is on record as something else`;
+      }
+    }
+    return this.#findExtra(repeated) ?? this.#findBooks();
+  }
+
+  /** PERMITs that stand and were told to nobody, or twice. */
+  #findExtra(repeated: number): string | null {
+    const { chains } = this.#controlPlane;
+    const standing = new Map<string, string[]>();
+    for (const [id, record] of chains.records) {
+      if (record.decision !== 'PERMIT' || chains.voided.has(id)) continue;
+      const key = `${record.passportId} ${record.gateId} ${record.requestHash}`;
+      standing.set(key, [...(standing.get(key) ?? []), id]);
+    }
+    for (const request of this.requests) {
+      const key = `${request.passport.id} ${request.gate?.body.gate_id ?? null} ${request.hash}`;
+      const permits = standing.get(key) ?? [];
+      if (permits.length > 1 && request.isKeyed)
+        return `request ${request.number} has PERMITs ${permits.join(', ')}`;
+      if (permits.length === 0) continue;
+      const wasRefused = request.attempts.every(
+        ({ told, node, askedAtMs, answeredAtMs }) =>
+          told !== null &&
+          told.kind !== 'PERMIT' &&
+          !node.hasFailedWrites &&
+          (answeredAtMs ?? 0) - askedAtMs < 2_900,
+      );
+      // Decision record 0010: a look-up that is delivered twice may read what has come true since.
+      if (wasRefused && !(request.isKeyed && repeated > 0))
+        return `request ${request.number} was refused to all who asked, and ${permits[0]} stands: ${request.attempts.map(({ told, node, askedAtMs, answeredAtMs }) => `${node.index} ${Math.round(askedAtMs)}-${Math.round(answeredAtMs ?? 0)} ${told?.kind} ${told !== null && 'code' in told ? told.code : told !== null && 'reason' in told ? told.reason : ''}`).join('; ')}`;
+    }
+    return null;
+  }
+
+  /** What is on record as spent, by window, is what the ledger counts as used. */
+  #findBooks(): string | null {
+    const { chains, ledger, takes } = this.#controlPlane;
+    const spent = new Map<string, number>();
+    for (const [id, { took, amountMicroUsd }] of takes) {
+      if (!chains.isStanding(id)) continue;
+      for (const leaseId of took) {
+        const lease = ledger.everyLease.get(leaseId);
+        if (lease === undefined) continue;
+        const key = windowKey(lease.at.counter, lease.at.window);
+        spent.set(key, (spent.get(key) ?? 0) + (lease.isMoney ? (amountMicroUsd ?? 0) : 1));
+      }
+    }
+    for (const [key, units] of spent) {
+      const at = ledger.windows.get(key);
+      if (at !== undefined && units > at.limitMax) return `${key}: ${units} of ${at.limitMax} are on record`;
+      let used = at?.retired ?? 0;
+      for (const lease of ledger.leases.values()) if (lease.at === at) used += lease.used;
+      if (units > used) return `${key}: ${units} are on record, and the ledger counts ${used}`;
+    }
+    return null;
+  }
+}

@@ -1,0 +1,226 @@
+import type { Chance } from './chance.ts';
+import type { Course } from './course.ts';
+
+/** What happens to a simulation from outside, at a moment of its time. */
+export type Step = { readonly atMs: number } & (
+  | {
+      readonly kind: 'ask';
+      readonly sidecar: number;
+      readonly gate: number;
+      readonly passport: number;
+      readonly amountUsd: number | null;
+      /** Requests of one number are copies, under one idempotency key if they have one. */
+      readonly request: number;
+      readonly isKeyed: boolean;
+      /** The client gives up; null: it waits. */
+      readonly abortsAfterMs: number | null;
+      readonly permission: string;
+    }
+  | {
+      readonly kind: 'crash' | 'cut power' | 'stop' | 'unlink';
+      readonly sidecar: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: 'pause'; readonly sidecar: number; readonly forMs: number }
+  | {
+      readonly kind: 'cut';
+      readonly sidecar: number;
+      readonly how: 'silent' | 'refused' | 'answers lost';
+      readonly forMs: number;
+    }
+  | { readonly kind: 'weather'; readonly how: 'lossy' | 'repeating' | 'slow'; readonly forMs: number }
+  | {
+      readonly kind: 'disk';
+      readonly sidecar: number;
+      readonly how: 'fails' | 'full' | 'sync fails' | 'sync lies' | 'slow' | 'slower';
+      readonly forMs: number;
+    }
+  | { readonly kind: 'clock'; readonly sidecar: number; readonly jumpMs: number }
+  | { readonly kind: 'crash replica' | 'pause replica'; readonly replica: number; readonly forMs: number }
+  | { readonly kind: 'bus down'; readonly forMs: number }
+  | { readonly kind: 'control plane fails'; readonly fails: number; readonly forMs: number }
+  | { readonly kind: 'upgrade'; readonly release: 'this' | 'before' | 'after' }
+  | {
+      readonly kind: 'standing';
+      readonly passport: number;
+      readonly standing: 'active' | 'suspended' | 'revoked';
+    }
+  | { readonly kind: 'change gate'; readonly gate: number; readonly factor: number }
+);
+
+export type Fault = Exclude<Step, { readonly kind: 'ask' }>;
+
+export const isFault = (step: Step): step is Fault => step.kind !== 'ask';
+
+const amounts = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
+
+/** All that happens in a simulation, in the order of time. Follows from the chance and the course alone. */
+export function makePlan(chance: Chance, course: Course, durationMs: number): Step[] {
+  const steps = [...asks(chance, course, durationMs), ...faults(chance, course, durationMs)];
+  return steps.sort((one, other) => one.atMs - other.atMs);
+}
+
+function asks(chance: Chance, course: Course, durationMs: number): Step[] {
+  const steps: Step[] = [];
+  const perSecond = chance.pick([4, 8, 20]);
+  let request = 0;
+  for (let atMs = 300; atMs < durationMs; atMs += chance.between(0, 2_000 / perSecond)) {
+    const gate = chance.happens(0.02) ? course.gates.length : chance.below(course.gates.length);
+    const passport = chance.below(course.passports.length);
+    const isPriced = course.gates[gate]?.costs === true || course.passports[passport]?.costs === true;
+    const costs = isPriced ? !chance.happens(0.02) : chance.happens(0.3);
+    const ask = {
+      kind: 'ask',
+      gate,
+      passport,
+      amountUsd: costs ? chance.pick(amounts) : null,
+      request: request++,
+      isKeyed: chance.happens(0.3),
+      permission: chance.happens(0.02) ? 'orders:delete' : 'orders:create',
+    } as const;
+    const copies = ask.isKeyed && chance.happens(0.5) ? 1 + chance.below(3) : 1;
+    for (let copy = 0; copy < copies; copy++) {
+      steps.push({
+        ...ask,
+        sidecar: chance.below(course.sidecars),
+        atMs: atMs + (copy === 0 ? 0 : chance.pick([0, 1, 5, 40, 400, 3_000]) * chance.fraction()),
+        abortsAfterMs: chance.happens(0.05) ? chance.between(0, 50) : null,
+      });
+    }
+    // A burst, as of a program that starts.
+    if (chance.happens(0.01)) {
+      for (let n = 0; n < 20; n++)
+        steps.push({
+          ...ask,
+          request: request++,
+          isKeyed: false,
+          sidecar: chance.below(course.sidecars),
+          atMs,
+          abortsAfterMs: null,
+        });
+    }
+  }
+  return steps;
+}
+
+/** Kinds are switched on one by one, so that some seeds have one of them alone and some have all. */
+function faults(chance: Chance, course: Course, durationMs: number): Fault[] {
+  const makers = makersOf(chance, course).filter(() => chance.happens(0.3));
+  const count = chance.pick([0, 2, 4, 8]);
+  const steps: Fault[] = [];
+  for (let n = 0; n < count && makers.length > 0; n++)
+    steps.push({ ...chance.pick(makers)(), atMs: chance.between(0.05, 0.85) * durationMs } as Fault);
+  if (chance.happens(0.15)) steps.push(...chance.pick(scenarios)(chance, course, durationMs));
+  return steps;
+}
+
+type Scenario = (chance: Chance, course: Course, durationMs: number) => Fault[];
+
+/** Faults that matter together, and would hardly come together by chance. */
+const scenarios: readonly Scenario[] = [
+  /** Killed right after it learned of a revocation, beside a control plane that is away afterwards. */
+  (chance, course, durationMs) => {
+    const atMs = chance.between(0.2, 0.6) * durationMs;
+    const sidecar = chance.below(course.sidecars);
+    const killedAtMs = atMs + chance.between(1, 900);
+    return [
+      { kind: 'disk', sidecar, how: 'slower', forMs: 1_500, atMs: atMs - 100 },
+      { kind: 'standing', passport: chance.below(course.passports.length), standing: 'revoked', atMs },
+      { kind: 'crash', sidecar, forMs: 100, atMs: killedAtMs },
+      { kind: 'cut', sidecar, how: 'refused', forMs: 3_000, atMs: killedAtMs },
+    ];
+  },
+  /** Stopped while a passport is revoked. */
+  (chance, course, durationMs) => {
+    const atMs = chance.between(0.2, 0.6) * durationMs;
+    const sidecar = chance.below(course.sidecars);
+    return [
+      { kind: 'pause', sidecar, forMs: 2_500, atMs },
+      {
+        kind: 'standing',
+        passport: chance.below(course.passports.length),
+        standing: 'revoked',
+        atMs: atMs + 200,
+      },
+    ];
+  },
+  /** The power goes, and comes back, while limits are nearly used up. */
+  (chance, course, durationMs) => {
+    const atMs = chance.between(0.3, 0.8) * durationMs;
+    return Array.from({ length: course.sidecars }, (_each, sidecar) => ({
+      kind: 'cut power' as const,
+      sidecar,
+      forMs: 100,
+      atMs: atMs + sidecar,
+    }));
+  },
+  /** Away for longer than any trust level but the lowest allows. */
+  (chance, course, durationMs) => [
+    {
+      kind: 'cut',
+      sidecar: chance.below(course.sidecars),
+      how: chance.pick(['silent', 'refused']),
+      forMs: 9_000,
+      atMs: chance.between(0.1, 0.3) * durationMs,
+    },
+  ],
+];
+
+type Happening = Fault extends infer Each ? Omit<Each, 'atMs'> : never;
+
+function makersOf(chance: Chance, course: Course): (() => Happening)[] {
+  const sidecar = () => chance.below(course.sidecars);
+  const forMs = (most: number) =>
+    chance.pick([50, 300, 1_000, 3_000].filter((ms) => ms <= most)) * chance.between(0.5, 2);
+  const short = () => forMs(3_000);
+  return [
+    () => ({ kind: 'crash', sidecar: sidecar(), forMs: forMs(1_000) }) as Happening,
+    () => ({ kind: 'crash', sidecar: sidecar(), forMs: forMs(300) }) as Happening,
+    () => ({ kind: 'cut power', sidecar: sidecar(), forMs: forMs(1_000) }) as Happening,
+    () => ({ kind: 'stop', sidecar: sidecar(), forMs: forMs(1_000) }) as Happening,
+    () => ({ kind: 'unlink', sidecar: sidecar(), forMs: 0 }) as Happening,
+    () => ({ kind: 'pause', sidecar: sidecar(), forMs: short() }) as Happening,
+    () =>
+      ({
+        kind: 'cut',
+        sidecar: sidecar(),
+        how: chance.pick(['silent', 'refused', 'answers lost']),
+        forMs: 2 * short(),
+      }) as Happening,
+    () =>
+      ({ kind: 'weather', how: chance.pick(['lossy', 'repeating', 'slow']), forMs: short() }) as Happening,
+    () => ({ kind: 'weather', how: 'repeating', forMs: 3 * short() }) as Happening,
+    () =>
+      ({
+        kind: 'disk',
+        sidecar: sidecar(),
+        how: chance.pick(['fails', 'full', 'sync fails', 'sync lies', 'slow']),
+        forMs: short(),
+      }) as Happening,
+    () =>
+      ({
+        kind: 'clock',
+        sidecar: sidecar(),
+        jumpMs: Math.round(
+          chance.pick([-1, 1]) * chance.pick([500, 5_000, 70_000, 90_000_000]) * chance.fraction(),
+        ),
+      }) as Happening,
+    () => ({ kind: 'crash replica', replica: chance.below(2), forMs: short() }) as Happening,
+    () => ({ kind: 'pause replica', replica: chance.below(2), forMs: short() }) as Happening,
+    () => ({ kind: 'bus down', forMs: short() }) as Happening,
+    () => ({ kind: 'control plane fails', fails: chance.pick([0.1, 0.5, 1]), forMs: short() }) as Happening,
+    () => ({ kind: 'upgrade', release: chance.pick(['before', 'after', 'this']) }) as Happening,
+    () =>
+      ({
+        kind: 'standing',
+        passport: chance.below(course.passports.length),
+        standing: chance.pick(['suspended', 'revoked', 'active', 'active']),
+      }) as Happening,
+    () =>
+      ({
+        kind: 'change gate',
+        gate: chance.below(course.gates.length),
+        factor: chance.pick([0.5, 1, 2]),
+      }) as Happening,
+  ];
+}

@@ -1,0 +1,184 @@
+import { InvariantError } from '../../shared/errors/assert.ts';
+import type { AccountId } from '../../shared/model/ids.ts';
+import { idRandomBytes, makeId } from '../../shared/model/ids.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import type { Random } from '../../shared/runtime/random.ts';
+import { teardown } from '../../shared/runtime/teardown.ts';
+import { InProcessChecks } from '../../sidecar/intake/in-process/in-process-checks.ts';
+import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';
+import { type Core, startCore } from '../../sidecar/startup/core.ts';
+import type { SimulatedBus } from './bus.ts';
+import { Chance } from './chance.ts';
+import type { Course } from './course.ts';
+import { Disk } from './disk.ts';
+import { clockOf, type Machine, Process, theLoop } from './loop.ts';
+
+export interface NodeDeps {
+  readonly course: Course;
+  readonly seed: bigint;
+  readonly bus: SimulatedBus;
+  readonly note: (line: string) => void;
+  readonly wrong: (sentence: string) => void;
+}
+
+export const dataFolder = '/data';
+
+/** A machine with a sidecar that its supervisor starts again whenever it ends. */
+export class SidecarNode {
+  readonly index: number;
+  readonly machine: Machine;
+  readonly accountId: AccountId;
+  process: Process | null = null;
+  core: Core | null = null;
+  checks: InProcessChecks | null = null;
+  starts = 0;
+  /** What has ended promises of the disk and the kernel: see Oracle. */
+  readonly lostPowerAtMs: number[] = [];
+  readonly unlinkedAtMs: number[] = [];
+  hasUnsynced = false;
+  hasFailingReads = false;
+  hasFailedWrites = false;
+  readonly #deps: NodeDeps;
+  readonly #supervisor: Process;
+
+  constructor(index: number, deps: NodeDeps) {
+    const chance = new Chance(deps.seed, `machine ${index}`);
+    this.index = index;
+    this.accountId = deps.course.accountId;
+    this.#deps = deps;
+    this.machine = {
+      name: `machine-${index}`,
+      disk: new Disk(new Chance(deps.seed, `disk ${index}`)),
+      wallSkewMs: chance.happens(0.7) ? 0 : Math.round(chance.between(-3_000, 3_000)),
+      bootId: `boot-${index}-0`,
+      startedAtMs: -Math.round(chance.between(0, 1e7)),
+    };
+    this.machine.disk.makeFolders(dataFolder);
+    this.machine.disk.root.makeDurable();
+    this.#supervisor = new Process(this.machine, `supervisor ${index}`);
+  }
+
+  /** Null before the first start has made one. */
+  get sidecarId(): string | null {
+    return this.machine.disk.find(`${dataFolder}/sidecar-id`)?.text().trimEnd() ?? null;
+  }
+
+  start(): void {
+    if (this.process !== null) return;
+    const process = new Process(this.machine, `sidecar ${this.index}.${++this.starts}`);
+    this.process = process;
+    process.runsSinceMs = theLoop().nowMs;
+    const logger = this.#loggerOf(process);
+    const started = teardown(logger);
+    const { course, seed, bus, wrong } = this.#deps;
+    theLoop().as(process, () => {
+      startCore(
+        {
+          folder: dataFolder,
+          controlPlane: { origin: 'http://control-plane', apiKey: 'key' },
+          fsyncMs: course.fsyncMs,
+          keeping: { ms: course.keptMs, bytesMax: 1e9 },
+          bus: course.usesBus ? bus.clientOf(process) : null,
+          verifyThreads: 1,
+          drainMsMax: 500,
+          time: new ControlPlaneTime(clockOf(this.machine)),
+          random: randomOf(new Chance(seed, process.name)),
+          logger,
+        },
+        started,
+      ).then(
+        (core) => {
+          if (this.process !== process) return;
+          this.core = core;
+          this.checks = new InProcessChecks(core);
+        },
+        (error: unknown) => {
+          if (error instanceof InvariantError) wrong(`the start breaks: ${error.message}`);
+          this.#deps.note(`${process.name} cannot start: ${String(error)}`);
+          if (this.process === process) this.#end(process, 1_000);
+        },
+      );
+    });
+  }
+
+  /** kill -9; the supervisor starts it again. */
+  crash(forMs: number): void {
+    if (this.process !== null) this.#end(this.process, forMs);
+  }
+
+  cutPower(forMs: number): void {
+    this.lostPowerAtMs.push(theLoop().nowMs);
+    this.machine.bootId = `boot-${this.index}-${theLoop().events}`;
+    const { process } = this;
+    if (process !== null) this.#end(process, forMs);
+    this.machine.disk.cutPower();
+  }
+
+  /** SIGTERM. */
+  stop(forMs: number): void {
+    const { process, core, checks } = this;
+    if (process === null || core === null || checks === null || process.isPaused) {
+      this.crash(forMs);
+      return;
+    }
+    this.core = null;
+    this.checks = null;
+    theLoop().as(process, () => {
+      void checks.stop();
+      void core.close().then(() => {
+        if (this.process === process) this.#end(process, forMs);
+      });
+    });
+  }
+
+  pause(forMs: number): void {
+    const { process } = this;
+    if (process === null || process.isPaused) return;
+    theLoop().pause(process);
+    theLoop().schedule(this.#supervisor, forMs, 'io', () => this.#resume(process));
+  }
+
+  #resume(process: Process): void {
+    if (process.isAlive && process.isPaused) theLoop().resume(process);
+  }
+
+  /** What lasted too long is over. */
+  heal(): void {
+    const { process, core } = this;
+    if (process !== null) this.#resume(process);
+    if (process === null) this.start();
+    else if (core?.spool.state === 'failed') this.crash(1);
+  }
+
+  #end(process: Process, forMs: number): void {
+    process.isAlive = false;
+    process.files.clear();
+    this.process = null;
+    this.core = null;
+    this.checks = null;
+    theLoop().schedule(this.#supervisor, forMs, 'io', () => this.start());
+  }
+
+  #loggerOf(process: Process): Logger {
+    const { note, wrong } = this.#deps;
+    const log = (level: string) => (fields: object, message: string) => {
+      note(`${process.name} ${level} ${message}`);
+      const error = 'err' in fields ? fields.err : null;
+      if (error instanceof InvariantError || error instanceof TypeError || error instanceof RangeError)
+        wrong(`${process.name} logs: ${message}: ${error.stack}`);
+    };
+    const logger: Logger = {
+      debug: () => undefined,
+      info: log('info'),
+      warn: log('warn'),
+      error: log('error'),
+      child: () => logger,
+    };
+    return logger;
+  }
+}
+
+const randomOf = (chance: Chance): Random => ({
+  bytes: (count) => chance.bytes(count),
+  newId: (prefix, nowMs) => makeId(prefix, nowMs, chance.bytes(idRandomBytes)),
+});

@@ -1,0 +1,67 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { failedSeeds } from './failed-seeds.ts';
+import { mutants } from './mutants.ts';
+import { parsePlaces, renderPlaces, replayOf, shrink } from './shrink.ts';
+import { findViolation, loadSimulation, type Simulation, tracesOn } from './simulation.ts';
+import { totals } from './totals.ts';
+
+let simulation: Simulation;
+
+beforeAll(async () => {
+  simulation = await loadSimulation();
+});
+
+/** What somebody needs who sees it fail. */
+async function explained(seed: bigint): Promise<string | null> {
+  const result = await simulation.runSeed(seed);
+  if (result.violation === null) return null;
+  const shrunk = await shrink(simulation, result);
+  return `${result.violation}\n${replayOf(shrunk)}`;
+}
+
+describe('the simulation', () => {
+  it('finds nothing that is not as promised', async () => {
+    const all = totals();
+    for (const { seed } of failedSeeds) expect(await explained(seed)).toBeNull();
+    for (let seed = 1n; seed <= 300n; seed++) {
+      const result = await simulation.runSeed(seed);
+      all.add(result);
+      if (result.violation !== null) expect(await explained(seed)).toBeNull();
+    }
+    // The control: what is refused or never reached could not be wrong.
+    expect(all.permitted).toBeGreaterThan(0.3);
+    expect(all.permitted).toBeLessThan(0.95);
+    for (const reason of ['rate_limit_exceeded', 'spend_limit_exceeded', 'quota_unavailable', 'state_stale'])
+      expect(all.counts.get(`BLOCK ${reason}`) ?? 0, reason).toBeGreaterThan(0);
+    for (const effect of [
+      'decide',
+      'ask_leases',
+      'look_up',
+      'wait',
+      'settle_permit',
+      'settle_suspend',
+      'void',
+    ])
+      expect(all.counts.get(`effect ${effect}`) ?? 0, effect).toBeGreaterThan(0);
+  });
+
+  it('has one trace for a seed, in another process too', async () => {
+    const printed = tracesOn(process.execPath, simulation, 3).trim().split('\n');
+    const traces: string[] = [];
+    for (const seed of [1n, 2n, 3n]) traces.push((await simulation.runSeed(seed)).hash);
+    expect(printed).toEqual(traces);
+    expect(new Set(traces).size).toBe(3);
+  });
+
+  it('finds a fault that is planted, and needs less than its whole plan to show it', async () => {
+    const mutant = mutants.find(({ name }) => name === 'gives units back whose settlement may be committed');
+    if (mutant === undefined) throw new Error('there is no such mutant any more: choose another one');
+    const planted = await loadSimulation(mutant);
+    const found = await findViolation(planted, { from: 1n, count: 300 });
+    if (found === null) throw new Error('it was not found');
+    const shrunk = await shrink(planted, found, 40);
+    expect(shrunk.without.size).toBeGreaterThan(0);
+    const again = await planted.runSeed(found.seed, { without: parsePlaces(renderPlaces(shrunk.without)) });
+    expect(again.violation).toBe(shrunk.result.violation);
+  });
+});

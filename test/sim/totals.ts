@@ -1,0 +1,35 @@
+import type { Result } from './world.ts';
+
+/** How much was simulated, and what came of it: whether the generator reaches what it is there for. */
+export function totals() {
+  const counts = new Map<string, number>();
+  const beganAtMs = performance.now();
+  let seeds = 0;
+  let simulatedMs = 0;
+  const of = (test: (what: string) => boolean): number =>
+    [...counts].reduce((sum, [what, count]) => sum + (test(what) ? count : 0), 0);
+  return {
+    counts,
+    add(result: Result): void {
+      seeds++;
+      simulatedMs += result.simulatedMs;
+      for (const [what, count] of result.counts) counts.set(what, (counts.get(what) ?? 0) + count);
+    },
+    /** Of what was answered, the part that was permitted. */
+    get permitted(): number {
+      return of((what) => what === 'PERMIT') / of((what) => isAnswer(what));
+    },
+    text(): string {
+      const lines = [...counts].sort(([, one], [, other]) => other - one);
+      const times = simulatedMs / (performance.now() - beganAtMs);
+      return [
+        `${seeds} seeds, ${Math.round(simulatedMs / 1_000)} s simulated, ${times.toFixed(0)} times real time`,
+        `${(this.permitted * 100).toFixed(0)} % of what was asked was permitted`,
+        ...lines.map(([what, count]) => `  ${what}: ${count}`),
+      ].join('\n');
+    },
+  };
+}
+
+const isAnswer = (what: string): boolean =>
+  what === 'PERMIT' || what === 'SUSPEND' || what.startsWith('BLOCK ') || /^[a-z_]+$/.test(what);
