@@ -137,6 +137,7 @@ interface PassportRow {
   readonly issuer_id: string;
   readonly agent_id: string;
   readonly agent_name: string;
+  readonly owner: string | null;
   readonly permissions: string[];
   readonly constraints: Record<string, unknown>;
   readonly trust_tier: TrustTier;
@@ -154,8 +155,8 @@ interface PassportRow {
 /** Suspensions have their times in the audit alone. */
 const readPassports = (tx: Transaction, { accountId, mode }: Owner, ids: readonly string[]) =>
   tx<PassportRow[]>`
-    SELECT passport_id, p.account_id, p.mode, issuer_id, agent_id, agent_name, permissions, constraints, trust_tier,
-      public_key, token_hash, signing_key_id AS token_signing_key_id, issued_at_ms AS "issuedAtMs",
+    SELECT passport_id, p.account_id, p.mode, issuer_id, agent_id, agent_name, owner, permissions, constraints,
+      trust_tier, public_key, token_hash, signing_key_id AS token_signing_key_id, issued_at_ms AS "issuedAtMs",
       expires_at_ms AS "expiresAtMs", revoked_at_ms AS "revokedAtMs", moved.moves, moved.count AS "moveCount"
     FROM passports p CROSS JOIN LATERAL (
       SELECT count(*) AS count, coalesce(jsonb_agg(jsonb_build_object('to', status, 'atMs', created_at_ms)

@@ -32,6 +32,7 @@ export const SignedPassport = signed({
   issuer_id: Type.Optional(Type.String()),
   agent_id: Type.Optional(Type.String()),
   agent_name: Type.Optional(Type.String()),
+  owner: Type.Optional(nullable(Type.String())),
   permissions: Type.Optional(Type.Array(Type.String())),
   constraints: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   trust_tier: Type.Optional(Tier),

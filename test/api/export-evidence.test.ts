@@ -64,7 +64,7 @@ describe('an export', () => {
   it('carries the passports of its records as issued, with what became of them', async () => {
     const { gate_id: gateId } = await api.createGate();
     const constraints = { spend_limits: { daily_usd: 5.5 } };
-    const issued = await api.issuePassport({ agent_name: 'Größe 😀', constraints });
+    const issued = await api.issuePassport({ agent_name: 'Größe 😀', constraints, owner: 'team-7' });
     const id: string = issued.passport_id;
     const unused = await api.issuePassport();
     await check(gateId, issued.jwt, order(1));
@@ -80,6 +80,7 @@ describe('an export', () => {
     const passport = passports.find(({ passport_id }) => passport_id === id);
     expect(passport).toMatchObject({
       agent_name: 'Größe 😀',
+      owner: 'team-7',
       permissions: issued.permissions,
       constraints,
       public_key: issued.public_key,
