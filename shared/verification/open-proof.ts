@@ -67,7 +67,7 @@ function seenIn(proof: JsonObject): SeenRequest | null {
 const dotSegment = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;
 
 /** Null: no URL that all read alike. */
-export function readUrl(text: string): URL | null {
+function readUrl(text: string): URL | null {
   const url = dotSegment.test(text) ? null : parseWebUrl(text);
   return url === null || url.hash !== '' ? null : url;
 }
@@ -85,12 +85,13 @@ function readHeaders(given: unknown): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   for (const [name, value] of entries) {
     if (value === null) continue;
-    const lines = Array.isArray(value) ? value : [value];
     const lower = name.toLowerCase();
-    if (headers.has(lower) || lines.length === 0 || !lines.every(isField)) return null;
-    const joined = lines.map((line) => line.trim()).join(', ');
-    if (!isField(joined)) return null;
-    headers.set(lower, joined);
+    const text = Array.isArray(value) ? joined(value) : value;
+    if (headers.has(lower) || !isField(text)) return null;
+    headers.set(lower, text.trim());
   }
   return headers;
 }
+
+const joined = (lines: readonly unknown[]): string | null =>
+  lines.length > 0 && lines.every(isField) ? lines.map((line) => line.trim()).join(', ') : null;
