@@ -27,7 +27,7 @@ function provenBy(
  * That the log has the first head of this chain at or behind the place, by the newest checkpoint. Null: not
  * yet.
  */
-export async function proveHead(
+async function proveHead(
   { sql, witnesses }: Pick<LogDeps, 'witnesses'> & { readonly sql: Database },
   chainId: string,
   sequence: number,

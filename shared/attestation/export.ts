@@ -124,7 +124,7 @@ export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): 
   });
 
 /** A path of 63 hashes, and a checkpoint with many cosignatures. */
-export const logProofCharsMax = 65_536;
+const logProofCharsMax = 65_536;
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 const Sequence = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });

@@ -18,12 +18,12 @@ export const policyChainName = (policyHash: string): string => `policy:${policyH
 export const keyChainName = (kid: string): string => `key:${kid}`;
 
 /** What is hashed into an entry: no other text has the same lines. */
-export const entryText = ({ chainId, sequence, hash }: LoggedHead): string =>
+const entryText = ({ chainId, sequence, hash }: LoggedHead): string =>
   `agent-trust.log.v1\n${chainId}\n${sequence}\n${hash}\n`;
 
 /** The 32 bytes of an entry. It names nobody: whoever knows the head finds it, and nothing else is in it. */
 export const entryOf = (head: LoggedHead): Uint8Array => sha256Bytes(entryText(head));
-export const entryBytes = 32;
+const entryBytes = 32;
 
 /** C2SP tlog-tiles: each entry behind its length. */
 export function entryBundle(entries: readonly Uint8Array[]): Uint8Array {
