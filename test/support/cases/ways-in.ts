@@ -264,7 +264,7 @@ export const forwardAuth: WayIn = {
       decision,
       reason: reason ?? '',
       attestationId: attestationId ?? '',
-      passportId: unverified.has(reason) ? '' : claimsOf(token).jti,
+      passportId: unverified.has(reason) ? '' : (claimsOf(token).jti ?? expect.stringMatching(/^pass_/)),
     });
     expect(answer.headers['retry-after']).toBe(
       afterMs === null ? undefined : String(Math.ceil(afterMs / 1_000)),
