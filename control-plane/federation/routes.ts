@@ -1,13 +1,17 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
 import { SubjectRevocation, TokenExplanation, TokenTrial } from '../../shared/wire/federation-operations.ts';
 import { RevocationAnswer, RevocationQuery } from '../../shared/wire/passport.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { callerOf } from '../http/caller.ts';
+import { readBody } from '../http/json-body.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { accountFederations, findFederation } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';
@@ -68,6 +72,10 @@ export function federationRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
   };
 }
 
+/** Tokens are ASCII; what is not becomes no token. */
+const readToken = async (_request: FastifyRequest, payload: IncomingMessage): Promise<string> =>
+  (await readBody(payload, limits.bodyBytesMax)).toString('latin1');
+
 /** A plugin of its own, because its body is a token and no JSON. */
 function eventRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
   const attempts = addressLimit(deps.clock, {
@@ -77,11 +85,7 @@ function eventRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
   });
   return async (app) => {
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser(
-      'application/secevent+jwt',
-      { parseAs: 'string' },
-      async (_request: unknown, body: unknown) => body,
-    );
+    app.addContentTypeParser('application/secevent+jwt', readToken);
     app.post(
       '/issuers/:id/events',
       { config: { scope: null }, schema: { params: IdParams, response: { 202: Nothing } } },

@@ -88,7 +88,7 @@ export async function createIssuer(
 }
 
 /** As an answer shows it, right after its keys were read. */
-export const federationOf = ({ version, federation, keys, keysAtMs }: FederatedIssuer): IssuerFederation => ({
+const federationOf = ({ version, federation, keys, keysAtMs }: FederatedIssuer): IssuerFederation => ({
   version,
   settings: renderFederation(federation) as unknown as IssuerFederation['settings'],
   keys,

@@ -25,7 +25,7 @@ const signatureBytesMax = 512;
  */
 const passportTypes: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'jose']);
 /** RFC 8417 §2.2. */
-export const securityEventType = 'secevent+jwt';
+const securityEventType = 'secevent+jwt';
 
 /**
  * Takes a compact JWS of another issuer apart. Null is `passport_malformed`: too long, not three parts of

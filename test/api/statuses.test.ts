@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { smtpMailer } from '../../control-plane/channels/mailer.ts';
+import { federationLimits } from '../../control-plane/federation/limits.ts';
 import type { Document } from '../../control-plane/openapi/document.ts';
 import { requestExamples } from '../../control-plane/openapi/request-examples.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
@@ -390,6 +391,17 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     };
     for (let tries = 0; tries < 10; tries++) expectError(await api.call(call), 'login_failed');
     return api.call(call);
+  },
+  // At a program of its own: the limit is that of the address.
+  'receiveSecurityEvent rate_limited': async ({ id }) => {
+    const call = { ...(await goodCall(id)), body: 'no token' };
+    const at = await startApi();
+    try {
+      for (let tries = 0; tries < federationLimits.eventsPerMinuteMax; tries++) await at.call(call);
+      return await at.call(call);
+    } finally {
+      await at.close();
+    }
   },
   // In a browser that was there before, so that only its own tries are used up.
   'logInWithOidc rate_limited': async () => {

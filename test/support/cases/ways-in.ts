@@ -264,6 +264,7 @@ export const forwardAuth: WayIn = {
       decision,
       reason: reason ?? '',
       attestationId: attestationId ?? '',
+      // Passports of issuers of others have ids that their tokens do not say.
       passportId: unverified.has(reason) ? '' : (claimsOf(token).jti ?? expect.stringMatching(/^pass_/)),
     });
     expect(answer.headers['retry-after']).toBe(
