@@ -52,6 +52,8 @@ import { type Followed, followMasterKeys } from './master-key/follow-master-keys
 import { fileKeySource, masterKeysOf } from './master-key/key-sources.ts';
 import { leaveReplicas, takeMasterKeys } from './master-key/take-master-keys.ts';
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
+import { startApplyingOutcomes } from './outcomes/apply-reported.ts';
+import { startHoldSweep } from './outcomes/expire-holds.ts';
 import { canonicalizeEmails } from './people/canonical-emails.ts';
 import { type FirstOwnerLink, keepFirstOwnerLink } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
@@ -302,6 +304,8 @@ function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
     'webhook deliveries': startDeliveries,
     'messages of channels': startChannelMessages,
     approvals: startApprovalSweep,
+    holds: startHoldSweep,
+    'reported outcomes': startApplyingOutcomes,
     statistics: startStatisticsTrim,
     'used proofs': startProofTrim,
   };

@@ -1,6 +1,7 @@
 import type { AppendedRecord, PreparedProjection, Projection } from './attestations/deps.ts';
 import { hintAtRecords } from './attestations/hint-at-records.ts';
 import { countUse } from './attestations/use-counters.ts';
+import { keepHolds } from './outcomes/outcome-store.ts';
 import { findSpending } from './quota/alert-on-spend.ts';
 import { postUnits } from './quota/lease-posts.ts';
 import { countDecisions } from './statistics/count-decisions.ts';
@@ -13,6 +14,7 @@ import { emitDecisions } from './webhooks/emit-decisions.ts';
 export const recordProjections: readonly (Projection | PreparedProjection)[] = [
   emitDecisions,
   async (tx, _deps, appended) => hintAtRecords(tx, appended),
+  (tx, _deps, appended) => keepHolds(tx, appended),
   (tx, _deps, appended) => countUse(tx, counted(appended)),
   (tx, _deps, appended) => countDecisions(tx, appended),
   {

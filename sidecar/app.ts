@@ -34,6 +34,7 @@ import { lacksMethod } from './intake/forward-auth/read-context.ts';
 import { httpCheck } from './intake/http-check.ts';
 import type { Intake } from './intake/intake.ts';
 import type { KeptBodies } from './intake/kept-bodies.ts';
+import { type Outcomes, takeOutcome } from './intake/outcomes.ts';
 import { handshakeHeaders } from './intake/stream/handshake.ts';
 import type { Streams } from './intake/stream/streams.ts';
 import type { Turns } from './intake/turns.ts';
@@ -42,6 +43,7 @@ import { type Observed, readinessOf } from './operations/readiness.ts';
 export interface SidecarAppDeps {
   readonly intake: Intake;
   readonly answers: Answers;
+  readonly outcomes: Outcomes;
   readonly turns: Turns;
   readonly bodies: KeptBodies;
   readonly writer: RequestWriter;
@@ -136,6 +138,8 @@ class Surface implements SidecarApp {
         return reading(httpCheck(deps, head, { gateId: route.gateId, requestId, nowMs }), head);
       case 'enforce':
         return reading(httpCheck(deps, head, { gateId: null, requestId, nowMs }), head);
+      case 'outcome':
+        return reading(takeOutcome(deps, head, { ...route, requestId, nowMs }), head);
       case 'check_batch':
         return reading(checkBatch(deps, this.#admitted(head, route.gateId, { requestId, nowMs })), head);
       case 'forward_auth':

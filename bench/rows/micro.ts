@@ -92,6 +92,7 @@ const decision: Decision = {
   pii: [],
   isRedacted: false,
   approvalExpiresInMs: null,
+  hold: null,
 };
 const attestationId = random.newId('att', nowMs);
 const answered = { attestationId, approval: null, redacted: null, nowMs };

@@ -80,7 +80,14 @@ function sides(): { readonly withProof: () => unknown; readonly bare: () => unkn
   const facts: RequestFacts = {
     permissionKey: permission,
     ...{ amountMicroUsd: null, currency: null, domain: null, approvalId: null, approval: 'none' },
-    ...{ idempotencyKey: null, proof: { kind: 'unread' }, display: null, requestHash: '', pii: null },
+    ...{
+      idempotencyKey: null,
+      hold: null,
+      proof: { kind: 'unread' },
+      display: null,
+      requestHash: '',
+      pii: null,
+    },
   };
   let memory = new ProofMemory();
   let turn = 0;

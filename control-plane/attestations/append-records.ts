@@ -11,6 +11,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { chainGoesOnElsewhere } from '../history/history.ts';
+import type { MoneySource } from '../quota/return-money.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps, Projection } from './deps.ts';
@@ -38,6 +39,8 @@ export interface NewRecord {
    * one.
    */
   readonly needsApproval?: boolean;
+  /** Where a PERMIT took its money, as the ledger has it. Absent: nowhere. */
+  readonly moneyFrom?: readonly MoneySource[];
 }
 
 /** The same records, linked and signed before the chains were locked. */
@@ -90,9 +93,10 @@ export async function appendRecords(
     putInPlace(tx, deps, records, { draft, locked }),
   );
   const appended = linked.map((each, place): AppendedRecord => {
-    const { attestation, chain, latestMs, reader, otherReader } = each;
+    const { attestation, chain, latestMs, reader, otherReader, moneyFrom } = each;
     const took = records[place]?.took ?? [];
-    return { attestation, chain, latestMs, reader, otherReader, counts: countsForPassport(each), took };
+    const counts = countsForPassport(each);
+    return { attestation, chain, latestMs, moneyFrom, reader, otherReader, counts, took };
   });
   // Each sends its first statements before it waits, so they share a round trip and run in this order.
   await together([
@@ -174,13 +178,16 @@ async function putInPlace(
   const linked = links.placed.map(({ attestation, latestMs }, place): NewAttestation => {
     const head = must(heads.get(attestation.chainId), 'a chain that was begun has a head');
     const of = must(readers[place], 'each record was linked');
-    return { attestation, chain: head.number, latestMs, ...of };
+    const moneyFrom = records[place]?.moneyFrom ?? nowhere;
+    return { attestation, chain: head.number, latestMs, moneyFrom, ...of };
   });
   const numbers = await numberNames(tx, names, known);
   if ([...heads.values()].some(({ isMonthTurning }) => isMonthTurning)) await refuseRepeated(tx, records);
   const store = insertAttestations(linked, { signatures: await links.signatures, numbers });
   return { linked, heads: links.after, store, projections };
 }
+
+const nowhere: readonly MoneySource[] = Object.freeze([]);
 
 /** A record was stored since it was looked for. As the unique id of a partition says it, for all of them. */
 export class RepeatedRecord extends Error {

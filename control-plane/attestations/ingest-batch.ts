@@ -9,6 +9,7 @@ import {
   type ReadParts,
   readSharedParts,
   type ShippedBatch,
+  type ShippedOutcome,
   type ShippedRecord,
   type ShippedSettlementVoid,
   type ShippedVoid,
@@ -20,7 +21,7 @@ import { historyOf } from '../history/history.ts';
 import { chainReceipts } from '../history/receipts.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
-import { type HeldLeases, holdLeases, judgeTakes, type Take } from '../quota/judge-takes.ts';
+import { type HeldLeases, holdLeases, judgeTakes, moneyLeases, type Take } from '../quota/judge-takes.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
 import { isUniqueViolation } from '../storage/unique-violation.ts';
@@ -35,7 +36,7 @@ import { attestationsLimits } from './limits.ts';
 import { type ChainTip, linkRecords } from './link-records.ts';
 
 /** An element of a batch with its number in the epoch. */
-type NumberedItem = (ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed) & {
+type NumberedItem = (ShippedRecord | ShippedOutcome | ShippedSettlementVoid | ShippedVoid | Malformed) & {
   readonly seq: number;
 };
 type NumberedRecord = Extract<NumberedItem, { kind: 'record' }>;
@@ -66,14 +67,26 @@ export type VoidSettlements = (
   alsoLock: readonly number[],
 ) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
 
+/** Stores the outcomes of a batch, to be applied behind it. */
+export type TakeOutcomes = (
+  tx: Transaction,
+  outcomes: readonly ShippedOutcome[],
+  by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
+) => Promise<void>;
+
 type TakenBatch = Omit<IngestedBatch, 'end'>;
 
-type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'sealer'> & {
-  /** Belongs to a room above this one, so the builder of the routes injects it. */
+/** What belongs to rooms above this one, so the builder of the routes injects it. */
+export interface IngestHooks {
   readonly voidSettlements: VoidSettlements;
-  /** Shared by all batches of this process. Default: link and sign under the locks. */
-  readonly ingestQueue?: IngestQueue;
-};
+  readonly takeOutcomes: TakeOutcomes;
+}
+
+type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'sealer'> &
+  IngestHooks & {
+    /** Shared by all batches of this process. Default: link and sign under the locks. */
+    readonly ingestQueue?: IngestQueue;
+  };
 
 /**
  * Takes the records of a batch exactly once (contract §9), all or none, in one transaction:
@@ -215,17 +228,19 @@ async function storeBatch(
   const taking = accepted.filter(takesUnits).map(takeOf);
   const named = taking.flatMap(({ took }) => took ?? []);
   const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by, named);
-  refuseUntrueTakes(await holdLeases(tx, taking), taking, fresh);
+  const leases = await holdLeases(tx, taking);
+  refuseUntrueTakes(leases, taking, fresh);
   const heads = await appendRecords(
     tx,
     deps,
-    [...accepted, ...undone.records],
+    [...accepted.map((each) => withMoney(each, leases)), ...undone.records],
     draft && {
       links: draft.links,
       onLocked: () => ahead.place?.noteLocked(),
       onStale: () => deps.ingestQueue?.noteStale(),
     },
   );
+  await deps.takeOutcomes(tx, fresh.filter(isOutcome), by);
   // Void runs may overlap stored numbers; the number never decreases.
   if (nextSeq - 1 > lastSeq)
     await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
@@ -249,6 +264,9 @@ const takeOf = (of: NewRecord): ShippedTake => {
   const { record, passportOwner, took = null, ownLimits = [], needsApproval = false } = of;
   return { record, passportOwner, took, ownLimits, holder: null, isPaid: false, needsApproval };
 };
+
+const withMoney = (of: NewRecord, leases: HeldLeases): NewRecord =>
+  takesUnits(of) ? { ...of, moneyFrom: moneyLeases(leases, takeOf(of)) } : of;
 
 /** Units that a void of the same batch returns count as free, because the leases are read after it. */
 function refuseUntrueTakes(
@@ -286,7 +304,10 @@ class BatchRejected extends Error {
 
 /** A record or void that names its leases. */
 const namesUnits = (item: NumberedItem): boolean =>
-  (item.kind === 'record' || item.kind === 'settlement_void') && item.took !== null;
+  item.kind === 'outcome' ||
+  ((item.kind === 'record' || item.kind === 'settlement_void') && item.took !== null);
+
+const isOutcome = (item: NumberedItem): item is NumberedItem & ShippedOutcome => item.kind === 'outcome';
 
 const isSettlementVoid = (item: NumberedItem): item is NumberedItem & ShippedSettlementVoid =>
   item.kind === 'settlement_void';

@@ -9,17 +9,14 @@ import { readUncheckedJson } from '../http/json-body.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import type { AppendingDeps } from './deps.ts';
-import { ingestBatch, type VoidSettlements } from './ingest-batch.ts';
+import { type IngestHooks, ingestBatch } from './ingest-batch.ts';
 import { IngestQueue } from './ingest-queue.ts';
 
 /**
  * Endpoint for records of sidecars (ARCHITECTURE.md, "Attestations"). Not a public interface;
  * shared/wire/sync.ts documents the answers.
  */
-export function ingestRoutes(
-  deps: AppendingDeps,
-  voidSettlements: VoidSettlements,
-): FastifyPluginAsyncTypebox {
+export function ingestRoutes(deps: AppendingDeps, hooks: IngestHooks): FastifyPluginAsyncTypebox {
   const { ingested, lag, ended, tornEnds } = ingestMetrics(deps);
   const share = fairShare<AccountId>({
     ...deps.shares.ingests,
@@ -39,7 +36,7 @@ export function ingestRoutes(
         const batch = parseAttestationBatch(request.body);
         const { accountId } = callerOf(request);
         const { answer, appended, voided, end } = await share(accountId, () =>
-          ingestBatch({ ...deps, voidSettlements, ingestQueue }, accountId, batch),
+          ingestBatch({ ...deps, ...hooks, ingestQueue }, accountId, batch),
         );
         const where = { sidecar_id: batch.sidecarId, epoch: batch.epoch };
         ingested.inc({ outcome: 'taken' }, appended);

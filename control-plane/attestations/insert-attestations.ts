@@ -5,6 +5,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import type { MoneySource } from '../quota/return-money.ts';
 import { CopyRows, copyIn } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
@@ -21,6 +22,8 @@ export interface NewAttestation {
   readonly reader: Owner;
   /** Null: no second reader. */
   readonly otherReader: Owner | null;
+  /** See NewRecord. */
+  readonly moneyFrom: readonly MoneySource[];
 }
 
 /** The numbers of names. */
@@ -102,6 +105,7 @@ const columns: readonly Column[] = [
   column('proof', (to, { attestation: { proof } }) =>
     proof === null ? to.null() : to.char(letterOfProof[proof]),
   ),
+  column('money_from', (to, { moneyFrom }) => (moneyFrom.length === 0 ? to.null() : to.jsonb(moneyFrom))),
   column('pii', (to, { attestation: { pii } }) => (pii.length === 0 ? to.null() : to.jsonb(pii))),
 ];
 

@@ -2,6 +2,7 @@ import { recordHash } from '../../shared/attestation/record.ts';
 import { type AttestationRecord, noExtras } from '../../shared/model/attestation.ts';
 import { isFederated } from '../../shared/model/federation.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -172,8 +173,21 @@ function whyNot(
   return (
     whyNotTold({ told: record, tokenHash, callerMode, mayBeApproved }, sender, known) ??
     (isOwnChain ? null : 'chain_id is not the account of this sidecar') ??
+    whyNotHeld(record) ??
     whyNotPolicy(record, known)
   );
+}
+
+/** As a request may ask for it (contract §19). */
+function whyNotHeld(record: AttestationRecord): string | null {
+  const { holdExpiresAtMs, decision, gateId, amountMicroUsd, timestampMs } = record;
+  if (holdExpiresAtMs === null) return null;
+  if (decision !== 'PERMIT' || gateId === null || amountMicroUsd === null)
+    return 'hold_expires_at_ms does not go with what was decided';
+  const lastsMs = holdExpiresAtMs - timestampMs;
+  return lastsMs < limits.holdExpiryMsMin || lastsMs > limits.holdExpiryMsMax
+    ? 'hold_expires_at_ms is not the end of a hold'
+    : null;
 }
 
 const policyLevel = ({ gateId, policyHash }: AttestationRecord, known: KnownThings): TrustTier | undefined =>

@@ -24,6 +24,9 @@ const recordsExaminedMax = 2_000;
  */
 const agentPassportsMax = 8;
 
+export const outcomeFilters = ['missing', 'served', 'failed'] as const;
+export type OutcomeFilter = (typeof outcomeFilters)[number];
+
 /** Filters of a page. Null: no filter. Ids and keys are compared exactly: an unknown one matches nothing. */
 export interface AttestationFilter {
   readonly passportId: string | null;
@@ -35,6 +38,8 @@ export interface AttestationFilter {
   readonly permissionKey: string | null;
   /** Not older than this. */
   readonly sinceMs: UnixMillis | null;
+  /** PERMITs with such an outcome, or with none (contract §19). Absent: no filter. */
+  readonly outcome?: OutcomeFilter;
   /** Older than this: windows with one's end as the next one's start share no record. */
   readonly untilMs: UnixMillis | null;
 }
@@ -220,7 +225,8 @@ const placeOf = (sql: Database | Transaction, { timestampMs, position }: Place) 
   sql`record_place(${timestampMs}::bigint, ${position}::bigint)`;
 
 /** Only a PERMIT has no reason, and a SUSPEND has a single one. */
-function decisionsOf({ decision, reason }: AttestationFilter): readonly Outcome[] {
+function decisionsOf({ decision, reason, outcome }: AttestationFilter): readonly Outcome[] {
+  if (decision === null && outcome !== undefined) return ['PERMIT'];
   if (decision !== null) return [decision];
   if (reason === null) return outcomes;
   return reason === 'approval_required' ? ['SUSPEND', 'BLOCK'] : ['BLOCK'];
@@ -230,15 +236,23 @@ function decisionsOf({ decision, reason }: AttestationFilter): readonly Outcome[
 function matchesOf(
   sql: Database | Transaction,
   { accountId, mode }: Owner,
-  { passportIds, agentId, reason, permissionKey }: PageQuery,
+  { passportIds, agentId, reason, permissionKey, outcome }: PageQuery,
   asked: NumbersAsked,
 ) {
+  const ofPermit = sql`SELECT FROM permit_outcomes o WHERE o.attestation_id = id_of_uuid('att', found.attestation_id)`;
+  const hasOutcome =
+    outcome === 'missing'
+      ? sql`NOT EXISTS (${ofPermit} AND o.outcome IS NOT NULL)`
+      : sql`EXISTS (${ofPermit} AND o.outcome = ${outcome ?? null})`;
   const ofAgent = sql`EXISTS (
     SELECT FROM passports p WHERE p.passport_id = (SELECT chain_id FROM chains WHERE number = found.chain)
       AND p.account_id = ${accountId} AND p.mode = ${mode} AND p.agent_id = ${agentId})`;
   const conditions = [
     ...(agentId === null || passportIds !== null ? [] : [ofAgent]),
     ...(reason === null ? [] : [sql`coalesce(reason = ${asked.reason}::int, false)`]),
+    ...(outcome === undefined
+      ? []
+      : [sql`(decision = 'P' AND resolution IS NULL AND NOT test AND ${hasOutcome})`]),
     ...(permissionKey === null ? [] : [sql`permission_key IS NOT DISTINCT FROM ${permissionKey}`]),
   ];
   return conditions.length === 0 ? null : conditions.reduce((all, each) => sql`${all} AND ${each}`);

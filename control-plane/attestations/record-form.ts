@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Database } from '../base/database.ts';
@@ -18,3 +19,9 @@ export async function recordFormOf(
   const fromMs = upgradedAtMs === null ? 0 : upgradedAtMs + afterMs;
   return () => (clock.now() < fromMs ? 1 : 2);
 }
+
+/** What is settled later, and how it ends, is on record in form 2 alone (contract §9 and §19). */
+export const tooEarlyToSettleLater = (): ApiError =>
+  new ApiError('service_unavailable', {
+    message: 'Money cannot be held or settled yet: records are in form 1 until RECORDS_V2_AFTER_S is over.',
+  });

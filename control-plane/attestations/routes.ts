@@ -25,9 +25,15 @@ import type { AppendingDeps } from './deps.ts';
 import { attestationExporter, type ProveChains } from './export-attestations.ts';
 import { getAttestationUseCase } from './get-attestation-use-case.ts';
 import { timeOfId } from './id-uuid.ts';
-import type { VoidSettlements } from './ingest-batch.ts';
+import type { IngestHooks } from './ingest-batch.ts';
 import { ingestRoutes } from './ingest-routes.ts';
-import { type AttestationFilter, findPlace, listAttestations, type Place } from './list-attestations.ts';
+import {
+  type AttestationFilter,
+  findPlace,
+  listAttestations,
+  outcomeFilters,
+  type Place,
+} from './list-attestations.ts';
 import { archivedSince, retentionOf, setRetention } from './set-retention.ts';
 
 const config = { scope: getAttestationUseCase.scope } as const;
@@ -40,6 +46,7 @@ const ListQuery = Type.Object({
   decision: Type.Optional(Type.Enum(outcomes)),
   reason: Type.Optional(Type.Enum(decisionReasons)),
   permission_key: Type.Optional(Type.String()),
+  outcome: Type.Optional(Type.Enum(outcomeFilters)),
   since: Type.Optional(Type.String()),
   until: Type.Optional(Type.String()),
   limit: Type.Integer({
@@ -64,13 +71,9 @@ export function attestationRoutes(
   deps: AppendingDeps,
   {
     exportSnapshot,
-    voidSettlements,
     proveChains,
-  }: {
-    readonly exportSnapshot: ExportSnapshot;
-    readonly voidSettlements: VoidSettlements;
-    readonly proveChains: ProveChains;
-  },
+    ...hooks
+  }: { readonly exportSnapshot: ExportSnapshot; readonly proveChains: ProveChains } & IngestHooks,
 ): FastifyPluginAsyncTypebox {
   const exportAttestations = attestationExporter(deps, exportSnapshot, proveChains);
 
@@ -90,6 +93,8 @@ export function attestationRoutes(
           permissionKey: query.permission_key ?? null,
           sinceMs: readTimeParameter('since', query.since),
           untilMs: readTimeParameter('until', query.until),
+          // Absent where it is: a walk goes on where a replica of the version before answers.
+          ...(query.outcome !== undefined && { outcome: query.outcome }),
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
         return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, { limit, cursor }) => {
@@ -143,7 +148,7 @@ export function attestationRoutes(
     );
 
     await app.register(archiveRoutes(deps, exportAttestations));
-    await app.register(ingestRoutes(deps, voidSettlements));
+    await app.register(ingestRoutes(deps, hooks));
   };
 }
 

@@ -2,6 +2,7 @@ import type { AccountId, AttestationId, GateId, PassportId } from '../../shared/
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
+import type { MoneySource } from '../quota/return-money.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { NewRecord } from './append-records.ts';
 import { earliestOf, uuidOfId } from './id-uuid.ts';
@@ -16,17 +17,18 @@ export async function findStoredRecords(
   ids: readonly AttestationId[],
 ): Promise<ReadonlyMap<AttestationId, NewRecord>> {
   if (ids.length === 0) return new Map();
-  const rows = await tx<StoredRecord[]>`
-    SELECT ${tx(recordColumns)} FROM records
+  const rows = await tx<(StoredRecord & { money_from: readonly MoneySource[] | null })[]>`
+    SELECT ${tx([...recordColumns, 'money_from'])} FROM records
     WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
   const records = await attestationsOf(tx, rows);
   const passports = await passportOwners(tx, distinct(records.map(({ passportId }) => passportId)));
   const gates = await gateOwners(tx, distinct(records.map(({ gateId }) => gateId)));
   return new Map(
-    records.flatMap((record) => {
+    records.flatMap((record, place) => {
+      const moneyFrom = rows[place]?.money_from ?? [];
       const passportOwner = (record.passportId && passports.get(record.passportId)) ?? null;
       const gateOwner = (record.gateId && gates.get(record.gateId)) ?? passportOwner;
-      return gateOwner === null ? [] : [[record.id, { record, passportOwner, gateOwner }]];
+      return gateOwner === null ? [] : [[record.id, { record, passportOwner, gateOwner, moneyFrom }]];
     }),
   );
 }

@@ -27,6 +27,8 @@ export async function countUse(tx: Transaction, attestations: readonly Attestati
   const passports = new Map<string, PassportUse>();
   for (const { gateId, passportId, decision, test, resolution, timestampMs } of attestations) {
     if (test || resolution === 'approved' || resolution === 'voided') continue;
+    // What became of a PERMIT is no decision either.
+    if (decision === 'PERMIT' && resolution !== null) continue;
     if (gateId !== null) {
       const use = gates.get(gateId) ?? { total: 0, permits: 0, blocks: 0, lastMs: 0 };
       use.total += 1;

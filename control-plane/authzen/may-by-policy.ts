@@ -26,7 +26,7 @@ export function questionOf(asked: RequestObject): Question | null {
   // An approval, and a proof of possession, is for one request of one passport, and no policy.
   const request: RequestFacts = {
     ...facts,
-    ...{ approvalId: null, approval: 'none', idempotencyKey: null, proof: proven },
+    ...{ approvalId: null, approval: 'none', idempotencyKey: null, hold: null, proof: proven },
   };
   return { asked, request, scans: new Map() };
 }

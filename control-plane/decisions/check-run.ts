@@ -10,6 +10,7 @@ import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import { firstPermitOf, type SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
+import { sourceOf } from '../quota/return-money.ts';
 import type { AskGroup } from '../quota/take-units.ts';
 import type { DecisionDeps } from './deps.ts';
 import { askFor, type DrawnWindows, drawnWith, holdsFor, shortWindows } from './drawn-windows.ts';
@@ -155,7 +156,10 @@ export class CheckRun {
     const { approvalId } = this.request;
     return {
       ...this.#question(),
-      record: this.record(),
+      record: {
+        ...this.record(),
+        moneyFrom: holdsFor(this.#drawn(), { ...this.#charge(), requests: 0 }, nowMs).map(sourceOf),
+      },
       approvalId,
       binding: this.#binding(),
       holder: null,

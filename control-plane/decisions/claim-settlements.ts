@@ -2,6 +2,7 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { PiiFinding } from '../../shared/model/attestation.ts';
 import type { CheckName } from '../../shared/model/decision.ts';
+import type { PermitHold } from '../../shared/model/hold.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -95,7 +96,7 @@ export async function insertFree(
       ${settlements.map(({ key }) => key?.scopeId ?? null)}::text[],
       ${settlements.map(({ key }) => (key === null ? null : sha256Hex(key.idempotencyKey)))}::text[],
       ${settlements.map(({ requestHash }) => requestHash)}::text[],
-      ${settlements.map(({ answer }) => JSON.stringify({ constraints_evaluated: answer.constraintsEvaluated, pii: answer.pii }))}::text[],
+      ${settlements.map(({ answer }) => JSON.stringify(storedAnswer(answer)))}::text[],
       ${settlements.map(({ source }) => source)}::text[],
       ${settlements.map(({ took }) => JSON.stringify(took))}::text[],
       ${settlements.map(({ held }) => JSON.stringify(held))}::text[]
@@ -166,8 +167,22 @@ interface ClaimRow {
   readonly answer: {
     readonly constraints_evaluated: readonly CheckName[];
     readonly pii: readonly PiiFinding[];
+    readonly hold?: PermitHold;
   };
 }
+
+const storedAnswer = ({
+  constraintsEvaluated,
+  pii,
+  amountMicroUsd,
+  holdExpiresAtMs,
+}: NewSettlement['answer']): ClaimRow['answer'] => ({
+  constraints_evaluated: constraintsEvaluated,
+  pii,
+  ...(amountMicroUsd === null || holdExpiresAtMs === null
+    ? {}
+    : { hold: { amountMicroUsd, expiresAtMs: holdExpiresAtMs } }),
+});
 
 const claimedPermit = ({ id, requestHash, answer }: ClaimRow): ClaimedPermit => ({
   attestationId: id,
@@ -175,6 +190,7 @@ const claimedPermit = ({ id, requestHash, answer }: ClaimRow): ClaimedPermit => 
   constraintsEvaluated: answer.constraints_evaluated,
   // Restores the order of the answer, which jsonb does not preserve.
   pii: answer.pii.map(({ pointer, type }) => ({ pointer, type })),
+  hold: answer.hold ?? null,
 });
 
 /** Removes settlements that this transaction made and gave up, with the readings it made for them. */

@@ -9,6 +9,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import { findStandingApprovals } from '../approvals/standing-approval-store.ts';
 import { appendRecords } from '../attestations/append-records.ts';
+import { tooEarlyToSettleLater } from '../attestations/record-form.ts';
 import type { Transaction } from '../base/database.ts';
 import { findGates } from '../gates/gate-store.ts';
 import { findNamedPassports, type NamedPassport } from '../passports/named-passport-store.ts';
@@ -150,6 +151,8 @@ async function readInputs(
     const { gateId, request } = call;
     const gate = gateId === null ? null : gateOf({ ...call, gateId });
     if (gate instanceof ApiError) return gate;
+    // Before the record of one would be written in form 1, without its end.
+    if (request.hold !== null && deps.appending.recordForm() === 1) return tooEarlyToSettleLater();
     const policy = gate ?? noGate(call.caller);
     if (policy.pii !== null && !mayScan(place)) return null;
     const facts = factsOf(call);

@@ -39,6 +39,7 @@ export function newRecord(
       policyHash: gate?.policyHash ?? null,
       trustLevel: gate?.trustLevel ?? null,
       domain: domainOnRecord(request.domain, policy.pii),
+      holdExpiresAtMs: decision.hold?.expiresAtMs ?? null,
       proof: provenBy(decision, request),
       approvalId:
         decision.standingApproval?.standingApprovalId ??

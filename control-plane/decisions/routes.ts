@@ -5,6 +5,7 @@ import {
   parseCheckBody,
   parseGateChoice,
   parseRequestFacts,
+  refuseHoldWithoutGate,
   refuseOtherGate,
 } from '../../shared/wire/check.ts';
 import { DecisionAnswer, GateTestAnswer } from '../../shared/wire/decision.ts';
@@ -74,6 +75,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
         const { passport, request: asked } = parseCheckBody(request.body);
         const gateId = parseGateChoice(asked);
         const facts = parseRequestFacts(asked);
+        refuseHoldWithoutGate(facts, gateId);
         const caller = callerOf(request);
         const verdict = await verify(passport, caller);
         const call = { caller, token: passport, verdict, asked };

@@ -14,6 +14,7 @@ import {
   type HeldLeases,
   holdLeases,
   judgeTakes,
+  moneyLeases,
   standingApprovalHasEnded,
   type Take,
 } from '../quota/judge-takes.ts';
@@ -66,13 +67,19 @@ export async function settlePermits(
   const dropped = inserted.filter((each) => answers.has(each)).map(idOf);
   await dropSettlements(tx, dropped);
   withdrawCopies(dropped, answers);
-  const records = inserted.flatMap((each) => (answers.has(each) ? [] : [each.record]));
+  const records = inserted.flatMap((each) => (answers.has(each) ? [] : [withMoney(each, held)]));
   await appendRecords(tx, deps, [...records, ...beside], null, held.chains);
   return permits.map((each) => answers.get(each) ?? committed);
 }
 
 const committed: SettlementAnswer = { kind: 'committed' };
 const idOf = ({ record }: NewPermit): SettlementId => record.record.id;
+
+/** The control plane's own say it themselves. */
+function withMoney(each: NewPermit, { taking, takes, leases }: HeldTakes): NewRecord {
+  const take = takes[taking.indexOf(each)];
+  return take === undefined ? each.record : { ...each.record, moneyFrom: moneyLeases(leases, take) };
+}
 
 interface Settled {
   readonly permits: readonly NewPermit[];

@@ -83,7 +83,7 @@ async function insertOrFindEarlier(
       ...each,
       id: each.approvalId,
       key: null,
-      answer: each,
+      answer: { ...each, holdExpiresAtMs: null },
       took: [],
       // An approval frees its own units.
       held: [],

@@ -7,6 +7,7 @@ import type {
   PassportId,
   SidecarId,
 } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 
@@ -31,7 +32,10 @@ export interface NewSettlement {
   readonly key: PermitKey | null;
   readonly requestHash: string;
   /** Answer of a PERMIT, now and for each copy of the request. */
-  readonly answer: Pick<FirstPermit, 'constraintsEvaluated' | 'pii'>;
+  readonly answer: Pick<FirstPermit, 'constraintsEvaluated' | 'pii'> & {
+    readonly amountMicroUsd: MicroUsd | null;
+    readonly holdExpiresAtMs: UnixMillis | null;
+  };
   readonly source: SettlementSource;
   /** As in `ClaimQuestion`, in case the key is claimed. */
   readonly readerId: AttestationId;

@@ -1,6 +1,7 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { type AccountId, type ApprovalId, type AttestationId, isId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { isMoney } from '../../shared/quota/counter.ts';
 import { unuseApprovals } from '../approvals/approval-store.ts';
 import { withdrawApprovals } from '../approvals/withdraw-approvals.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
@@ -8,6 +9,7 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
+import { type VoidedPermit, voidPermits } from '../outcomes/void-permits.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { releaseLeases, type UnusedTake } from '../quota/release-leases.ts';
 import type { SettlementId, SettlementSource } from './settlement.ts';
@@ -60,12 +62,13 @@ export async function voidSettlements(
   const undone = voided.filter(({ wasTrue }) => wasTrue);
   const permits = undone.flatMap(({ id }) => (isId('att', id) ? [id as AttestationId] : []));
   const stored = await findStoredRecords(tx, permits);
+  const counted = await voidPermits(tx, stored);
   const unused = [
     ...unknown
       .filter(({ id }) => untrue.has(id))
       .flatMap((each) => takeOf({ ...each, source: by.source, isPosted: false })),
     ...undone.flatMap((each) => {
-      const amountMicroUsd = stored.get(each.id as AttestationId)?.record.amountMicroUsd ?? null;
+      const amountMicroUsd = counted.get(each.id as AttestationId)?.microUsd ?? null;
       return takeOf({ ...each, amountMicroUsd, isPosted: true });
     }),
   ];
@@ -75,12 +78,21 @@ export async function voidSettlements(
     unused,
     source === 'control-plane' ? [] : alsoLock.map((leaseId) => ({ leaseId, sidecarId: source })),
   );
-  await unuseApprovals(tx, permits);
+  // An approval whose money went back in part stays used: it could not pay the same request again.
+  await unuseApprovals(
+    tx,
+    permits.filter((id) => counted.get(id)?.isReduced !== true),
+  );
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
   const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);
   return {
     records: [...[...stored.values()].map((each) => voidingRecord(deps, each, by)), ...withdrawn.records],
-    units: [...released, ...withdrawn.units, ...undone.flatMap(heldOf)],
+    units: [
+      ...released,
+      ...withdrawn.units,
+      ...undone.flatMap((each) => heldOf(each, counted.get(each.id as AttestationId))),
+      ...[...counted.values()].flatMap(({ overruns }) => overruns),
+    ],
   };
 }
 
@@ -106,8 +118,13 @@ const takeOf = ({
 }: Omit<UnusedTake, 'sidecarId'> & { readonly source: SettlementSource }): UnusedTake[] =>
   source === 'control-plane' ? [] : [{ ...take, sidecarId: source }];
 
-/** An approval frees its own units. */
-const heldOf = ({ id, held }: VoidedSettlement): readonly HeldUnits[] => (isId('appr', id) ? [] : held);
+/** An approval frees its own units. Of money only what the PERMIT still counted. */
+const heldOf = ({ id, held }: VoidedSettlement, counted: VoidedPermit | undefined): readonly HeldUnits[] =>
+  isId('appr', id)
+    ? []
+    : held.map((each) =>
+        isMoney(each.counter) && counted !== undefined ? { ...each, units: counted.microUsd } : each,
+      );
 
 /** Repeats the decision under a new id and time. */
 function voidingRecord(

@@ -360,6 +360,36 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       ],
     },
   ],
+  PermitHold: [{ amount_usd: 5, expires_at: '2026-11-20T11:36:42.231Z' }],
+  PermitOutcome: [
+    {
+      attestation_id: 'att_01m7w8f9q7eq3hpcdj9d0hxmcx',
+      gate_id: 'gate_01m7w8f9hmk9xzhvcz13er4z9h',
+      passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+      outcome: 'served',
+      amount_usd: 3.2,
+      detail: '640 tokens',
+      reported_at: '2026-11-20T10:37:01.140Z',
+      hold: { status: 'settled', amount_usd: 5, expires_at: '2026-11-20T11:36:42.231Z' },
+      counts_usd: 3.2,
+      refunded_usd: 0,
+      record_id: 'att_01m7w8fvr0c2k4m6p8r0t2w4y6',
+    },
+  ],
+  ReportedOutcome: [
+    {
+      outcome_id: 'out_01m7w8fvr0e3n5q7s9v1x3z5b7',
+      status: 'refused',
+      attestation_id: 'att_01m7w8f9q7eq3hpcdj9d0hxmcx',
+      outcome: 'served',
+      amount_usd: 7.5,
+      detail: null,
+      sidecar_id: 'side_01m7w8f9hp4w6y8a0c2e4g6j8m',
+      reported_at: '2026-11-20T10:37:01.140Z',
+      received_at: '2026-11-20T10:37:01.310Z',
+      refusal: { code: 'amount_exceeds_hold', message: '7.5 USD is more than the 5 USD that are held.' },
+    },
+  ],
   StandingApproval: [
     {
       standing_approval_id: 'sappr_01m7w8f9vq2n4k6s8t0w1x3y5z',

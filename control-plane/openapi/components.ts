@@ -67,6 +67,7 @@ import {
 } from '../../shared/wire/gate.ts';
 import { GateRoute } from '../../shared/wire/gate-routes.ts';
 import { GateUsageAnswer, LimitUsageAnswer } from '../../shared/wire/gate-usage.ts';
+import { HoldAnswer, HoldAskBody } from '../../shared/wire/hold.ts';
 import { IssuerAnswer, IssuerCreation, IssuerUpdate } from '../../shared/wire/issuer.ts';
 import { JwksAnswer } from '../../shared/wire/jwks.ts';
 import {
@@ -78,6 +79,13 @@ import {
   McpToolReportAnswer,
 } from '../../shared/wire/mcp-pin.ts';
 import { LoginMethodsAnswer, OidcLogin, OidcLoginBeginning, OidcLoginBegun } from '../../shared/wire/oidc.ts';
+import {
+  HoldExtension,
+  OutcomeReport,
+  PermitOutcomeAnswer,
+  RefundRequest,
+  ReportedOutcomeAnswer,
+} from '../../shared/wire/outcome.ts';
 import { PageAnswer } from '../../shared/wire/paging.ts';
 import {
   PasskeyAnswer,
@@ -198,6 +206,15 @@ export const namedSchemas = {
   StandingApprovalCreation,
   StandingApproval: StandingApprovalAnswer,
   StandingApprovalPage: PageAnswer(StandingApprovalAnswer),
+  HoldAsk: HoldAskBody,
+  PermitHold: HoldAnswer,
+  OutcomeReport,
+  HoldExtension,
+  RefundRequest,
+  PermitOutcome: PermitOutcomeAnswer,
+  HoldPage: PageAnswer(PermitOutcomeAnswer),
+  ReportedOutcome: ReportedOutcomeAnswer,
+  ReportedOutcomePage: PageAnswer(ReportedOutcomeAnswer),
   Attestation: AttestationAnswer,
   AttestationPage: AttestationPageAnswer,
   Export: ExportAnswer,

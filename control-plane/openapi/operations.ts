@@ -481,6 +481,46 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Get an attestation',
     errors: ['attestation_not_found'],
   },
+  'POST /v1/attestations/:id/outcome': {
+    id: 'reportOutcome',
+    tag: 'Money',
+    summary: 'Report the outcome of what a PERMIT allowed',
+    description:
+      'Of a held PERMIT it settles `amount` (`served`), or all goes back (`failed`). Of another PERMIT it is recorded, and no money moves. ' +
+      'The first outcome stands: the same again is answered as before, a different one is 409. Sidecars take outcomes too.',
+    errors: ['attestation_not_found', 'outcome_conflict', 'amount_exceeds_hold', 'spend_limit_exceeded'],
+  },
+  'GET /v1/attestations/:id/outcome': {
+    id: 'getOutcome',
+    tag: 'Money',
+    summary: 'Get what a PERMIT counts now, and why',
+    errors: ['attestation_not_found'],
+  },
+  'POST /v1/attestations/:id/hold/extend': {
+    id: 'extendHold',
+    tag: 'Money',
+    summary: 'Extend a hold',
+    description: 'It ends `expires_in_s` from now, at most 30 days behind the decision.',
+    errors: ['attestation_not_found', 'hold_not_found', 'outcome_conflict'],
+  },
+  'POST /v1/attestations/:id/refund': {
+    id: 'refundPermit',
+    tag: 'Money',
+    summary: 'Refund what a PERMIT counts, or a part of it',
+    description:
+      'Of a PERMIT that was settled, or not held. The money goes back into the windows that it was taken from, where these have not ended.',
+    errors: ['attestation_not_found', 'outcome_conflict', 'amount_exceeds_hold'],
+  },
+  'GET /v1/holds': {
+    id: 'listHolds',
+    tag: 'Money',
+    summary: 'List holds at your gates, newest first',
+  },
+  'GET /v1/outcomes': {
+    id: 'listOutcomes',
+    tag: 'Money',
+    summary: 'List outcomes that sidecars have taken and that were refused, or wait for their PERMITs',
+  },
 
   'POST /v1/issuers': {
     id: 'createIssuer',

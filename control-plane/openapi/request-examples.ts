@@ -87,6 +87,12 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
     },
   },
   revokePassport: { reason: { value: { reason: 'laptop stolen' } } },
+  reportOutcome: {
+    served: { value: { outcome: 'served', amount: 3.2, detail: '640 tokens' } },
+    failed: { value: { outcome: 'failed', detail: 'the supplier timed out' } },
+  },
+  extendHold: { hour: { value: { expires_in_s: 3600 } } },
+  refundPermit: { part: { value: { amount: 1.5, reason: 'two chairs came back' } } },
   approveApproval: { note: { value: { note: 'Ordered by Ms Okafor' } } },
   createStandingApproval: {
     orders: {

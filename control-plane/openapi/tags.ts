@@ -13,6 +13,7 @@ export const tags = [
       'Decisions, requested by the backends of resource servers. A BLOCK is an answer, not an error.',
   },
   { name: 'Audit', description: 'Attestations: signed, hash-linked records of every decision.' },
+  { name: 'Money', description: 'What PERMITs count in the end: holds, outcomes and refunds.' },
   { name: 'Statistics', description: 'What your gates decided, and what your sidecars are doing.' },
   { name: 'Approvals', description: 'Requests that need, or needed, a decision by a person.' },
   {

@@ -10,6 +10,8 @@ const summaries: Readonly<Record<WebhookEvent, string>> = {
   'spend_limit.approaching': 'Committed spend passed `alert_at` of a limit',
   'approval.requested': 'A request waits for an approval',
   'approval.resolved': 'An approval was granted or denied, or expired',
+  'hold.expired': 'A hold came to its end without an outcome',
+  'outcome.refused': 'An outcome that a sidecar had taken was refused',
   'mcp_pin.changed': 'A tool of an MCP server is not as it was pinned',
   'history.regressed': 'The database lacks what sidecars were told',
 };

@@ -1,3 +1,4 @@
+import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
@@ -56,7 +57,8 @@ const windowOf = ({ counter, window: name, startsAtMs }: HeldUnits) => ({ counte
 /**
  * Frees units that approvals held or a void released. The ledger cannot tell a repeat from a second hold, so
  * this must run in the transaction that ends the hold. An ended window has nothing left to free. Locks quota
- * windows, so it is one call per transaction and its last statement. When in doubt, keep the units; they are
+ * windows in the order of their key, so it is one call per transaction and its last statements. When in
+ * doubt, keep the units; they are
  * free again when their window ends.
  */
 export async function freeUnits(
@@ -70,11 +72,16 @@ export async function freeUnits(
     const name = windowKey(held.counter, { name: held.window, startsAtMs: held.startsAtMs });
     byWindow.set(name, { ...held, units: held.units + (byWindow.get(name)?.units ?? 0) });
   }
-  const moves = [...byWindow.values()].map(({ counter, window, startsAtMs, units }) => ({
+  const inOrder = [...byWindow.values()].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+  const moves = inOrder.map(({ counter, window, startsAtMs, units }) => ({
     counter,
     window: windowAt(window, startsAtMs),
     unitsBack: units,
     ask: null,
   }));
-  await moveUnits(tx, moves, nowMs);
+  for (let from = 0; from < moves.length; from += limits.quotaWindowsPerCallMax)
+    await moveUnits(tx, moves.slice(from, from + limits.quotaWindowsPerCallMax), nowMs);
 }
+
+const nameOf = ({ counter, window, startsAtMs }: HeldUnits): string =>
+  `${counter}\0${window}\0${String(startsAtMs).padStart(16, '0')}`;

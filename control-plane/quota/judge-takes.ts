@@ -143,6 +143,15 @@ function leaseAt(leases: HeldLeases, id: number, { record: { timestampMs } }: Ta
   return lease === undefined || timestampMs + quotaLimits.leaseClockLeewayMs < lease.madeAtMs ? null : lease;
 }
 
+/** The leases that this take took money from, as the ledger knows them. */
+export const moneyLeases = (leases: HeldLeases, take: Take): readonly number[] =>
+  (take.record.amountMicroUsd ?? 0) === 0
+    ? []
+    : (take.took ?? []).filter((id) => {
+        const lease = leaseAt(leases, id, take);
+        return lease?.isMoney === true && lease.sidecarId === take.record.source;
+      });
+
 function whyNot(
   named: readonly (HeldLease | null)[],
   take: Take,

@@ -13,6 +13,8 @@ export const advisoryLocks = {
   recordPartitions: 7_236_506,
   /** Replicas start and end a change of MASTER_KEY one after the other. */
   masterKeys: 7_236_507,
+  /** Outcomes that sidecars have shipped are applied in their order, by one replica at a time. */
+  reportedOutcomes: 7_236_509,
 } as const;
 
 /**
@@ -41,6 +43,7 @@ export const lockOrder = [
   'firstAccount',
   'masterKeys',
   'signingKeys',
+  'reportedOutcomes',
   // The key of a call, before anything that the call does.
   'idempotencyKeys',
   // The name of what a call creates, so that nothing is locked while another creates it.
@@ -67,6 +70,8 @@ export const lockOrder = [
   'settlements',
   // Claimed in a statement of their own, in the order of the proofs.
   'used_proofs',
+  // In the order of their ids; the sweep skips those that others have locked.
+  'permit_outcomes',
   // Shared while an approval is opened under its policy, exclusive while it changes.
   'gates',
   // Those of a gate under its lock; a change of its policy ends them all.
@@ -74,6 +79,7 @@ export const lockOrder = [
   // What a holder has changes under the lock of its row; a void locks leases alone.
   'lease_holders',
   'quota_leases',
+  'former_leases',
   // The upstream of a guard before its pins, which are taken in the order of their tools.
   'mcp_upstreams',
   'mcp_pins',

@@ -5,7 +5,7 @@ import type { AccountStatus } from '../../shared/model/account.ts';
 import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { dayMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type GateConstraints, hideFromOlder } from '../../shared/wire/constraints.ts';
 import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
 import type {
@@ -96,13 +96,25 @@ async function addGates(
       FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version)
       WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
     const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, ...gate }) => ({
-      ...withoutAnswerRule(gate),
-      ...hideFromOlder(withoutAnswerRule(gate).constraints),
+      ...withoutAnswerRule(withoutHoldRule(gate)),
+      ...hideFromOlder(withoutAnswerRule(withoutHoldRule(gate)).constraints),
       ...(policyHash != null && { policy_hash: policyHash }),
       ...(standing !== null && { standing_approvals: standing }),
     }));
     text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
   }
+}
+
+/** As `renderGateForSidecars` renders it. */
+function withoutHoldRule(gate: GateBody): GateBody {
+  const { holds, ...others } = gate.constraints as GateConstraints;
+  if (holds === undefined) return gate;
+  const { expires_in_s: seconds } = holds;
+  return {
+    ...gate,
+    constraints: others,
+    ...(seconds !== undefined && { hold_expires_in_ms: seconds * secondMs }),
+  };
 }
 
 /** As `renderGateForSidecars` renders it: 0.2.0 refuses members of constraints that it does not know. */

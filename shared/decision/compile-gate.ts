@@ -1,5 +1,6 @@
 import type { CatalogTerms } from '../model/catalog.ts';
 import type { Constraints, PiiControls } from '../model/constraints.ts';
+import { holdDefaults } from '../model/hold.ts';
 import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { Mode } from '../model/mode.ts';
@@ -44,6 +45,8 @@ export interface CompiledPolicy {
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
   readonly proof: ProofDemand;
+  /** How long money is held for a request that does not say (contract §19). */
+  readonly holdExpiresInMs: number;
 }
 
 /** A gate with everything precomputed that depends only on it. Built once per version. */
@@ -79,6 +82,7 @@ export function compileGate(
     readonly constraints: Constraints;
     /** Of a sidecar's gate, whose constraints do not say it. */
     readonly namesAsker?: boolean;
+    readonly holdExpiresInMs?: number;
   },
   catalog: CatalogTerms | null = null,
   standingApprovals: readonly StandingApprovalTerms[] = [],
@@ -106,6 +110,7 @@ export function compileGate(
     policyVersion: gate.policyVersion,
     policyHash: gate.policyHash,
     namesAsker: gate.namesAsker ?? gate.constraints.approvals?.approvers?.notRequester ?? false,
+    holdExpiresInMs: gate.holdExpiresInMs ?? (gate.constraints.holds ?? holdDefaults).expiresInMs,
     standingApprovals: [...standingApprovals].sort((one, other) => one.expiresAtMs - other.expiresAtMs),
   };
 }
@@ -140,6 +145,7 @@ export const noGate = (caller: { readonly accountId: AccountId; readonly mode: M
   rateWindows: noWindowLimits,
   approvals: null,
   proof: 'off',
+  holdExpiresInMs: holdDefaults.expiresInMs,
 });
 
 const noWindowLimits: readonly WindowLimit[] = Object.freeze([]);

@@ -7,6 +7,7 @@
 import { must } from '../errors/assert.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { DecisionReason } from '../model/decision.ts';
+import type { PermitHold } from '../model/hold.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis } from '../model/time.ts';
@@ -31,6 +32,7 @@ import type { CompiledPolicy } from './compile-gate.ts';
 import type {
   Charge,
   Decision,
+  HoldAsk,
   LimitMiss,
   PassportFacts,
   QuotaView,
@@ -150,6 +152,9 @@ function decideOnCost(input: CheckInput, before: CheckSet, pii: readonly PiiFind
     if (miss !== null) return block('spend_limit_exceeded', reached, amount, pii, miss);
   }
 
+  if (request.hold !== null && amount === null)
+    return block('amount_missing', reached | check.spend_limit, amount, pii);
+
   if (hasRateLimit(policy, passport)) {
     reached |= check.rate_limit;
     const miss = missedRate(policy, passport, quota);
@@ -185,7 +190,7 @@ function decideForPerson(
 }
 
 const permit = (
-  { policy, request, amount }: CheckInput,
+  { policy, request, amount, nowMs }: CheckInput,
   reached: CheckSet,
   pii: readonly PiiFinding[],
   standingApproval: StandingApprovalTerms | null,
@@ -201,6 +206,18 @@ const permit = (
   pii,
   isRedacted: pii.length > 0 && policy.pii?.mode === 'redact',
   approvalExpiresInMs: null,
+  hold:
+    request.hold === null ? null : holdOf(policy, request.hold, must(amount, 'a hold has an amount'), nowMs),
+});
+
+const holdOf = (
+  policy: CompiledPolicy,
+  { expiresInMs }: HoldAsk,
+  amountMicroUsd: MicroUsd,
+  nowMs: UnixMillis,
+): PermitHold => ({
+  amountMicroUsd,
+  expiresAtMs: (nowMs + (expiresInMs ?? policy.holdExpiresInMs)) as UnixMillis,
 });
 
 /**
@@ -235,6 +252,7 @@ function block(
     pii,
     isRedacted: false,
     approvalExpiresInMs: null,
+    hold: null,
   };
 }
 
@@ -264,4 +282,5 @@ const suspend = (
   pii,
   isRedacted: false,
   approvalExpiresInMs: expiresInMs,
+  hold: null,
 });

@@ -2,6 +2,7 @@ import type { ApprovalDisplay, PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
 import type { PassportSource } from '../model/federation.ts';
+import type { PermitHold } from '../model/hold.ts';
 import type { DigestWords } from '../model/id-digest.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
@@ -113,6 +114,12 @@ export interface VerifiedProof {
   readonly firstUse: ProofReplay;
 }
 
+/** A request that wants its amount held. */
+export interface HoldAsk {
+  /** Null: as the gate has it. */
+  readonly expiresInMs: number | null;
+}
+
 /** What a decision reads of a request (contract §5), parsed at the edge. Absent is null. */
 export interface RequestFacts {
   readonly permissionKey: PermissionKey | null;
@@ -130,6 +137,8 @@ export interface RequestFacts {
   readonly approval: PresentedApproval;
   readonly idempotencyKey: string | null;
   readonly proof: PresentedProof;
+  /** The amount is settled later (contract §19); how long, where the request says. */
+  readonly hold: HoldAsk | null;
   /** For the person who is asked, if one is. It decides nothing. */
   readonly display: ApprovalDisplay | null;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
@@ -222,4 +231,6 @@ export interface Decision {
   readonly isRedacted: boolean;
   /** For a SUSPEND that opens an approval: how long it stays pending. */
   readonly approvalExpiresInMs: number | null;
+  /** Of a PERMIT whose amount is settled later. */
+  readonly hold: PermitHold | null;
 }

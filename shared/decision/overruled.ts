@@ -42,6 +42,7 @@ export function overruled(decision: Decision, reason: OverrulingReason): Decisio
     pii: last === null ? decision.pii : [],
     isRedacted: false,
     approvalExpiresInMs: null,
+    hold: null,
   };
 }
 

@@ -2,6 +2,7 @@ import { assert, InvariantError, must, unreachable } from '../errors/assert.ts';
 import type { PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName } from '../model/decision.ts';
+import type { PermitHold } from '../model/hold.ts';
 import type { ApprovalId, AttestationId } from '../model/ids.ts';
 import type { UnixMillis } from '../model/time.ts';
 import type { Decision, RequestFacts } from './facts.ts';
@@ -13,6 +14,8 @@ export interface FirstPermit {
   readonly attestationId: AttestationId;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
+  /** Null: its amount was not held. */
+  readonly hold: PermitHold | null;
 }
 
 /** The pending approval of a request. */

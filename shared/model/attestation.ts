@@ -8,11 +8,28 @@ import type { TrustTier } from './trust-tier.ts';
 /** The id of the passport, gate or account whose chain a record belongs to (contract §9). */
 export type ChainId = PassportId | GateId | AccountId;
 
+/** Of a SUSPEND: how its approval ended. */
+export const approvalResolutions = ['approved', 'denied', 'expired'] as const;
+
 /**
- * approved, denied, expired: how an approval ended; the record has decision SUSPEND. voided: the decision in
- * `refersTo` has no effect, because no client got it as an answer; the record repeats the voided decision.
+ * Of a PERMIT: its hold ended or was extended, money was refunded, or an outcome was reported that moves none
+ * (contract §19). `amountMicroUsd` is what the PERMIT counts from now on.
  */
-export type Resolution = 'approved' | 'denied' | 'expired' | 'voided';
+export const permitResolutions = [
+  'settled',
+  'released',
+  'expired',
+  'extended',
+  'refunded',
+  'reported',
+] as const;
+export type PermitResolution = (typeof permitResolutions)[number];
+
+/**
+ * voided: the decision in `refersTo` has no effect, because no client got it as an answer; the record repeats
+ * the voided decision.
+ */
+export type Resolution = (typeof approvalResolutions)[number] | PermitResolution | 'voided';
 
 export interface PiiFinding {
   /** JSON pointer (RFC 6901) into `request`. */

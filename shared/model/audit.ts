@@ -34,6 +34,7 @@ export const auditedOperations = [
   'approveApproval',
   'denyApproval',
   'undoApproval',
+  'refundPermit',
   'acceptMcpPin',
   'rejectMcpPin',
   'createStandingApproval',

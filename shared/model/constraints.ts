@@ -66,6 +66,20 @@ export interface ApprovalRule {
   readonly passkey: boolean;
 }
 
+/** What becomes of a hold without an outcome: it counts as spent, or goes back (contract §19). */
+export const holdExpiries = ['settle', 'release'] as const;
+export type HoldExpiry = (typeof holdExpiries)[number];
+
+/** A settlement above the hold: refused, or the difference is taken where limits have room. */
+export const holdOverruns = ['refuse', 'charge'] as const;
+export type HoldOverrun = (typeof holdOverruns)[number];
+
+export interface HoldRule {
+  readonly expiresInMs: number;
+  readonly onExpiry: HoldExpiry;
+  readonly overrun: HoldOverrun;
+}
+
 /** The issuers that a gate trusts by name. `own`: including all issuers of its account. */
 export interface TrustedIssuerList {
   readonly own: boolean;
@@ -88,4 +102,6 @@ export interface Constraints {
   /** Gate only. Null: the issuers of the gate's own account. `'any'`: every issuer of this service. */
   readonly trustedIssuers: TrustedIssuerList | 'any' | null;
   readonly proofOfPossession: ProofDemand;
+  /** Gate only. Null: `holdDefaults`. */
+  readonly holds: HoldRule | null;
 }

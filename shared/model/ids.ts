@@ -12,6 +12,7 @@ export type EventId = Branded<string, 'EventId'>;
 export type GateId = Branded<string, 'GateId'>;
 export type IssuerId = Branded<string, 'IssuerId'>;
 export type McpPinId = Branded<string, 'McpPinId'>;
+export type OutcomeId = Branded<string, 'OutcomeId'>;
 export type PasskeyId = Branded<string, 'PasskeyId'>;
 export type PassportId = Branded<string, 'PassportId'>;
 export type RequestId = Branded<string, 'RequestId'>;
@@ -35,6 +36,7 @@ interface IdTypes {
   readonly iss: IssuerId;
   readonly key: ApiKeyId;
   readonly mpin: McpPinId;
+  readonly out: OutcomeId;
   readonly pass: PassportId;
   readonly pkey: PasskeyId;
   readonly req: RequestId;

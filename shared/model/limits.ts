@@ -107,6 +107,13 @@ export const limits = {
   responseTimeMsMax: dayMs,
   /** A held amount is blocked for other requests: a week is more than any approver needs. */
   approvalExpiryMsMax: 7 * dayMs,
+  /** Shorter, and the outcome of a slow service arrives behind the end of its hold (contract §19). */
+  holdExpiryMsMin: minuteMs,
+  holdExpiryMsDefault: hourMs,
+  /** Held money is blocked for other requests, as that of an approval. */
+  holdExpiryMsMax: 7 * dayMs,
+  /** Of an outcome or a refund: a sentence for the person who reads the list. */
+  outcomeDetailCharsMax: 500,
   /** Different people who have to approve one request (contract §4). */
   approversCountMax: 5,
   /** Users that a gate names as approvers: more than a team. */

@@ -12,6 +12,8 @@ export const webhookEvents = [
   'spend_limit.approaching',
   'approval.requested',
   'approval.resolved',
+  'hold.expired',
+  'outcome.refused',
   'mcp_pin.changed',
   'history.regressed',
 ] as const;

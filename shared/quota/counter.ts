@@ -46,3 +46,7 @@ export function counterKey(counter: Counter): CounterKey {
       return `gate_spend:${counter.gateId}:${counter.standingApprovalId}` as CounterKey;
   }
 }
+
+/** Whether a counter counts micro-USD, by its name in the ledger; else requests. */
+export const isMoney = (counter: CounterKey): boolean =>
+  counter.slice(0, counter.indexOf(':')).endsWith('_spend');

@@ -20,13 +20,14 @@ import {
 } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { isMode, type Mode } from '../model/mode.ts';
-import { type MicroUsd, parseMicroUsd } from '../model/money.ts';
+import { amountUsdMax, type MicroUsd, parseMicroUsd, parseUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
-import { isPlainText } from '../model/plain-text.ts';
-import { isUnixMillis } from '../model/time.ts';
+import { isPlainText, plainTextPattern } from '../model/plain-text.ts';
+import { isUnixMillis, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { stateAgeMsMax } from './attestation.ts';
 import { parseHost } from './domain.ts';
+import type { GivenOutcome } from './outcome.ts';
 import { requestOf } from './spooled-record.ts';
 import type {
   ChainPart,
@@ -34,6 +35,7 @@ import type {
   RecordRow,
   RequestPart,
   SpooledExtras,
+  SpooledOutcome,
   SpooledRecord,
   VoidRun,
 } from './sync.ts';
@@ -64,6 +66,15 @@ export interface ShippedSettlementVoid {
   /** Null: not known. */
   readonly took: readonly number[] | null;
   readonly amountMicroUsd: MicroUsd | null;
+}
+
+/** See SpooledOutcome. */
+export interface ShippedOutcome {
+  readonly kind: 'outcome';
+  readonly attestationId: AttestationId;
+  readonly given: GivenOutcome;
+  readonly callerMode: Mode;
+  readonly reportedAtMs: UnixMillis;
 }
 
 export interface ShippedVoid {
@@ -148,9 +159,10 @@ export function parseBatchItem(
   value: unknown,
   source: RecordSource,
   shared: ReadParts = noParts,
-): ShippedRecord | ShippedSettlementVoid | ShippedVoid | Malformed {
+): ShippedRecord | ShippedOutcome | ShippedSettlementVoid | ShippedVoid | Malformed {
   if (Array.isArray(value)) return parseRow(value, source, shared);
   if (!isObject(value)) return malformed('a record must be an object or a row');
+  if ('outcome' in value) return parseShippedOutcome(value);
   if ('void' in value) return parseVoidRun(value);
   if ('voids' in value) return parseSettlementVoid(value);
   if (hasOthers(value, members)) return unknownField();
@@ -253,6 +265,44 @@ function parseVoidRun(value: Readonly<Record<string, unknown>>): ShippedVoid | M
   if (!isCount(count)) return malformed('count is not valid');
   return { kind: 'void', reason, count };
 }
+
+const outcomeMembers1: ReadonlySet<string> = new Set([
+  'outcome',
+  'attestation_id',
+  'amount_micro_usd',
+  'detail',
+  'caller_mode',
+  'timestamp_ms',
+] satisfies (keyof SpooledOutcome)[]);
+
+function parseShippedOutcome(value: Readonly<Record<string, unknown>>): ShippedOutcome | Malformed {
+  const { outcome, attestation_id: id, amount_micro_usd: amount, detail, caller_mode: mode } = value;
+  if (Object.keys(value).some((name) => !outcomeMembers1.has(name))) return malformed('unknown field');
+  if (outcome !== 'served' && outcome !== 'failed') return malformed('outcome is not valid');
+  if (!isId('att', id)) return malformed('attestation_id is not valid');
+  const amountMicroUsd = amount === null ? null : parseMicroUsd(amount);
+  if (amount !== null && (amountMicroUsd === null || amountMicroUsd > amountMax))
+    return malformed('amount_micro_usd is not valid');
+  if (outcome === 'failed' && amountMicroUsd !== null) return malformed('amount_micro_usd is not valid');
+  const isDetail =
+    detail === null ||
+    (typeof detail === 'string' &&
+      detail.length <= limits.outcomeDetailCharsMax &&
+      detail.isWellFormed() &&
+      plainTextPattern.test(detail));
+  if (!isDetail) return malformed('detail is not valid');
+  if (!isMode(mode)) return malformed('caller_mode is not valid');
+  if (!isUnixMillis(value['timestamp_ms'])) return malformed('timestamp_ms is not valid');
+  return {
+    kind: 'outcome',
+    attestationId: id,
+    given: { outcome, amountMicroUsd, detail },
+    callerMode: mode,
+    reportedAtMs: value['timestamp_ms'],
+  };
+}
+
+const amountMax = parseUsd(amountUsdMax) ?? 0;
 
 const settlementVoidMembers = new Set(['voids', 'reader_id', 'took', 'amount_micro_usd', 'timestamp_ms']);
 

@@ -3,11 +3,12 @@ import { Compile } from 'typebox/compile';
 import { assert } from '../errors/assert.ts';
 import {
   type Attestation,
+  approvalResolutions,
   type ChainId,
   noExtras,
   type PiiFinding,
+  permitResolutions,
   type RecordExtras,
-  type Resolution,
   recordProofs,
 } from '../model/attestation.ts';
 import { checkNames, decisionReasons, outcomes } from '../model/decision.ts';
@@ -20,7 +21,7 @@ import { trustTiers } from '../model/trust-tier.ts';
 import { parseHost } from './domain.ts';
 import { closed, nullable, Timestamp } from './fields.ts';
 
-const resolutions = ['approved', 'denied', 'expired', 'voided'] as const satisfies readonly Resolution[];
+const resolutions = [...new Set([...approvalResolutions, 'voided' as const, ...permitResolutions])];
 
 /** What a column of four bytes holds: 24 days. An older state has this age. */
 export const stateAgeMsMax = 2 ** 31 - 1;

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { contentHash, textHash } from '../crypto/content-hash.ts';
 import { isJsonObject } from '../crypto/json-object.ts';
-import type { PresentedProof, RequestFacts } from '../decision/facts.ts';
+import type { HoldAsk, PresentedProof, RequestFacts } from '../decision/facts.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import type { ApprovalDisplay } from '../model/approval.ts';
 import { type GateId, isId } from '../model/ids.ts';
@@ -17,6 +17,7 @@ import { bodyReader } from './body.ts';
 import { Display, parseDisplay } from './display.ts';
 import { parseCalledHost, parseUrlHost, webUrlRule } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
+import { HoldAskBody, parseHoldAsk } from './hold.ts';
 import { shapeReader, type Wire } from './shape.ts';
 
 const orAbsent = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema));
@@ -47,6 +48,7 @@ export const RequestMembers = Type.Object(
     approval_id: orAbsent(Type.String()),
     gate_id: orAbsent(Type.String()),
     proof: Type.Optional(Type.Unknown()),
+    hold: orAbsent(HoldAskBody),
     display: orAbsent(Display),
   },
   { additionalProperties: Type.Unknown() },
@@ -156,6 +158,7 @@ export function parseRequestFacts(
     approval: presented === null ? 'none' : approvalId === null ? 'mismatch' : 'unasked',
     idempotencyKey: readSynonyms(request, at, idempotencyKeyNames),
     proof: (request['proof'] ?? null) === null ? noProof : unreadProof,
+    hold: readHold(request, at),
     display: readDisplay(request, at),
     requestHash: hashRequest(request, canonical),
     pii: null,
@@ -232,6 +235,17 @@ const idempotencyKeyNames: readonly Reading<string>[] = [
 function readDisplay(request: RequestObject, at: string): ApprovalDisplay | null {
   const given = request['display'];
   return given === undefined || given === null ? null : parseDisplay(given, `${at}.display`);
+}
+
+function readHold(request: RequestObject, at: string): HoldAsk | null {
+  const given = request['hold'];
+  return given === undefined || given === null ? null : parseHoldAsk(given, `${at}.hold`);
+}
+
+/** Throws 400 for a hold without a gate, whose account would have to report its outcome. */
+export function refuseHoldWithoutGate({ hold }: RequestFacts, gateId: string | null, at = 'request'): void {
+  if (hold !== null && gateId === null)
+    throw invalidRequest(`${at}.hold`, `${at}.hold needs a gate: name one in ${at}.gate_id.`);
 }
 
 function readSynonyms<Value extends string | number>(

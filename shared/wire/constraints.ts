@@ -5,6 +5,9 @@ import {
   type ApprovalRule,
   type ApproverRule,
   type Constraints,
+  type HoldRule,
+  holdExpiries,
+  holdOverruns,
   type PiiControls,
   piiModes,
   piiTypes,
@@ -13,6 +16,7 @@ import {
   type TrustedIssuerList,
   unpricedRules,
 } from '../model/constraints.ts';
+import { holdDefaults } from '../model/hold.ts';
 import { type IssuerId, isId, type UserId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { type MicroUsd, parseUsd, renderUsd } from '../model/money.ts';
@@ -96,6 +100,18 @@ export const GateConstraints = closed({
   ),
   trusted_issuers: Type.Optional(Type.Array(Type.String(), { maxItems: limits.trustedIssuersMax })),
   proof_of_possession: Type.Optional(ProofOfPossession),
+  holds: Type.Optional(
+    closed({
+      expires_in_s: Type.Optional(
+        Type.Integer({
+          minimum: limits.holdExpiryMsMin / secondMs,
+          maximum: limits.holdExpiryMsMax / secondMs,
+        }),
+      ),
+      on_expiry: Type.Optional(Type.Enum(holdExpiries)),
+      overrun: Type.Optional(Type.Enum(holdOverruns)),
+    }),
+  ),
 });
 export type GateConstraints = Static<typeof GateConstraints>;
 
@@ -143,6 +159,7 @@ export const noConstraints: Constraints = Object.freeze({
   approvals: null,
   trustedIssuers: null,
   proofOfPossession: 'off',
+  holds: null,
 });
 
 /**
@@ -172,6 +189,7 @@ export function parseConstraints(
         ? null
         : parseTrustedIssuers(given.trusted_issuers, `${where.param}.trusted_issuers`),
     proofOfPossession: parseProofDemand(given.proof_of_possession),
+    holds: given.holds === undefined ? null : parseHolds(given.holds),
   };
 }
 
@@ -229,6 +247,12 @@ const parseApprovals = (given: NonNullable<GateConstraints['approvals']>, param:
   expiresInMs: given.expires_in_s === undefined ? approvalExpiryMsDefault : given.expires_in_s * secondMs,
   approvers: given.approvers === undefined ? null : parseApprovers(given.approvers, `${param}.approvers`),
   passkey: given.passkey ?? false,
+});
+
+const parseHolds = (given: NonNullable<GateConstraints['holds']>): HoldRule => ({
+  expiresInMs: given.expires_in_s === undefined ? holdDefaults.expiresInMs : given.expires_in_s * secondMs,
+  onExpiry: given.on_expiry ?? holdDefaults.onExpiry,
+  overrun: given.overrun ?? holdDefaults.overrun,
 });
 
 type GivenApprovers = NonNullable<NonNullable<GateConstraints['approvals']>['approvers']>;
@@ -301,6 +325,7 @@ export function renderConstraints(constraints: Constraints): GateConstraints {
     ...(approvals === null ? {} : { approvals: renderApprovals(approvals) }),
     ...(trustedIssuers === null ? {} : { trusted_issuers: renderTrustedIssuers(trustedIssuers) }),
     ...renderProofDemand(constraints.proofOfPossession),
+    ...(constraints.holds === null ? {} : { holds: renderHolds(constraints.holds) }),
   };
 }
 
@@ -341,6 +366,12 @@ const renderApprovals = (rule: ApprovalRule): NonNullable<GateConstraints['appro
   ...(rule.passkey ? { passkey: true } : {}),
 });
 
+const renderHolds = (rule: HoldRule): NonNullable<GateConstraints['holds']> => ({
+  ...(rule.expiresInMs === holdDefaults.expiresInMs ? {} : { expires_in_s: rule.expiresInMs / secondMs }),
+  ...(rule.onExpiry === holdDefaults.onExpiry ? {} : { on_expiry: rule.onExpiry }),
+  ...(rule.overrun === holdDefaults.overrun ? {} : { overrun: rule.overrun }),
+});
+
 const renderApprovers = ({ roles, users, count, notRequester, notOwner }: ApproverRule): GivenApprovers => ({
   ...(roles === null ? {} : { roles: [...roles] }),
   ...(users === null ? {} : { users: [...users] }),
@@ -354,12 +385,12 @@ const renderApprovers = ({ roles, users, count, notRequester, notOwner }: Approv
  * One of the version before would refuse members that it does not know.
  */
 export const renderConstraintsForSidecars = (constraints: Constraints): GateConstraints =>
-  constraints.approvals === null
-    ? renderConstraints(constraints)
-    : renderConstraints({
-        ...constraints,
-        approvals: { ...constraints.approvals, approvers: null, passkey: false },
-      });
+  renderConstraints({
+    ...constraints,
+    holds: null,
+    approvals:
+      constraints.approvals === null ? null : { ...constraints.approvals, approvers: null, passkey: false },
+  });
 
 /**
  * What sidecars are told of constraints in the public shape. Version 0.2.0 cannot read a required proof of

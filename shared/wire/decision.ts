@@ -12,6 +12,7 @@ import { type MicroUsd, renderUsd } from '../model/money.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
 import { FreeForm, nullable, Timestamp } from './fields.ts';
+import { HoldAnswer, renderHold } from './hold.ts';
 
 /** Shared with the decision, frozen: rendered without a copy. */
 const Checks = Type.Immutable(Type.Array(Type.Enum(checkNames)));
@@ -49,6 +50,8 @@ export const PermitAnswer = Type.Object({
   constraints_evaluated: Checks,
   ...found,
   ...redactedCopy,
+  /** The amount is settled later (contract §19). */
+  hold: Type.Optional(HoldAnswer),
 });
 type PermitAnswer = Static<typeof PermitAnswer>;
 
@@ -135,6 +138,7 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
         constraints_evaluated: evaluated,
         ...renderFindings(decision),
         ...renderRedacted(redacted),
+        ...renderHeld(decision),
       };
     case 'SUSPEND': {
       const { approvalId, expiresAtMs } = must(approval, 'a SUSPEND names its approval');
@@ -170,7 +174,8 @@ export function decisionJson(decision: Decision, answered: Answered): string {
   if (decision.outcome !== 'PERMIT' || decision.pii.length > 0)
     return JSON.stringify(renderDecision(decision, answered));
   const checks = checksJson(decision.evaluated);
-  return `{"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}}`;
+  const hold = decision.hold === null ? '' : `,"hold":${JSON.stringify(renderHold(decision.hold))}`;
+  return `{"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}${hold}}`;
 }
 
 /**
@@ -184,6 +189,7 @@ export const renderFirstPermit = (first: FirstPermit, redacted: Redacted | null)
   constraints_evaluated: first.constraintsEvaluated,
   ...renderFindings(first),
   ...renderRedacted(redacted),
+  ...renderHeld(first),
 });
 
 const testOutcomes = { PERMIT: 'allow', BLOCK: 'block', SUSPEND: 'suspend' } as const satisfies Record<
@@ -254,6 +260,9 @@ const renderFindings = ({
 }: {
   readonly pii: readonly PiiFinding[];
 }): Pick<DecisionAnswer, keyof typeof found> => (pii.length === 0 ? {} : { pii });
+
+const renderHeld = ({ hold }: Pick<Decision, 'hold'>): Pick<PermitAnswer, 'hold'> =>
+  hold === null ? {} : { hold: renderHold(hold) };
 
 const renderRedacted = (redacted: Redacted | null): Pick<PermitAnswer, keyof typeof redactedCopy> =>
   redacted === null ? {} : { request_redacted: redacted.request, redactions: redacted.redactions };

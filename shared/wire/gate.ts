@@ -3,6 +3,7 @@ import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import type { Catalog, CatalogOffer, CatalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { Gate, GateStats } from '../model/gate.ts';
+import { holdDefaults } from '../model/hold.ts';
 import type { Labels } from '../model/labels.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { Template } from '../model/template.ts';
@@ -286,12 +287,18 @@ export const renderGateForSidecars = (
   trust_level: gate.trustLevel,
   ...hideFromOlder(renderConstraintsForSidecars(gate.constraints)),
   ...(gate.constraints.approvals?.approvers?.notRequester ? { names_asker: true } : {}),
+  ...renderHoldForSidecars(gate),
   ...renderRoutes(gate),
   ...(gate.catalogTerms === null ? {} : renderTermsForSidecars(gate.catalogTerms)),
   ...(standingApprovals.length > 0 && {
     standing_approvals: standingApprovals.map(renderStandingApprovalForSidecars),
   }),
 });
+
+const renderHoldForSidecars = ({ constraints: { holds } }: Gate): Pick<GateBody, 'hold_expires_in_ms'> =>
+  holds === null || holds.expiresInMs === holdDefaults.expiresInMs
+    ? {}
+    : { hold_expires_in_ms: holds.expiresInMs };
 
 function renderTermsForSidecars(terms: CatalogTerms): Pick<GateBody, 'catalog' | 'catalog_approvals'> {
   const { prices, approvals } = renderCatalogTerms(terms);

@@ -261,6 +261,8 @@ const FirstPermitBody = Type.Object({
   attestation_id: IdOf('att'),
   constraints_evaluated: CheckNames,
   pii: Type.Array(Type.Object({ pointer: Type.String(), type: Type.String() })),
+  /** Absent: its amount was not held. Ignored by 0.2.0, whose requests hold nothing. */
+  hold: Type.Optional(Type.Object({ amount_micro_usd: Money, expires_at_ms: Millis })),
 });
 export type FirstPermitBody = Wire<typeof FirstPermitBody>;
 
@@ -268,12 +270,19 @@ export const firstPermitOf = (body: FirstPermitBody): FirstPermit => ({
   attestationId: body.attestation_id,
   constraintsEvaluated: body.constraints_evaluated,
   pii: body.pii,
+  hold:
+    body.hold === undefined
+      ? null
+      : { amountMicroUsd: body.hold.amount_micro_usd, expiresAtMs: body.hold.expires_at_ms },
 });
 
 export const firstPermitBody = (first: FirstPermit): FirstPermitBody => ({
   attestation_id: first.attestationId,
   constraints_evaluated: first.constraintsEvaluated,
   pii: first.pii,
+  ...(first.hold === null
+    ? {}
+    : { hold: { amount_micro_usd: first.hold.amountMicroUsd, expires_at_ms: first.hold.expiresAtMs } }),
 });
 
 /**

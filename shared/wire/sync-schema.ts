@@ -63,6 +63,13 @@ const GateBody = Type.Object({
    * Whether a suspend says whose key has asked. Absent: no. One that does not say is answered by no person.
    */
   names_asker: Type.Optional(Type.Boolean()),
+  /**
+   * How long money is held for a request that does not say (contract §19). Absent: the default. Version 0.2.0
+   * holds none.
+   */
+  hold_expires_in_ms: Type.Optional(
+    Type.Integer({ minimum: limits.holdExpiryMsMin, maximum: limits.holdExpiryMsMax }),
+  ),
   /** In the public wire shape. Absent or null: none. From version 5. */
   routes: Type.Optional(nullable(Type.Array(Type.Unknown()))),
   /**

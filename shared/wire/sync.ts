@@ -1,4 +1,6 @@
+import type { ServiceOutcome } from '../model/hold.ts';
 import type { AccountId, ApprovalId, AttestationId, SidecarId } from '../model/ids.ts';
+import type { Mode } from '../model/mode.ts';
 import { dayMs, type UnixMillis } from '../model/time.ts';
 import type { Receipt } from './receipt.ts';
 
@@ -239,7 +241,27 @@ export interface VoidRun {
   readonly count: number;
 }
 
-export type BatchItem = SpooledRecord | RecordRow | SharedParts | SettlementVoid | VoidRun;
+/**
+ * The outcome of a PERMIT, as a caller of this sidecar has reported it (contract §19). It travels through the
+ * spool, so that an answered one is shipped exactly once. Only to a control plane that takes records in form
+ * 2.
+ */
+export interface SpooledOutcome {
+  /** First, for `outcomeMark`. */
+  readonly outcome: ServiceOutcome;
+  readonly attestation_id: AttestationId;
+  /** Null: all that is held. */
+  readonly amount_micro_usd: number | null;
+  readonly detail: string | null;
+  /** Of the key that reported: it reports of gates of its own mode. */
+  readonly caller_mode: Mode;
+  readonly timestamp_ms: UnixMillis;
+}
+
+/** Begins a SpooledOutcome, and nothing else in a batch. In a text of JSON its quotes would be escaped. */
+export const outcomeMark = '{"outcome":"';
+
+export type BatchItem = SpooledRecord | RecordRow | SharedParts | SettlementVoid | SpooledOutcome | VoidRun;
 
 /** `POST /v1/sync/attestations`. Accepted as a whole or not at all; see `ShipAnswer`. */
 export interface AttestationBatch {

@@ -5,6 +5,7 @@ import type { WebhookEvent } from '../model/webhook.ts';
 import { ApprovalAnswer } from './approval.ts';
 import { nullable, Timestamp } from './fields.ts';
 import { McpPinListItem } from './mcp-pin.ts';
+import { PermitOutcomeAnswer, ReportedOutcomeAnswer } from './outcome.ts';
 
 /** The body of a delivery (contract §14). */
 const eventOf = <Event extends WebhookEvent, Data extends TObject>(event: Event, data: Data) =>
@@ -70,6 +71,8 @@ export const webhookBodies = {
   ),
   'approval.requested': eventOf('approval.requested', ApprovalAnswer),
   'approval.resolved': eventOf('approval.resolved', ApprovalAnswer),
+  'hold.expired': eventOf('hold.expired', PermitOutcomeAnswer),
+  'outcome.refused': eventOf('outcome.refused', ReportedOutcomeAnswer),
   'mcp_pin.changed': eventOf('mcp_pin.changed', McpPinListItem),
   'history.regressed': eventOf(
     'history.regressed',

@@ -9,6 +9,7 @@ import type {
   SpooledRecord,
   VoidRun,
 } from '../../shared/wire/sync.ts';
+import { outcomeMark } from '../../shared/wire/sync.ts';
 import type { FrameRecords } from './spool-segment.ts';
 
 /** The sidecar and the process that send the batch. */
@@ -88,6 +89,9 @@ export class BatchBuilder {
   addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {
     const start = records.startOf(from);
     const { partsStart, partsEnd } = records;
+    // One with rows has parts, in which the mark of form 2 stands.
+    if (partsEnd === partsStart && to > from)
+      this.#isInForm2 ||= source.subarray(start, records.endOf(to - 1)).includes(outcomeMark);
     const hasParts = partsEnd === partsStart || this.#endsWithParts(source, partsStart, partsEnd);
     const partsBytes = hasParts ? 0 : partsEnd - partsStart + 1;
     const room = this.#bytes.length - envelopeEnd.length - this.#end - 1 - partsBytes;

@@ -10,7 +10,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import type { SettlementVoid } from '../../shared/wire/sync.ts';
+import type { SettlementVoid, SpooledOutcome } from '../../shared/wire/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { type Keeping, KeptSegments, nothingKept } from './kept-segments.ts';
@@ -85,6 +85,8 @@ export interface Spool {
    * nothing can be written now, its owner gets `onFailed`.
    */
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
+  /** Takes an outcome that a caller reports. Throws if `isFull`. */
+  appendOutcome(entry: SpooledOutcome, owner: RecordOwner): void;
   /**
    * Drops accepted segments at the front of the oldest epoch; they are kept for a while (KeptSegments).
    * `bytesTaken`: accepted bytes of the next segment.
@@ -248,6 +250,11 @@ class FileSpool implements Spool {
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void {
     if (this.state === 'open' && this.#turn.hasRoom) this.#appendJson(JSON.stringify(entry), owner);
     else setImmediate(() => owner.onFailed());
+  }
+
+  appendOutcome(entry: SpooledOutcome, owner: RecordOwner): void {
+    assert(!this.isFull, 'a full spool takes no outcome');
+    this.#appendJson(JSON.stringify(entry), owner);
   }
 
   #appendJson(json: string, owner: RecordOwner): void {

@@ -91,8 +91,13 @@ const ageOnRecord = ({ stateAgeMs }: Attempt): number | null =>
 
 function extrasOf({ decision, request }: Attempt, { domain }: RecordContext): SpooledExtras | null {
   const proof = provenBy(decision, request);
-  if (domain === null && proof === null) return null;
-  return { ...(domain === null ? {} : { domain }), ...(proof === null ? {} : { proof }) };
+  const { hold } = decision;
+  if (domain === null && proof === null && hold === null) return null;
+  return {
+    ...(domain === null ? {} : { domain }),
+    ...(hold === null ? {} : { hold_expires_at_ms: hold.expiresAtMs }),
+    ...(proof === null ? {} : { proof }),
+  };
 }
 
 /** The leases that a PERMIT takes from; in the section that takes them. */

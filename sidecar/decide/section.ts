@@ -148,6 +148,7 @@ export class Section {
     const facts = this.#factsOf(check, monotonicMs);
     const read = this.#read(check, policy, facts);
     if (read === null) return null;
+    if (read.hold !== null && state.recordForm === 1) throw holdsBeginLater();
     const { learned } = check;
     const request = learned === null ? read : learned.known(read);
     const view =
@@ -253,6 +254,12 @@ export class Section {
     return this.#scans.spend(() => permissionOnRecord(permissionKey, controls));
   }
 }
+
+/** The record of a hold is in form 2. */
+const holdsBeginLater = (): ApiError =>
+  new ApiError('service_unavailable', {
+    message: 'Money cannot be held yet: records are in form 1 until RECORDS_V2_AFTER_S is over.',
+  });
 
 const requestOf = ({ request }: Check): RequestFacts =>
   must(request, 'a check is read before its token is verified');

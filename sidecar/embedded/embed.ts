@@ -31,6 +31,8 @@ export function embed(core: Core, started: Teardown): EmbeddedAgentTrust {
     check,
     enforce: (all, options = all ?? {}) => checks.ask(namedInRequest, all, options),
     checkBatch: (gateId, all, options = {}) => checks.askBatch(gateId, all, options),
+    reportOutcome: (attestationId, outcome, { mode = 'live' } = {}) =>
+      checks.report(attestationId, outcome, mode),
     isReady: () => readiness().status === 'ready',
     readiness,
     metrics: () => registry.metrics(),

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../../clients/node/src/call-options.ts';
 import type { AgentTrustError } from '../../clients/node/src/errors.ts';
-import type { CheckInput, Decision } from '../../clients/node/src/sidecar.ts';
+import type { CheckInput, Decision, OutcomeReport } from '../../clients/node/src/sidecar.ts';
 
 /** May this passport do this? */
 export interface EmbeddedCheck extends CheckInput, CallOptions {
@@ -28,6 +28,16 @@ export interface EmbeddedAgentTrust {
     checks: readonly CheckInput[],
     options?: CallOptions,
   ): Promise<readonly (Decision | AgentTrustError)[]>;
+  /**
+   * How the service ended that a PERMIT allowed (contract §19). Resolves when it is in the spool, from which
+   * it is shipped once. `mode`: of the gate; default live. Throws AgentTrustError for what is no outcome, and
+   * where none can be taken now.
+   */
+  reportOutcome(
+    attestationId: string,
+    outcome: OutcomeReport,
+    options?: CallOptions & { readonly mode?: 'live' | 'test' },
+  ): Promise<void>;
   /**
    * It has a state to decide on and accepts records. It stays ready while the control plane is away: how long
    * gates decide without it depends on their trust level (contract §4).

@@ -9,6 +9,8 @@ export type Route =
   | { readonly kind: 'check'; readonly gateId: string }
   | { readonly kind: 'check_batch'; readonly gateId: string }
   | { readonly kind: 'enforce' }
+  /** `attestationId` likewise. */
+  | { readonly kind: 'outcome'; readonly attestationId: string }
   /** `pathBelow`: what follows the id of the gate, as it was sent; '/' where nothing does. */
   | { readonly kind: 'forward_auth'; readonly gateId: string; readonly pathBelow: string }
   | { readonly kind: 'stream' }
@@ -23,6 +25,8 @@ export type Route =
 const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
 const batchSuffix = '/check/batch';
+const outcomePrefix = '/v1/attestations/';
+const outcomeSuffix = '/outcome';
 
 /** Where a WebSocket may be opened. */
 export const streamPath = '/v1/stream';
@@ -53,6 +57,8 @@ export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
     const batched = gateIdBefore(batchSuffix, path);
     if (batched !== null) return { kind: 'check_batch', gateId: readGateId(batched) };
     if (path === '/v1/enforce') return enforce;
+    const reported = idBetween(outcomePrefix, outcomeSuffix, path);
+    if (reported !== null) return { kind: 'outcome', attestationId: readGateId(reported) };
     if (path === '/access/v1/evaluation') return evaluation;
     if (path === '/access/v1/evaluations') return evaluations;
   }
@@ -68,11 +74,13 @@ export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
  * Null: there is none. `/v1/gates/check` has no part for an id; one that is empty is the id of no gate, as at
  * the control plane.
  */
-function gateIdBefore(suffix: string, path: string): string | null {
-  if (!path.startsWith(checkPrefix) || !path.endsWith(suffix)) return null;
-  if (path.length < checkPrefix.length + suffix.length) return null;
-  const gateId = path.slice(checkPrefix.length, -suffix.length);
-  return gateId.includes('/') ? null : gateId;
+const gateIdBefore = (suffix: string, path: string): string | null => idBetween(checkPrefix, suffix, path);
+
+function idBetween(prefix: string, suffix: string, path: string): string | null {
+  if (!path.startsWith(prefix) || !path.endsWith(suffix)) return null;
+  if (path.length < prefix.length + suffix.length) return null;
+  const id = path.slice(prefix.length, -suffix.length);
+  return id.includes('/') ? null : id;
 }
 
 function readGateId(part: string): string {

@@ -10,7 +10,12 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { type Clock, type Moment, momentOf } from '../../shared/runtime/clock.ts';
-import { parseGateChoice, parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
+import {
+  parseGateChoice,
+  parseRequestFacts,
+  refuseHoldWithoutGate,
+  refuseOtherGate,
+} from '../../shared/wire/check.ts';
 import type { Answers } from '../decide/answers.ts';
 import { type Authenticate, type Caller, refuseSuspended } from '../decide/callers.ts';
 import type { Check, CheckHead } from '../decide/check.ts';
@@ -125,6 +130,7 @@ export class Intake {
     check.asked = request;
     check.request = parseRequestFacts(request, 'request', canonical);
     if (check.request.proof.kind !== 'none') check.shownToken = call.passport;
+    refuseHoldWithoutGate(check.request, check.gateId);
     check.accept = accept ?? null;
     if (check.gateId !== null) findGate(state, check.gateId, check.caller);
     if (known === null) this.#verify(check, call.passport, whenVerified);

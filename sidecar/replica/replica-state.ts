@@ -4,6 +4,7 @@ import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { type CompiledRoutes, compileRoutes } from '../../shared/decision/compile-routes.ts';
 import { assert, unreachable } from '../../shared/errors/assert.ts';
+import { holdDefaults } from '../../shared/model/hold.ts';
 import { type DigestWords, type IdDigest, idDigestWords } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
@@ -183,6 +184,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
         of: 'gate',
       }),
       namesAsker: gate.names_asker ?? false,
+      holdExpiresInMs: gate.hold_expires_in_ms ?? holdDefaults.expiresInMs,
     },
     gate.catalog
       ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })

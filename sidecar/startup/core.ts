@@ -24,6 +24,7 @@ import { authenticator } from '../decide/callers.ts';
 import { Section } from '../decide/section.ts';
 import { Intake } from '../intake/intake.ts';
 import { KeptBodies } from '../intake/kept-bodies.ts';
+import { Outcomes } from '../intake/outcomes.ts';
 import { Turns } from '../intake/turns.ts';
 import { decisionTimesOfMinute } from '../operations/decision-times.ts';
 import { LeaseHolder } from '../quota/lease-holder.ts';
@@ -81,6 +82,7 @@ export interface Core {
   readonly intake: Intake;
   readonly answers: Answers;
   readonly decider: Decider;
+  readonly outcomes: Outcomes;
   readonly verifier: PassportVerifier;
   readonly leases: LeaseHolder;
   readonly settlements: Settlements;
@@ -335,7 +337,7 @@ function startDeciding(
     ...parts
   }: DecidingDeps,
   started: Teardown,
-): Pick<Core, 'answers' | 'decider' | 'intake'> {
+): Pick<Core, 'answers' | 'decider' | 'intake' | 'outcomes'> {
   const { clock, random, logger, quotaWaitMs = limits.quotaWaitMsMax } = parts;
   const authenticate = authenticator(state);
   const mustNotServe = () => following.mustNotServe;
@@ -356,5 +358,6 @@ function startDeciding(
     answers.stop();
     decider.stop();
   });
-  return { answers, decider, intake };
+  const outcomes = new Outcomes({ spool, state, answers, clock });
+  return { answers, decider, intake, outcomes };
 }

@@ -224,7 +224,7 @@ describe('schemas', () => {
     });
     const always = ['attestation_id', 'constraints_evaluated', 'decision', 'reason'];
     expect(['Permit', 'Suspend', 'Block'].map((name) => membersOf(named(name)))).toEqual([
-      { required: always, optional: ['pii', 'redactions', 'request_redacted'] },
+      { required: always, optional: ['hold', 'pii', 'redactions', 'request_redacted'] },
       { required: ['approval_id', ...always, 'expires_at'].toSorted(), optional: ['pii'] },
       {
         required: [...always, 'detail', 'retry'].toSorted(),

@@ -41,6 +41,7 @@ describe('the document of a sidecar', () => {
       'GET /openapi.json',
       'GET /readyz',
       'POST /v1/enforce',
+      'POST /v1/attestations/{id}/outcome',
       'POST /v1/gates/{id}/check',
       'POST /v1/gates/{id}/check/batch',
       'GET /v1/stream',

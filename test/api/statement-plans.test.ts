@@ -262,7 +262,7 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
           id: `att_new_${++calls}` as AttestationId,
           key: { passportId: passportId(1), scopeId: gateId(1), idempotencyKey: `key ${calls}` },
           requestHash: '',
-          answer: { constraintsEvaluated: [], pii: [] },
+          answer: { constraintsEvaluated: [], pii: [], amountMicroUsd: null, holdExpiresAtMs: null },
           source: 'control-plane' as const,
           readerId: `att_reader_${calls}` as AttestationId,
           askedAtMs: nowMs,

@@ -128,6 +128,7 @@ async function startOwn(adapter: ServerPort, answers: Partial<StreamsDeps['answe
   const streams = new Streams({
     intake: intake as unknown as StreamsDeps['intake'],
     answers: answers as StreamsDeps['answers'],
+    outcomes: { take: () => undefined },
     turns: new Turns(),
     writer: new RequestWriter(),
     random: systemRandom(),

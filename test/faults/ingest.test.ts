@@ -6,6 +6,7 @@ import { judgeRecords } from '../../control-plane/attestations/judge-records.ts'
 import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import { voidShipped } from '../../control-plane/decisions/void-settlements.ts';
+import { takeShipped } from '../../control-plane/outcomes/reported-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
@@ -72,6 +73,7 @@ describe('ingest', () => {
       const sidecar = await connectSidecar(api);
       let firstSeq = 1;
       const voidSettlements = voidShipped(api.deps);
+      const takeOutcomes = takeShipped(api.deps);
       for (let failAt = 0; ; failAt++) {
         expect(failAt).toBeLessThan(30);
         const records = makeRecords(6);
@@ -85,13 +87,19 @@ describe('ingest', () => {
         firstSeq += records.length;
         const faulty = faultyDatabase(api.deps.sql, failAt);
         const first = await ingestBatch(
-          { ...api.deps, voidSettlements, ...(ingestQueue && { ingestQueue }), sql: faulty.sql },
+          {
+            ...api.deps,
+            voidSettlements,
+            takeOutcomes,
+            ...(ingestQueue && { ingestQueue }),
+            sql: faulty.sql,
+          },
           accountId,
           batch,
         ).catch(() => null);
         const isPersisted = failAt === 0;
         await expectTakenOnce(first === null && !isPersisted ? [] : records);
-        const again = await ingestBatch({ ...api.deps, voidSettlements }, accountId, batch);
+        const again = await ingestBatch({ ...api.deps, voidSettlements, takeOutcomes }, accountId, batch);
         expect(again.answer, `failing at ${failAt}`).toMatchObject({ kind: 'taken', nextSeq: firstSeq });
         await expectTakenOnce(records);
         if (first !== null) {
@@ -121,7 +129,11 @@ describe('batches that are linked ahead', () => {
     return {
       signed,
       take: (batch: ReturnType<typeof parseAttestationBatch>, change: { sql?: typeof deps.sql } = {}) =>
-        ingestBatch({ ...own, voidSettlements: voidSettlements(), ...change }, accountId, batch),
+        ingestBatch(
+          { ...own, voidSettlements: voidSettlements(), takeOutcomes: takeShipped(deps), ...change },
+          accountId,
+          batch,
+        ),
     };
   }
   async function batchesOf(count: number, size = 4) {
@@ -300,7 +312,11 @@ describe('two control planes', () => {
               records: records.slice(from, from + 20),
             });
             const voidSettlements = voidShipped(deps);
-            const { answer } = await ingestBatch({ ...deps, voidSettlements }, accountId, batch);
+            const { answer } = await ingestBatch(
+              { ...deps, voidSettlements, takeOutcomes: takeShipped(deps) },
+              accountId,
+              batch,
+            );
             expect(answer).toMatchObject({ kind: 'taken', nextSeq: from + 21 });
           }
           return records;

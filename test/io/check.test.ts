@@ -881,6 +881,7 @@ describe('a check, from its body to its answer,', () => {
     const verified = await world.outcomeOf(service.token());
     const checks = new InProcessChecks({
       ...{ intake, answers, writer, random, turns: new Turns(1), bodies: new KeptBodies() },
+      outcomes: { take: () => undefined },
     });
     const ask = () => checks.ask(gate.gateId, { passport: 'x', request }, {});
     world.world.outcome = verified;

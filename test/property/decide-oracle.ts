@@ -16,6 +16,7 @@ export interface Expected {
   readonly pii: readonly { readonly pointer: string; readonly type: string }[];
   readonly isRedacted: boolean;
   readonly approvalExpiresInMs: number | null;
+  readonly hold: { readonly amountMicroUsd: number; readonly expiresAtMs: number } | null;
 }
 
 /** What one check says against a request. */
@@ -55,6 +56,7 @@ export function oracle(situation: Situation): Expected {
     unknown: null,
     isRedacted: false,
     standingApproval: null,
+    hold: null,
   };
   const permitted = {
     ...common,
@@ -63,6 +65,14 @@ export function oracle(situation: Situation): Expected {
     charge: { moneyMicroUsd: request.approval === 'approved' ? 0 : (amount ?? 0), requests: 1 },
     isRedacted: gate?.pii === 'redact' && pii.length > 0,
     approvalExpiresInMs: null,
+    // Contract §19: as long as the request says, else the gate, else an hour.
+    hold:
+      request.hold === null
+        ? null
+        : {
+            amountMicroUsd: amount ?? 0,
+            expiresAtMs: nowMs + 1_000 * (request.hold.seconds ?? gate?.holdSeconds ?? 3_600),
+          },
   } as const;
 
   if (objection !== null) {
@@ -210,8 +220,9 @@ function checksOfTheRequest(situation: Situation): readonly Check[] {
     },
     {
       name: 'spend_limit',
-      isConfigured: hasMoneyLimit || !isInDollars(situation),
-      objection: () => spendObjection(situation),
+      isConfigured: hasMoneyLimit || !isInDollars(situation) || isHoldOfNothing(situation),
+      objection: () =>
+        spendObjection(situation) ?? (isHoldOfNothing(situation) ? says('amount_missing') : null),
     },
     {
       name: 'rate_limit',
@@ -312,6 +323,10 @@ function spendObjection(situation: Situation): Objection | null {
   const holdsItself = request.approval === 'none';
   return amount > 0 && holdsItself ? windowObjection(spendWindows(situation), amount, 'micro_usd') : null;
 }
+
+/** Contract §19: what is held has an amount. */
+const isHoldOfNothing = (situation: Situation): boolean =>
+  situation.request.hold !== null && amountOf(situation) === null;
 
 /**
  * Contract §6: never more than a limit; for what is not here and not asked for, the ledger has to be asked.

@@ -76,6 +76,7 @@ export interface Situation {
         readonly catalog: readonly Offer[] | null;
         readonly pii: PiiMode | null;
         readonly proof: ProofDemand;
+        readonly holdSeconds: number | null;
       })
     | null;
   readonly mode: 'live' | 'test';
@@ -102,6 +103,7 @@ export interface Situation {
     readonly proof: PresentedProof;
     readonly findings: number;
     readonly isScannedToItsEnd: boolean;
+    readonly hold: { readonly seconds: number | null } | null;
   };
 }
 
@@ -178,6 +180,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
       catalog: seldom(7, fc.uniqueArray(offer, { selector: ({ key }) => key, minLength: 1 })),
       pii: seldom(5, fc.constantFrom<PiiMode>('log_only', 'redact', 'block')),
       proof: mostly<ProofDemand>('off', 'sidecar', 'exact'),
+      holdSeconds: seldom(5, fc.constant(120)),
     }),
   ),
   mode: mostly<'live' | 'test'>('live', 'test'),
@@ -249,6 +252,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
     ),
     findings: fc.constantFrom(0, 0, 1, 32),
     isScannedToItsEnd: mostly(true, false),
+    hold: fc.constantFrom(null, null, { seconds: null }, { seconds: 60 }),
   }),
 });
 
@@ -316,7 +320,13 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
       policyVersion: 1,
       policyHash: null,
       trustLevel: gate.level,
-      constraints,
+      constraints: {
+        ...constraints,
+        holds:
+          gate.holdSeconds === null
+            ? null
+            : { expiresInMs: gate.holdSeconds * 1_000, onExpiry: 'settle', overrun: 'refuse' },
+      },
     },
     catalog,
   );
@@ -363,6 +373,10 @@ export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
   approval: request.approval,
   idempotencyKey: null,
   proof: request.proof,
+  hold:
+    request.hold === null
+      ? null
+      : { expiresInMs: request.hold.seconds === null ? null : request.hold.seconds * 1_000 },
   display: null,
   requestHash: '',
   pii:

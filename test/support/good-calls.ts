@@ -87,6 +87,12 @@ export function goodCalls(api: Api): GoodCalls {
     passport: (await passport()).jwt,
     request: { permission_key: 'orders:create' },
   });
+  const permitUrl = async (path: string, request: object = {}): Promise<string> => {
+    const { passport: jwt, request: asked } = await check();
+    const body = { passport: jwt, request: { ...asked, amount: 2, ...request } };
+    const permit = await api.call({ url: `/v1/gates/${await gateId()}/check`, body });
+    return `/v1/attestations/${permit.body.attestation_id}${path}`;
+  };
   const published = async (): Promise<string> => {
     const { gate_id } = await api.createGate({ catalog });
     return `/v1/gates/${gate_id}/catalog`;
@@ -266,6 +272,15 @@ export function goodCalls(api: Api): GoodCalls {
     enforce: async () => ({ url: '/v1/enforce', body: await check() }),
     listAttestations: get('/v1/attestations'),
     exportAttestations: get('/v1/attestations/export'),
+    reportOutcome: async () => ({ url: await permitUrl('/outcome'), body: { outcome: 'served' } }),
+    getOutcome: async () => ({ url: await permitUrl('/outcome') }),
+    extendHold: async () => ({
+      url: await permitUrl('/hold/extend', { hold: true }),
+      body: { expires_in_s: 7_200 },
+    }),
+    refundPermit: async () => ({ url: await permitUrl('/refund'), body: { amount: 1 } }),
+    listHolds: get('/v1/holds'),
+    listOutcomes: get('/v1/outcomes'),
     getAttestation: async () => {
       const { body } = await api.call({ url: '/v1/enforce', body: await check() });
       return { url: `/v1/attestations/${body.attestation_id}` };

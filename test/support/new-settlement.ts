@@ -11,7 +11,7 @@ export const newSettlement = (name: string, key: string): NewSettlement => ({
     idempotencyKey: `key ${key}`,
   },
   requestHash: 'the same',
-  answer: { constraintsEvaluated: [], pii: [] },
+  answer: { constraintsEvaluated: [], pii: [], amountMicroUsd: null, holdExpiresAtMs: null },
   source: 'control-plane',
   readerId: `att_reader_${name}` as AttestationId,
   askedAtMs: Date.now() as UnixMillis,

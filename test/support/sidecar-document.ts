@@ -24,6 +24,9 @@ export function sidecarDocument(published: Document): Document {
     '/openapi.json': { get: documentOperation },
     '/readyz': { get: { ...shared('get', '/readyz'), description: readinessText } },
     '/v1/enforce': { post: shared('post', '/v1/enforce') },
+    '/v1/attestations/{id}/outcome': {
+      post: sidecarOutcome(shared('post', '/v1/attestations/{id}/outcome')),
+    },
     '/v1/gates/{id}/check': { post: { ...check, description: without(check.description, ofOtherProgram) } },
     '/v1/gates/{id}/check/batch': { post: shared('post', '/v1/gates/{id}/check/batch') },
     '/v1/stream': { get: streamOperation(check) },
@@ -38,7 +41,12 @@ export function sidecarDocument(published: Document): Document {
   const components = {
     ...published.components,
     responses: Object.fromEntries(responses),
-    schemas: { ...published.components.schemas, ...authzenSchemas, Readiness: readinessSchema },
+    schemas: {
+      ...published.components.schemas,
+      ...authzenSchemas,
+      AcceptedOutcome: acceptedOutcome,
+      Readiness: readinessSchema,
+    },
   };
   return {
     openapi: published.openapi,
@@ -50,6 +58,33 @@ export function sidecarDocument(published: Document): Document {
     paths,
     components: onlyReferred(paths, components),
   };
+}
+
+const acceptedOutcome: Schema = {
+  type: 'object',
+  required: ['attestation_id', 'status'],
+  properties: {
+    attestation_id: { type: 'string', description: 'The PERMIT.' },
+    status: { type: 'string', enum: ['accepted'], description: 'It is shipped, exactly once.' },
+  },
+  examples: [{ attestation_id: 'att_01m7w8f9q7eq3hpcdj9d0hxmcx', status: 'accepted' }],
+};
+
+/** A sidecar takes it, and the control plane finds out whether it fits. */
+function sidecarOutcome({ responses, ...operation }: Operation): Operation {
+  const { 200: _, 409: _conflict, ...others } = responses as Record<string, Answer | Reference>;
+  const accepted = {
+    description: 'It is in the spool of the sidecar, from which it is shipped exactly once.',
+    headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/AcceptedOutcome' } } },
+  };
+  return {
+    ...operation,
+    tags: ['Enforcement'],
+    description:
+      'Answered when it is in the spool. The control plane applies it; what it refuses is in `GET /v1/outcomes`.',
+    responses: { 202: accepted, ...others },
+  } as Operation;
 }
 
 const summary = 'Decisions next to whoever asks.';

@@ -136,6 +136,7 @@ export function parseBody(body: Uint8Array): WholeBatch {
       shared = item;
       return [];
     }
+    if (!isRecordRow(item) && 'outcome' in item) return [];
     return [isRecordRow(item) ? wholeRecord(item, shared) : item];
   });
   return { ...batch, records };

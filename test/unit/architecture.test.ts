@@ -49,7 +49,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['federation'],
     ['attestations', 'channels', 'people'],
     ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
-    ['approvals'],
+    ['approvals', 'outcomes'],
   ],
   policy: [['gates'], ['catalogs', 'decisions', 'standing-approvals']],
   surface: [

@@ -81,6 +81,8 @@ export class AgentTrust implements Resources {
   readonly approvals: Resources['approvals'];
   readonly mcpPins: Resources['mcpPins'];
   readonly standingApprovals: Resources['standingApprovals'];
+  readonly outcomes: Resources['outcomes'];
+  readonly holds: Resources['holds'];
   readonly attestations: Resources['attestations'];
   readonly audit: Resources['audit'];
   readonly issuers: Resources['issuers'];
@@ -113,6 +115,8 @@ export class AgentTrust implements Resources {
     this.approvals = this.#resource('approvals');
     this.mcpPins = this.#resource('mcpPins');
     this.standingApprovals = this.#resource('standingApprovals');
+    this.outcomes = this.#resource('outcomes');
+    this.holds = this.#resource('holds');
     this.attestations = this.#resource('attestations');
     this.audit = this.#resource('audit');
     this.issuers = this.#resource('issuers');

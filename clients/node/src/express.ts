@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 import { bodyOf } from './incoming-body.ts';
 import { answer, headerOf, rawBodyOf } from './node-answer.ts';
+import { reportWhenEnded } from './settle.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -35,7 +36,9 @@ export type ExpressGuard = (
  * Makes `guard`, the middleware of a route for Express 4 and 5. The handler runs on a PERMIT only, available
  * as `request.agentTrust`. Put it after the body parser, so that approvals are bound to the body.
  */
-export function expressGuard(setup: GuardSetup): (options: GuardOptions<ExpressRequest>) => ExpressGuard {
+export function expressGuard(
+  setup: GuardSetup,
+): (options: GuardOptions<ExpressRequest, ServerResponse>) => ExpressGuard {
   return (options) => async (request, response, next) => {
     try {
       const verdict = await decide(setup, options, request, {
@@ -47,6 +50,7 @@ export function expressGuard(setup: GuardSetup): (options: GuardOptions<ExpressR
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
       request.agentTrust = verdict.decision;
+      reportWhenEnded(setup, options, verdict.decision, { request, answer: response });
     } catch (error) {
       return next(error);
     }

@@ -1,7 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 import { bodyOf } from './incoming-body.ts';
 import { headerOf, rawBodyOf } from './node-answer.ts';
+import { reportWhenEnded } from './settle.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -30,7 +32,7 @@ export type GuardedFastifyRequest = Pick<FastifyRequest, 'method' | 'url' | 'raw
 export function fastifyGuard(
   setup: GuardSetup,
 ): (
-  options: GuardOptions<GuardedFastifyRequest>,
+  options: GuardOptions<GuardedFastifyRequest, ServerResponse>,
 ) => (request: GuardedFastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined> {
   return (options) => async (request, reply) => {
     const verdict = await decide(setup, options, request, {
@@ -42,6 +44,7 @@ export function fastifyGuard(
     });
     if (verdict.kind === 'pass') {
       request.agentTrust = verdict.decision;
+      reportWhenEnded(setup, options, verdict.decision, { request, answer: reply.raw });
       return undefined;
     }
     const headers = { 'cache-control': 'no-store', ...verdict.headers };

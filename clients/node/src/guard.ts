@@ -3,12 +3,15 @@ import type { AgentTrustError } from './errors.ts';
 import type { Block, Permit } from './generated/api.ts';
 import { digestOf, type IncomingBody } from './incoming-body.ts';
 import { proofOf } from './proof-of.ts';
+import { holdOf } from './settle.ts';
+import type { OnReportError, Settlement } from './settlement.ts';
 import type { Decision, Sidecar, Unavailable } from './sidecar.ts';
 import { segment } from './transport.ts';
 
 /** Options of all guards of a program. */
 export interface GuardSetup {
-  readonly sidecar: Pick<Sidecar, 'check'>;
+  /** With `reportOutcome` where a route has `settle`. */
+  readonly sidecar: Pick<Sidecar, 'check'> & Partial<Pick<Sidecar, 'reportOutcome'>>;
   /** Origin of the control plane as agents reach it: a SUSPEND leads them to their approval there. */
   readonly controlPlaneUrl: string;
   /**
@@ -17,13 +20,15 @@ export interface GuardSetup {
    * proof is passed on, and a gate that requires one answers `proof_missing`.
    */
   readonly origin?: string;
+  /** Called with the error of an outcome that could not be reported. Default `console.error`. */
+  readonly onReportError?: OnReportError;
 }
 
 /** Of a request, or in a moment. A function that throws or rejects makes the answer 400. */
 type Reads<Request, Value> = (request: Request) => Value | Promise<Value>;
 
 /** The demands of one route. Functions get the framework's request. */
-export interface GuardOptions<Request> {
+export interface GuardOptions<Request, Answer = never> {
   /** `gate_…` */
   readonly gate: string;
   /** `<area>:<action>` */
@@ -57,6 +62,11 @@ export interface GuardOptions<Request> {
    * Default: the parsed body. A request with a body in neither place is not approved.
    */
   readonly body?: Reads<Request, unknown>;
+  /**
+   * Has the amount held, and reports how the request ended: `served`, or `failed` for an error or a 5xx,
+   * which gives all of it back (contract §19). Default: the amount is spent with the PERMIT.
+   */
+  readonly settle?: true | Settlement<Request, Answer>;
   /**
    * Serves requests while the sidecar gives no decision, without limits, charges and records, even for
    * revoked passports. Default false: 503.
@@ -111,9 +121,9 @@ export class GuardError extends Error {
 const approvalHeader = 'x-agent-approval';
 
 /** Checks the request. Passes it on only on a PERMIT, or with the option for UNAVAILABLE. */
-export async function decide<Request>(
+export async function decide<Request, Answer>(
   setup: GuardSetup,
-  options: GuardOptions<Request>,
+  options: GuardOptions<Request, Answer>,
   request: Request,
   incoming: Incoming,
 ): Promise<GuardVerdict> {
@@ -139,6 +149,7 @@ export async function decide<Request>(
       ...(body === 'unbound' ? { body_unbound: true } : body),
       ...fields,
       ...(proof !== undefined && { proof }),
+      ...holdOf(options),
     };
     const trace = traceOf(incoming);
     return await ask(setup, options, { passport, question, isBound: body !== 'unbound', trace });
@@ -171,7 +182,7 @@ function traceOf({ header }: Incoming): Question['trace'] {
 
 async function ask(
   setup: GuardSetup,
-  options: GuardOptions<never>,
+  options: GuardOptions<never, never>,
   { passport, question, isBound, trace }: Question,
 ): Promise<GuardVerdict> {
   try {

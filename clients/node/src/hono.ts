@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision, type Refusal } from './guard.ts';
+import { reportEnd } from './settle.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -27,26 +28,28 @@ export interface HonoGuardSetup extends GuardSetup {
  * Makes `guard`, the middleware of a route for Hono 4 on Node. The handler runs on a PERMIT only, available
  * as `c.get('agentTrust')`. The guard reads the body first; `c.req.json()` and the like still work.
  */
-export function honoGuard(setup: HonoGuardSetup): (options: GuardOptions<HonoRequest>) => MiddlewareHandler {
+export function honoGuard(
+  setup: HonoGuardSetup,
+): (options: GuardOptions<HonoRequest, Response>) => MiddlewareHandler {
   const { bodyBytesMax = 1024 * 1024 } = setup;
   return (options) => async (context, next) => {
     const read = await readBody(context, bodyBytesMax);
     if (read === 'too_large') return responseOf(tooLarge);
+    const request = { context, body: read.kind === 'read' ? parse(read.value) : undefined };
     const { pathname, search } = new URL(context.req.url);
-    const verdict = await decide(
-      setup,
-      options,
-      { context, body: read.kind === 'read' ? parse(read.value) : undefined },
-      {
-        method: context.req.method,
-        path: pathname + search,
-        header: (name) => context.req.header(name),
-        body: read,
-      },
-    );
+    const verdict = await decide(setup, options, request, {
+      method: context.req.method,
+      path: pathname + search,
+      header: (name) => context.req.header(name),
+      body: read,
+    });
     if (verdict.kind === 'refuse') return responseOf(verdict);
     context.set('agentTrust', verdict.decision);
-    return next();
+    await next();
+    // Hono has answered an error of the handler by now.
+    const ended = context.res.status >= 500 ? 'failed' : 'served';
+    void reportEnd(setup, options, verdict.decision, { request, answer: context.res, ended });
+    return undefined;
   };
 }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 import { bodyOf } from './incoming-body.ts';
 import { answer, headerOf } from './node-answer.ts';
+import { reportWhenEnded } from './settle.ts';
 
 export { GuardError, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 
@@ -21,7 +22,7 @@ export type HttpHandler = (request: GuardedRequest, response: ServerResponse) =>
 export function httpGuard(
   setup: HttpGuardSetup,
 ): (
-  options: GuardOptions<IncomingMessage>,
+  options: GuardOptions<IncomingMessage, ServerResponse>,
   handler: HttpHandler,
 ) => (request: IncomingMessage, response: ServerResponse) => void {
   const { onError = console.error } = setup;
@@ -34,6 +35,7 @@ export function httpGuard(
         body: bodyOf(request, undefined),
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
+      reportWhenEnded(setup, options, verdict.decision, { request, answer: response });
       await handler(Object.assign(request, { agentTrust: verdict.decision }), response);
     };
     return (request, response) => {

@@ -1,5 +1,7 @@
 import { decide, type GuardOptions, type GuardSetup, type GuardVerdict, type Incoming } from './guard.ts';
 
+import { reportEnd } from './settle.ts';
+
 export { GuardError, type GuardSetup } from './guard.ts';
 
 /** A call of a tool, as the functions of a guard see it. */
@@ -10,7 +12,7 @@ export interface ToolCall {
 
 export interface ToolGuardOptions
   extends GuardSetup,
-    Omit<GuardOptions<ToolCall>, 'permission' | 'passportFrom' | 'body'> {
+    Omit<GuardOptions<ToolCall, unknown>, 'permission' | 'passportFrom' | 'body'> {
   /** Default: `tools:<name>` in lower case. */
   readonly permission?: (call: ToolCall) => string | Promise<string>;
   /** Called with errors that the agent sees as internal. Default `console.error`. */
@@ -111,7 +113,17 @@ function guarded(handler: Handler, options: ToolGuardOptions): Handler {
       onError(error);
       return internalError;
     });
-    return verdict.kind === 'pass' ? handler(request, extra) : toolError(verdict);
+    if (verdict.kind === 'refuse') return toolError(verdict);
+    const report = (answer: unknown, ended: 'served' | 'failed') =>
+      void reportEnd(options, options, verdict.decision, { request: call, answer, ended });
+    try {
+      const answer = await handler(request, extra);
+      report(answer, (answer as { isError?: unknown } | undefined)?.isError === true ? 'failed' : 'served');
+      return answer;
+    } catch (error) {
+      report(undefined, 'failed');
+      throw error;
+    }
   };
 }
 

@@ -1,6 +1,6 @@
 import type { CallOptions } from './call-options.ts';
 import { AgentTrustError, type ErrorCode, errorOf } from './errors.ts';
-import type { Block, DecisionRequest, ErrorBody, Permit, Suspend } from './generated/api.ts';
+import type { Block, DecisionRequest, ErrorBody, OutcomeReport, Permit, Suspend } from './generated/api.ts';
 import { StreamClient } from './stream.ts';
 import {
   type Call,
@@ -11,6 +11,8 @@ import {
   Transport,
   traceHeader,
 } from './transport.ts';
+
+export type { OutcomeReport } from './generated/api.ts';
 
 /** Why there is no decision. */
 export type UnavailableReason =
@@ -54,6 +56,8 @@ export interface CheckInput {
 }
 
 const deadlineMsDefault = 500;
+/** Nobody waits for it behind the answer. */
+const outcomeDeadlineMs = 5_000;
 /** Enough for a broken connection; for a refused one the answer takes less than 100 ms. */
 const retriesMax = 2;
 const pauseMs = 20;
@@ -119,6 +123,28 @@ export class Sidecar {
     const results = answer.kind === 'text' ? parseResults(answer.text, checks.length) : null;
     const missing = answer.kind === 'text' ? unavailable('bad_answer', details.bad_answer) : answer.decision;
     return results ?? checks.map(() => missing);
+  }
+
+  /**
+   * How the service ended that a PERMIT allowed (contract §19). Resolves when the sidecar, or the control
+   * plane, has it for good. Retried within the deadline: the same outcome again is the same. Throws
+   * `AgentTrustError`, also where there was no answer: report again then.
+   */
+  async reportOutcome(
+    attestationId: string,
+    outcome: OutcomeReport,
+    options: CallOptions = {},
+  ): Promise<void> {
+    const path = `/v1/attestations/${segment(attestationId)}/outcome`;
+    const reported = await this.#transport.exchange(
+      this.#callOf(path, JSON.stringify(outcome), true, { deadlineMs: outcomeDeadlineMs, ...options }),
+    );
+    if (reported.kind === 'failed')
+      throw new AgentTrustError(details[reported.code], { code: reported.code });
+    const { status, headers, text } = reported;
+    if (status === 200 || status === 202) return;
+    const requestId = typeof headers['x-request-id'] === 'string' ? headers['x-request-id'] : null;
+    throw errorOf({ status, text, requestId, retryAfterMs: retryAfterMs(headers) });
   }
 
   /** Closes its connections. Calls in flight become UNAVAILABLE. */

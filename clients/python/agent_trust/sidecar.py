@@ -64,6 +64,8 @@ class CheckInput(TypedDict):
 
 
 DEADLINE_MS = 500.0
+# Nobody waits for it behind the answer.
+_OUTCOME_DEADLINE_MS = 5_000.0
 # Enough for a connection that broke; where nothing listens, the answer comes after less than 100 ms.
 _RETRIES_MAX = 2
 _PAUSE_S = 0.02
@@ -146,6 +148,43 @@ class Sidecar:
         if not isinstance(results, list) or len(results) != len(checks):
             return [unavailable("bad_answer", answer.request_id) for _ in checks]
         return [_read_decision(result) or _result_error(result) for result in results]
+
+    def report_outcome(
+        self,
+        attestation_id: str,
+        outcome: Literal["served", "failed"],
+        *,
+        amount: float | None = None,
+        detail: str | None = None,
+        deadline_ms: float = _OUTCOME_DEADLINE_MS,
+        traceparent: str | None = None,
+    ) -> None:
+        """How the service ended that a PERMIT allowed (contract §19).
+
+        Returns when the sidecar, or the control plane, has it for good. The same outcome again is the same.
+        Raises AgentTrustError, also where there was no answer: report again then.
+        """
+        body: dict[str, Any] = {"outcome": outcome}
+        if amount is not None:
+            body["amount"] = amount
+        if detail is not None:
+            body["detail"] = detail
+        call = Call(
+            "POST",
+            f"/v1/attestations/{segment(attestation_id)}/outcome",
+            Deadline(deadline_ms),
+            encode_json(body),
+            trace_header(traceparent),
+            retries_max=_RETRIES_MAX,
+            pause_s=_PAUSE_S,
+            is_idempotent=True,
+            is_void_at_503=True,
+        )
+        answer = self._transport.exchange(call)
+        if isinstance(answer, Failure):
+            raise AgentTrustError("The service did not take the outcome in time.", code=answer.code)
+        if answer.status not in (200, 202):
+            raise error_of(answer.status, answer.body, answer.request_id, retry_after_ms(answer.headers))
 
     def close(self) -> None:
         """Closes its connections. A call that is under way becomes UNAVAILABLE."""
@@ -289,6 +328,30 @@ class AsyncSidecar:
             )
 
         return await self._run(ask, deadline_ms, lambda missing: [missing for _ in checks])
+
+    async def report_outcome(
+        self,
+        attestation_id: str,
+        outcome: Literal["served", "failed"],
+        *,
+        amount: float | None = None,
+        detail: str | None = None,
+        deadline_ms: float = _OUTCOME_DEADLINE_MS,
+        traceparent: str | None = None,
+    ) -> None:
+        """As `Sidecar.report_outcome`."""
+
+        def report() -> None:
+            self._sidecar.report_outcome(
+                attestation_id,
+                outcome,
+                amount=amount,
+                detail=detail,
+                deadline_ms=deadline_ms,
+                traceparent=traceparent,
+            )
+
+        await asyncio.get_running_loop().run_in_executor(self._threads, report)
 
     async def aclose(self) -> None:
         """Closes its connections. A call that is under way becomes UNAVAILABLE."""

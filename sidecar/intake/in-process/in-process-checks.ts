@@ -11,6 +11,7 @@ import {
 import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest, renderError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
+import type { Mode } from '../../../shared/model/mode.ts';
 import { secondMs } from '../../../shared/model/time.ts';
 import type { Moment } from '../../../shared/runtime/clock.ts';
 import type { Random } from '../../../shared/runtime/random.ts';
@@ -18,8 +19,10 @@ import { parseGateChoice } from '../../../shared/wire/check.ts';
 import { parseCheckBatch } from '../../../shared/wire/check-batch.ts';
 import type { Check, CheckHead } from '../../decide/check.ts';
 import type { CheckReply, CheckResponder } from '../../decide/replies.ts';
+import type { Reply } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
 import { Lane, type LaneSource } from '../lane.ts';
+import type { Outcomes } from '../outcomes.ts';
 import { canonicalCheck, type ReadCheck } from '../read-check.ts';
 import { SeveralChecks, type SeveralChecksDeps } from '../several-checks.ts';
 import { inProcessLimits } from './limits.ts';
@@ -39,6 +42,7 @@ type Results = readonly (Decision | AgentTrustError)[];
 
 export interface InProcessDeps extends SeveralChecksDeps {
   readonly intake: Intake;
+  readonly outcomes: Pick<Outcomes, 'take'>;
   readonly random: Random;
 }
 
@@ -90,6 +94,24 @@ export class InProcessChecks implements LaneSource {
       } catch (error) {
         if (!(error instanceof ApiError)) return pending.reject(error);
         pending.settle(outcomeOf(this.#deps.answers.failure(error, pending.requestId), pending));
+      }
+    });
+  }
+
+  /** The outcome of a PERMIT. Resolves when it is in the spool. */
+  report(attestationId: string, outcome: unknown, mode: Mode): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const requestId = newRequestId(this.#deps);
+      const settle = (reply: Reply): void => {
+        if (reply.status === 202) resolve();
+        else
+          reject(errorOf({ status: reply.status, text: String(reply.body), requestId, retryAfterMs: null }));
+      };
+      try {
+        if (this.#isStopped) throw new ApiError('service_unavailable', { message: 'It was stopped.' });
+        this.#deps.outcomes.take(attestationId, outcome, { mode, requestId }, { reply: settle });
+      } catch (error) {
+        settle(this.#deps.answers.failure(error, requestId));
       }
     });
   }

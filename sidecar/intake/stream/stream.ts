@@ -2,6 +2,7 @@ import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest } from '../../../shared/errors/api-error.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
+import type { Mode } from '../../../shared/model/mode.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
 import type { Moment } from '../../../shared/runtime/clock.ts';
 import { PassingMap } from '../../../shared/runtime/passing-map.ts';
@@ -10,6 +11,7 @@ import type { Check } from '../../decide/check.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
 import { Lane, type LaneSource } from '../lane.ts';
+import { type Outcomes, outcomeOfFrame } from '../outcomes.ts';
 import { asciiOf } from '../read-check.ts';
 import type { TurnBudget, Turns } from '../turns.ts';
 import { streamLimits } from './limits.ts';
@@ -28,6 +30,7 @@ export interface StreamDeps {
   readonly intake: Pick<Intake, 'admit' | 'open' | 'prepare' | 'decide' | 'moment'>;
   readonly answers: Pick<Answers, 'failure' | 'countShed'>;
   readonly turns: Turns;
+  readonly outcomes: Pick<Outcomes, 'take'>;
   readonly writer: RequestWriter;
   readonly newRequestId: (nowMs: UnixMillis) => RequestId;
   /** Bytes of the frames without an answer; written by all streams. */
@@ -273,8 +276,12 @@ export class Stream implements StreamListener, LaneSource {
       const { intake, writer } = this.#deps;
       const authorization = this.#authorization;
       const caller = intake.admit(authorization, moment.nowMs);
-      const { gateId, read } = readFrame(named, writer);
       const frame = new Frame(this, named, unread.bytes);
+      if (named.members['outcome'] !== undefined) {
+        this.#takeOutcome(named, frame, { mode: caller.mode, requestId });
+        return null;
+      }
+      const { gateId, read } = readFrame(named, writer);
       // The handshake's trace is not that of its frames: one connection serves many requests.
       const head = { requestId, caller, authorization, gateId, traceparent: '' };
       const check = intake.open(head, frame, unread.arrivedAtMs, moment);
@@ -285,6 +292,17 @@ export class Stream implements StreamListener, LaneSource {
       this.#reply(idJson, this.#deps.answers.failure(error, requestId));
       return null;
     }
+  }
+
+  /** An outcome in place of a check. Its frame is answered later, as that of a check. */
+  #takeOutcome(
+    { id, members, text }: NamedFrame,
+    frame: Frame,
+    by: { readonly mode: Mode; readonly requestId: RequestId },
+  ): void {
+    const { attestationId, body } = outcomeOfFrame(members, text);
+    this.#deps.outcomes.take(attestationId, body, by, frame);
+    this.#unansweredIds.set(id, true);
   }
 
   #failure(error: ApiError): Reply {

@@ -8,7 +8,8 @@ import { assertHandshake } from './handshake.ts';
 import { streamLimits } from './limits.ts';
 import { Stream, type StreamDeps } from './stream.ts';
 
-export interface StreamsDeps extends Pick<StreamDeps, 'intake' | 'answers' | 'turns' | 'writer'> {
+export interface StreamsDeps
+  extends Pick<StreamDeps, 'intake' | 'answers' | 'outcomes' | 'turns' | 'writer'> {
   readonly random: Random;
 }
 

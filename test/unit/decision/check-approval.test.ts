@@ -110,6 +110,7 @@ describe("a passport's own rule", () => {
       reason: 'approval_required',
       charge: null,
       approvalExpiresInMs: null,
+      hold: null,
     });
   });
 
@@ -163,6 +164,7 @@ describe('an approval that is presented', () => {
       evaluated: withApproval,
       charge: null,
       approvalExpiresInMs: null,
+      hold: null,
     });
   });
 

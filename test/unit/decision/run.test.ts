@@ -18,6 +18,7 @@ const first: FirstPermit = {
   attestationId: makeId('att', nowMs, new Uint8Array(10)),
   constraintsEvaluated: [],
   pii: [],
+  hold: null,
 };
 const amount = { amountMicroUsd: usd(1) };
 const spend = { constraints: { spend_limits: { daily_usd: 100 } } };
@@ -272,6 +273,7 @@ describe('a decision that the database overrules', () => {
       unknown: null,
       isRedacted: false,
       approvalExpiresInMs: null,
+      hold: null,
     });
   });
 

@@ -102,7 +102,7 @@ describe('what an outcome means to the run', () => {
     });
     expect(eventOf({ kind: 'replayed', first }, of)).toEqual({
       kind: 'replayed',
-      first: { attestationId: attestation_id, constraintsEvaluated: [], pii: [] },
+      first: { attestationId: attestation_id, constraintsEvaluated: [], pii: [], hold: null },
     });
     expect(eventOf({ kind: 'conflict' }, of)).toEqual({ kind: 'conflict' });
     expect(eventOf({ kind: 'away' }, of)).toEqual({ kind: 'away' });

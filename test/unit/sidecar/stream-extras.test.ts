@@ -28,6 +28,7 @@ function openStream(unansweredBytes: number) {
         moment: () => momentOf(systemClock),
       },
       answers: { failure, countShed: () => undefined },
+      outcomes: { take: () => undefined },
       turns: new Turns(),
       writer: new RequestWriter(),
       newRequestId: () => requestId,

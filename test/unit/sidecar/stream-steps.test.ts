@@ -38,6 +38,7 @@ it.each([
         moment: () => momentOf(systemClock),
       },
       answers: { failure: never, countShed: never },
+      outcomes: { take: () => undefined },
       turns: new Turns(),
       writer: new RequestWriter(),
       newRequestId: () => requestId,

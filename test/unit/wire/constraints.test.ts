@@ -230,6 +230,7 @@ describe('renderConstraints', () => {
         },
         trustedIssuers: 'any',
         proofOfPossession: 'exact',
+        holds: { expiresInMs: 60_000, onExpiry: 'release', overrun: 'charge' },
       }),
     ).toEqual({
       rate_limits: { requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, per: 'passport' },
@@ -237,6 +238,7 @@ describe('renderConstraints', () => {
       approvals: { expires_in_s: 60, approvers: {}, passkey: true },
       trusted_issuers: ['*'],
       proof_of_possession: { mode: 'required', replay: 'exact' },
+      holds: { expires_in_s: 60, on_expiry: 'release', overrun: 'charge' },
     });
   });
 });

@@ -32,6 +32,7 @@ const permitted: Decision = {
   pii: [],
   isRedacted: false,
   approvalExpiresInMs: null,
+  hold: null,
 };
 const blocked: Decision = { ...permitted, outcome: 'BLOCK', reason: 'passport_revoked', charge: null };
 const overLimit: Decision = {
@@ -186,7 +187,7 @@ describe('the type of an answer', () => {
 });
 
 describe('renderFirstPermit', () => {
-  const first = { attestationId, constraintsEvaluated: permitted.evaluated, pii: [] };
+  const first = { attestationId, constraintsEvaluated: permitted.evaluated, pii: [], hold: null };
 
   it('repeats the first answer', () => {
     expect(renderFirstPermit(first, null)).toEqual(renderDecision(permitted, answered));

@@ -1,0 +1,159 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { AttestationId } from '../../shared/model/ids.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import {
+  HoldExtension,
+  HoldListQuery,
+  OutcomeListQuery,
+  OutcomeReport,
+  PermitOutcomeAnswer,
+  parseOutcome,
+  parseRefund,
+  RefundRequest,
+  ReportedOutcomeAnswer,
+  renderPermitOutcome,
+  renderReportedOutcome,
+} from '../../shared/wire/outcome.ts';
+import { PageAnswer, placePage, renderPage } from '../../shared/wire/paging.ts';
+import type { AppendingDeps } from '../attestations/deps.ts';
+import type { Transaction } from '../base/database.ts';
+import { creator } from '../creation/idempotency.ts';
+import { type Caller, callerOf } from '../http/caller.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import { type ChangeResult, changePermits, NoRoomForOverrun, onlyResult } from './change-permits.ts';
+import { listHolds, readPermit } from './list-holds.ts';
+import type { PermitChange } from './permit-change.ts';
+import { listReported } from './reported-store.ts';
+
+const check = { scope: 'enforcement:check' } as const;
+const refunding = { ...check, creates: true } as const;
+const read = { scope: 'attestations:read' } as const;
+const permitIdOf = (text: string) => pathId('att', text, 'attestation_not_found');
+const changing = { params: IdParams, response: { 200: PermitOutcomeAnswer } };
+
+/** Holds, outcomes and refunds of PERMITs at the caller's gates (contract §19). */
+export function outcomeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  const changeIn = async (tx: Transaction, caller: Caller, id: AttestationId, change: PermitChange) => {
+    const { accountId, mode } = caller;
+    const asked = {
+      attestationId: id,
+      change,
+      owner: { accountId, mode },
+      source: 'control-plane' as const,
+    };
+    return changedOr(onlyResult(await changePermits(tx, deps, [asked], deps.clock.now())));
+  };
+  const change = async (caller: Caller, id: string, wanted: PermitChange) =>
+    renderPermitOutcome(
+      (await orNoRoom(deps.sql.begin((tx) => changeIn(tx, caller, permitIdOf(id), wanted)))).permit,
+    );
+
+  return async (app) => {
+    app.post(
+      '/attestations/:id/outcome',
+      { config: check, schema: { ...changing, body: OutcomeReport } },
+      async (request) =>
+        change(callerOf(request), request.params.id, { kind: 'outcome', ...parseOutcome(request.body) }),
+    );
+
+    app.get('/attestations/:id/outcome', { config: read, schema: changing }, async (request) => {
+      const permit = await readPermit(deps.sql, callerOf(request), permitIdOf(request.params.id));
+      return renderPermitOutcome(permit);
+    });
+
+    app.post(
+      '/attestations/:id/hold/extend',
+      { config: check, schema: { ...changing, body: HoldExtension } },
+      async (request) =>
+        change(callerOf(request), request.params.id, {
+          kind: 'extend',
+          expiresInMs: request.body.expires_in_s * secondMs,
+        }),
+    );
+
+    app.post(
+      '/attestations/:id/refund',
+      {
+        config: refunding,
+        schema: { params: IdParams, body: RefundRequest, response: { 201: PermitOutcomeAnswer } },
+      },
+      async (request, reply) => {
+        const caller = callerOf(request);
+        const id = permitIdOf(request.params.id);
+        const { amountMicroUsd } = parseRefund(request.body);
+        const { reason = null } = request.body;
+        return answerCreated(request, reply, {
+          create: (tx) => changeIn(tx, caller, id, { kind: 'refund', amountMicroUsd }),
+          render: ({ permit }) => renderPermitOutcome(permit),
+          audit: ({ permit, before }) => ({
+            operation: 'refundPermit',
+            target: id,
+            before: { ...renderPermitOutcome(before) },
+            after: { ...renderPermitOutcome(permit), reason },
+          }),
+        });
+      },
+    );
+
+    await app.register(listRoutes(deps));
+  };
+}
+
+const listRoutes =
+  (deps: AppendingDeps): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    app.get(
+      '/holds',
+      {
+        config: read,
+        schema: { querystring: HoldListQuery, response: { 200: PageAnswer(PermitOutcomeAnswer) } },
+      },
+      async (request) => {
+        const { status = null, gate_id: gateId = null } = request.query;
+        const caller = callerOf(request);
+        const page = placePage(request.query, caller, 'holds', [status, gateId]);
+        return renderPage(
+          await listHolds(deps.sql, caller, { status, gateId, page }),
+          page,
+          renderPermitOutcome,
+        );
+      },
+    );
+
+    app.get(
+      '/outcomes',
+      {
+        config: read,
+        schema: { querystring: OutcomeListQuery, response: { 200: PageAnswer(ReportedOutcomeAnswer) } },
+      },
+      async (request) => {
+        const { status = null } = request.query;
+        const caller = callerOf(request);
+        const page = placePage(request.query, caller, 'outcomes', [status]);
+        return renderPage(
+          await listReported(deps.sql, caller, { status, page }),
+          page,
+          renderReportedOutcome,
+        );
+      },
+    );
+  };
+
+type Done = Extract<ChangeResult, { readonly kind: 'changed' | 'repeated' }>;
+
+function changedOr(result: ChangeResult): Done {
+  if (result.kind === 'unknown') throw new ApiError('attestation_not_found');
+  if (result.kind === 'refused') throw new ApiError(result.code, { message: result.message });
+  return result;
+}
+
+async function orNoRoom<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof NoRoomForOverrun) throw new ApiError('spend_limit_exceeded');
+    throw error;
+  }
+}
