@@ -10,6 +10,7 @@ import { JsonView } from '../ui/json-view.tsx';
 import { GateName, PassportName } from '../ui/names.tsx';
 import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
+import { PermitOutcome } from './permit-outcome.tsx';
 import { PolicyInForce } from './policy-in-force.tsx';
 import { RecordChain } from './record-chain.tsx';
 
@@ -80,6 +81,9 @@ export default function AttestationPage(): ReactNode {
             ]}
           />
         </Card>
+        {shown.decision === 'PERMIT' && shown.resolution === null && !shown.test ? (
+          <PermitOutcome id={shown.id} />
+        ) : null}
         {shown.policy_hash && shown.gate_id ? (
           <PolicyInForce gateId={shown.gate_id} hash={shown.policy_hash} />
         ) : null}
