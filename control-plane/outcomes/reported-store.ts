@@ -58,7 +58,7 @@ const ofRow = (row: ReportedRow): ReportedOutcome => ({
 });
 
 /** Stores what a batch of a sidecar has brought, to be applied in this order. */
-export async function insertReported(tx: Transaction, reported: readonly ReportedOutcome[]): Promise<void> {
+async function insertReported(tx: Transaction, reported: readonly ReportedOutcome[]): Promise<void> {
   if (reported.length === 0) return;
   await tx`
     INSERT INTO reported_outcomes (outcome_id, account_id, mode, sidecar_id, attestation_id, outcome, amount_micro_usd,

@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -322,7 +322,7 @@ class PassportConstraintsApprovals(TypedDict):
     above_usd: NotRequired[float | None]
     # Requests for these permissions.
     permissions: NotRequired[Sequence[str] | None]
-    # How long an approval stays pending, in seconds. Default 3600.
+    # How long an approval stays pending, or an amount is held, in seconds. Default 3600.
     expires_in_s: NotRequired[int | None]
 
 
@@ -392,12 +392,21 @@ class GateConstraintsApprovals(TypedDict):
     above_usd: NotRequired[float | None]
     # Requests for these permissions.
     permissions: NotRequired[Sequence[str] | None]
-    # How long an approval stays pending, in seconds. Default 3600.
+    # How long an approval stays pending, or an amount is held, in seconds. Default 3600.
     expires_in_s: NotRequired[int | None]
     # Who may answer the approvals of the gate. Absent: one person or API key with `approvals:resolve`.
     approvers: NotRequired[GateConstraintsApprovalsApprovers | None]
     # Whether each answer is signed with a passkey. Default false.
     passkey: NotRequired[bool | None]
+
+
+class GateConstraintsHolds(TypedDict):
+    # How long an approval stays pending, or an amount is held, in seconds. Default 3600.
+    expires_in_s: NotRequired[int | None]
+    # What becomes of a hold without an outcome: `settle` counts it as spent, `release` gives it back.
+    on_expiry: NotRequired[Literal["settle", "release", None]]
+    # A settlement above the hold: `refuse`, or `charge` the difference where limits have room.
+    overrun: NotRequired[Literal["refuse", "charge", None]]
 
 
 class GateConstraints(TypedDict):
@@ -417,6 +426,8 @@ class GateConstraints(TypedDict):
     # Whether the agent must sign each request with the key of its passport, and how far a signature counts
     # once. `required` is once per sidecar.
     proof_of_possession: NotRequired[Literal["off", "required"] | RequiredProof | None]
+    # How amounts are held that are settled later.
+    holds: NotRequired[GateConstraintsHolds | None]
 
 
 class RequiredProof(TypedDict):
@@ -898,6 +909,8 @@ class Permit(TypedDict):
     request_redacted: NotRequired[Mapping[str, Any]]
     # What was replaced in `request_redacted`.
     redactions: NotRequired[Sequence[PiiFinding]]
+    # The amount is held, and settled by an outcome.
+    hold: NotRequired[PermitHold]
 
 
 class Suspend(TypedDict):
@@ -1429,6 +1442,132 @@ class StandingApprovalPage(TypedDict):
     next_cursor: str | None
 
 
+class HoldAsk2(TypedDict):
+    # From 60 to 604800. Default: as the gate has it, else 3600.
+    expires_in_s: NotRequired[int | None]
+
+
+HoldAsk: TypeAlias = "Literal[True] | HoldAsk2"
+
+
+class PermitHold(TypedDict):
+    # What is held, in USD.
+    amount_usd: float
+    # When it ends without an outcome.
+    expires_at: str
+
+
+class OutcomeReport(TypedDict):
+    # `served`, or `failed`: then all that is held goes back.
+    outcome: Literal["served", "failed"]
+    # What it came to, in USD. Default: all that is held.
+    amount: NotRequired[float | None]
+    # For the people who read the list. At most 500 characters.
+    detail: NotRequired[str | None]
+
+
+class HoldExtension(TypedDict):
+    # From 60 to 604800, counted from now.
+    expires_in_s: int
+
+
+class RefundRequest(TypedDict):
+    # In USD. Default: all that counts.
+    amount: NotRequired[float | None]
+    # For the audit. At most 500 characters.
+    reason: NotRequired[str | None]
+
+
+class PermitOutcomeHold(TypedDict):
+    # `open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time).
+    status: Literal["open", "settled", "released", "expired"]
+    # As reported, in USD; null: all that was held.
+    amount_usd: float
+    # When it expires; null if it never expires.
+    expires_at: str
+
+
+class PermitOutcome(TypedDict):
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str
+    # Id of the gate, `gate_…`.
+    gate_id: str | None
+    # Id of the passport, `pass_…`.
+    passport_id: str | None
+    # `served` or `failed`; null if none was reported.
+    outcome: Literal["served", "failed", None]
+    # As reported, in USD; null: all that was held.
+    amount_usd: float | None
+    # What the reporter said for people; null if nothing.
+    detail: str | None
+    # When it was reported.
+    reported_at: str | None
+    # Null: the PERMIT was not held.
+    hold: PermitOutcomeHold | None
+    # What the PERMIT counts now, in USD; null if it has no amount.
+    counts_usd: float | None
+    # What was refunded so far, in USD.
+    refunded_usd: float
+    # The last record that refers to the PERMIT; null if there is none.
+    record_id: str | None
+
+
+class HoldPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[PermitOutcome]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class ReportedOutcomeRefusal(TypedDict):
+    # For programs to branch on; a closed list, see docs/errors.md.
+    code: str
+    # Text for people.
+    message: str
+
+
+class ReportedOutcome(TypedDict):
+    # Id of the report, `out_…`.
+    outcome_id: str
+    # `waiting` for its PERMIT, or `refused`.
+    status: Literal["waiting", "refused"]
+    # Id of the record of this decision, `att_…`; null for a SUSPEND.
+    attestation_id: str
+    # `served` or `failed`; null if none was reported.
+    outcome: Literal["served", "failed"]
+    # As reported, in USD; null: all that was held.
+    amount_usd: float | None
+    # What the reporter said for people; null if nothing.
+    detail: str | None
+    # Id of the sidecar, `side_…`.
+    sidecar_id: str
+    # When it was reported.
+    reported_at: str
+    # When the control plane had it.
+    received_at: str
+    # Why it was refused; null while it waits.
+    refusal: ReportedOutcomeRefusal | None
+
+
+class ReportedOutcomePage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[ReportedOutcome]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
 class AttestationPiiItem(TypedDict):
     # JSON pointer into the request.
     pointer: str
@@ -1457,7 +1596,7 @@ class Attestation(TypedDict):
     gate_id: str | None
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature.
     hash: str
-    # When the held money goes back; null if none is held.
+    # When the hold of a PERMIT ends; null where none is open.
     hold_expires_at: NotRequired[str | None]
     # Id of the record, `att_…`.
     id: str
@@ -1481,7 +1620,7 @@ class Attestation(TypedDict):
     request_hash: str
     # How a SUSPEND was resolved, or `voided`: the decision in `refers_to` has no effect. Null for every
     # other record.
-    resolution: Literal["approved", "denied", "expired", "voided", None]
+    resolution: Literal["approved", "denied", "expired", "voided", "settled", "released", "extended", "refunded", "reported", None]
     # Place in the chain, from 1.
     sequence: int
     # base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.
@@ -2376,7 +2515,7 @@ class WebhookCreation(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
     # Text for people.
     description: NotRequired[str | None]
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -2388,7 +2527,7 @@ class WebhookUpdate(TypedDict):
     # Where events are sent, over https.
     url: NotRequired[str | None]
     # The events that it subscribes to.
-    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]] | None]
+    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]] | None]
     # Text for people.
     description: NotRequired[str | None]
     # Replaces all labels.
@@ -2410,7 +2549,7 @@ class WebhookUpdate(TypedDict):
 
 class WebhookTest(TypedDict):
     # The event to send. Default: the first that the webhook subscribes to.
-    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed", None]]
+    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed", None]]
 
 
 class WebhookRecovery(TypedDict):
@@ -2433,7 +2572,7 @@ class Webhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
     # Text for people.
     description: str | None
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -2458,7 +2597,7 @@ class NewWebhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
     # Text for people.
     description: str | None
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -2522,7 +2661,7 @@ class Delivery(TypedDict):
     # Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook.
     event_id: str
     # What happened.
-    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "mcp_pin.changed", "history.regressed"]
+    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]
     # `pending`: an attempt is due or in flight; `failed`: given up until it is sent again.
     status: Literal["pending", "succeeded", "failed"]
     # The body that is sent.
@@ -2691,6 +2830,24 @@ class ApprovalResolvedEvent(TypedDict):
     timestamp: str
     # Details of the event.
     data: Approval
+
+
+class HoldExpiredEvent(TypedDict):
+    # What happened.
+    event: Literal["hold.expired"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: PermitOutcome
+
+
+class OutcomeRefusedEvent(TypedDict):
+    # What happened.
+    event: Literal["outcome.refused"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: ReportedOutcome
 
 
 class McpPinChangedEvent(TypedDict):
@@ -3389,6 +3546,7 @@ class Operations:
         decision: Literal["PERMIT", "SUSPEND", "BLOCK"] | None = None,
         reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"] | None = None,
         permission_key: str | None = None,
+        outcome: Literal["missing", "served", "failed"] | None = None,
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
@@ -3401,7 +3559,7 @@ class Operations:
             "/v1/attestations",
             "",
             path_ids={},
-            query={"passport_id": passport_id, "gate_id": gate_id, "agent_id": agent_id, "decision": decision, "reason": reason, "permission_key": permission_key, "since": since, "until": until, "limit": limit, "cursor": cursor},
+            query={"passport_id": passport_id, "gate_id": gate_id, "agent_id": agent_id, "decision": decision, "reason": reason, "permission_key": permission_key, "outcome": outcome, "since": since, "until": until, "limit": limit, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -3488,6 +3646,65 @@ class Operations:
         )
         return answer
 
+    def extend_hold(
+        self,
+        attestation_id: str,
+        body: HoldExtension,
+        *,
+        deadline_ms: float | None = None,
+    ) -> PermitOutcome:
+        """Extend a hold. Needs a key with the scope `enforcement:check`."""
+        answer: PermitOutcome = self._call(
+            "POST",
+            "/v1/attestations/{id}/hold/extend",
+            "body",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def report_outcome(
+        self,
+        attestation_id: str,
+        body: OutcomeReport,
+        *,
+        deadline_ms: float | None = None,
+    ) -> PermitOutcome:
+        """Report the outcome of what a PERMIT allowed. Needs a key with the scope `enforcement:check`."""
+        answer: PermitOutcome = self._call(
+            "POST",
+            "/v1/attestations/{id}/outcome",
+            "body",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_outcome(
+        self,
+        attestation_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> PermitOutcome:
+        """Get what a PERMIT counts now, and why. Needs a key with the scope `attestations:read`."""
+        answer: PermitOutcome = self._call(
+            "GET",
+            "/v1/attestations/{id}/outcome",
+            "",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def get_attestation_proof(
         self,
         attestation_id: str,
@@ -3509,11 +3726,32 @@ class Operations:
         )
         return answer
 
+    def refund_permit(
+        self,
+        attestation_id: str,
+        body: RefundRequest | None = None,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> PermitOutcome:
+        """Refund what a PERMIT counts, or a part of it. Needs a key with the scope `enforcement:check`."""
+        answer: PermitOutcome = self._call(
+            "POST",
+            "/v1/attestations/{id}/refund",
+            "body creates",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def list_audit_entries(
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -3988,6 +4226,29 @@ class Operations:
         )
         return answer
 
+    def list_holds(
+        self,
+        *,
+        status: Literal["open", "settled", "released", "expired"] | None = None,
+        gate_id: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> HoldPage:
+        """List holds at your gates, newest first. Needs a key with the scope `attestations:read`."""
+        answer: HoldPage = self._call(
+            "GET",
+            "/v1/holds",
+            "",
+            path_ids={},
+            query={"status": status, "gate_id": gate_id, "limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def create_issuer(
         self,
         body: IssuerCreation,
@@ -4208,6 +4469,30 @@ class Operations:
             query={},
             headers={},
             body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_outcomes(
+        self,
+        *,
+        status: Literal["waiting", "refused"] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> ReportedOutcomePage:
+        """List outcomes that sidecars have taken and that were refused, or wait for their PERMITs. Needs
+        a key with the scope `attestations:read`.
+        """
+        answer: ReportedOutcomePage = self._call(
+            "GET",
+            "/v1/outcomes",
+            "",
+            path_ids={},
+            query={"status": status, "limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
             deadline_ms=deadline_ms,
         )
         return answer

@@ -128,7 +128,13 @@ interface Provider {
 const noProvider: Provider = { type: '', issuer: '', audience: '', keys: '', more: '' };
 
 /** Throws where the rest is no JSON object. */
-function federationOf({ type, issuer, audience, keys, more }: Provider): NonNullable<IssuerCreation['federation']> {
+function federationOf({
+  type,
+  issuer,
+  audience,
+  keys,
+  more,
+}: Provider): NonNullable<IssuerCreation['federation']> {
   const rest: unknown = more.trim() === '' ? {} : JSON.parse(more);
   const keyText = keys.trim();
   const source =

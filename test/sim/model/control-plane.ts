@@ -422,6 +422,8 @@ export class ControlPlane {
       else if (item.kind === 'void')
         this.voidRuns.push({ sidecarId: batch.sidecarId, reason: item.reason, count: item.count });
       else if (item.kind === 'record') records.push(item);
+      else if (item.kind === 'outcome')
+        this.wrong('an outcome came, and no client of the simulation reports one');
       else voids.push(item);
       isWhole &&= item.kind === 'record' || item.kind === 'settlement_void' ? item.took !== null : false;
     }

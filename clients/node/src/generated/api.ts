@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -347,7 +347,7 @@ export interface PassportConstraints {
     readonly above_usd?: number | null;
     /** Requests for these permissions. */
     readonly permissions?: readonly string[] | null;
-    /** How long an approval stays pending, in seconds. Default 3600. */
+    /** How long an approval stays pending, or an amount is held, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
   } | null;
   /**
@@ -403,7 +403,7 @@ export interface GateConstraints {
     readonly above_usd?: number | null;
     /** Requests for these permissions. */
     readonly permissions?: readonly string[] | null;
-    /** How long an approval stays pending, in seconds. Default 3600. */
+    /** How long an approval stays pending, or an amount is held, in seconds. Default 3600. */
     readonly expires_in_s?: number | null;
     /** Who may answer the approvals of the gate. Absent: one person or API key with `approvals:resolve`. */
     readonly approvers?: {
@@ -434,6 +434,15 @@ export interface GateConstraints {
    * once. `required` is once per sidecar.
    */
   readonly proof_of_possession?: 'off' | 'required' | RequiredProof | null;
+  /** How amounts are held that are settled later. */
+  readonly holds?: {
+    /** How long an approval stays pending, or an amount is held, in seconds. Default 3600. */
+    readonly expires_in_s?: number | null;
+    /** What becomes of a hold without an outcome: `settle` counts it as spent, `release` gives it back. */
+    readonly on_expiry?: 'settle' | 'release' | null;
+    /** A settlement above the hold: `refuse`, or `charge` the difference where limits have room. */
+    readonly overrun?: 'refuse' | 'charge' | null;
+  } | null;
 }
 
 export interface RequiredProof {
@@ -973,6 +982,8 @@ export interface DecisionRequest {
    * url, headers, content_digest? }`. Not part of the request hash.
    */
   readonly proof?: unknown;
+  /** Hold the amount, to be settled by an outcome: `true`, or how long. */
+  readonly hold?: HoldAsk | null;
   /**
    * What is asked, for the person who answers: at most 2 KiB of JSON and 64 lines. Part of the request
    * and its hash.
@@ -1082,6 +1093,8 @@ export interface Permit {
   readonly request_redacted?: Readonly<Record<string, unknown>>;
   /** What was replaced in `request_redacted`. */
   readonly redactions?: readonly PiiFinding[];
+  /** The amount is held, and settled by an outcome. */
+  readonly hold?: PermitHold;
 }
 
 export interface Suspend {
@@ -1590,6 +1603,125 @@ export interface StandingApprovalPage {
   readonly next_cursor: string | null;
 }
 
+export type HoldAsk = true | {
+  /** From 60 to 604800. Default: as the gate has it, else 3600. */
+  readonly expires_in_s?: number | null;
+};
+
+export interface PermitHold {
+  /** What is held, in USD. */
+  readonly amount_usd: number;
+  /** When it ends without an outcome. */
+  readonly expires_at: string;
+}
+
+export interface OutcomeReport {
+  /** `served`, or `failed`: then all that is held goes back. */
+  readonly outcome: 'served' | 'failed';
+  /** What it came to, in USD. Default: all that is held. */
+  readonly amount?: number | null;
+  /** For the people who read the list. At most 500 characters. */
+  readonly detail?: string | null;
+}
+
+export interface HoldExtension {
+  /** From 60 to 604800, counted from now. */
+  readonly expires_in_s: number;
+}
+
+export interface RefundRequest {
+  /** In USD. Default: all that counts. */
+  readonly amount?: number | null;
+  /** For the audit. At most 500 characters. */
+  readonly reason?: string | null;
+}
+
+export interface PermitOutcome {
+  /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+  readonly attestation_id: string;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id: string | null;
+  /** Id of the passport, `pass_…`. */
+  readonly passport_id: string | null;
+  /** `served` or `failed`; null if none was reported. */
+  readonly outcome: 'served' | 'failed' | null;
+  /** As reported, in USD; null: all that was held. */
+  readonly amount_usd: number | null;
+  /** What the reporter said for people; null if nothing. */
+  readonly detail: string | null;
+  /** When it was reported. */
+  readonly reported_at: string | null;
+  /** Null: the PERMIT was not held. */
+  readonly hold: {
+    /** `open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time). */
+    readonly status: 'open' | 'settled' | 'released' | 'expired';
+    /** As reported, in USD; null: all that was held. */
+    readonly amount_usd: number;
+    /** When it expires; null if it never expires. */
+    readonly expires_at: string;
+  } | null;
+  /** What the PERMIT counts now, in USD; null if it has no amount. */
+  readonly counts_usd: number | null;
+  /** What was refunded so far, in USD. */
+  readonly refunded_usd: number;
+  /** The last record that refers to the PERMIT; null if there is none. */
+  readonly record_id: string | null;
+}
+
+export interface HoldPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly PermitOutcome[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface ReportedOutcome {
+  /** Id of the report, `out_…`. */
+  readonly outcome_id: string;
+  /** `waiting` for its PERMIT, or `refused`. */
+  readonly status: 'waiting' | 'refused';
+  /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
+  readonly attestation_id: string;
+  /** `served` or `failed`; null if none was reported. */
+  readonly outcome: 'served' | 'failed';
+  /** As reported, in USD; null: all that was held. */
+  readonly amount_usd: number | null;
+  /** What the reporter said for people; null if nothing. */
+  readonly detail: string | null;
+  /** Id of the sidecar, `side_…`. */
+  readonly sidecar_id: string;
+  /** When it was reported. */
+  readonly reported_at: string;
+  /** When the control plane had it. */
+  readonly received_at: string;
+  /** Why it was refused; null while it waits. */
+  readonly refusal: {
+    /** For programs to branch on; a closed list, see docs/errors.md. */
+    readonly code: string;
+    /** Text for people. */
+    readonly message: string;
+  } | null;
+}
+
+export interface ReportedOutcomePage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly ReportedOutcome[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
 export interface Attestation {
   /** Amount of the request, in millionths of a USD; null if it had none. */
   readonly amount_micro_usd: number | null;
@@ -1615,7 +1747,7 @@ export interface Attestation {
   readonly gate_id: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature. */
   readonly hash: string;
-  /** When the held money goes back; null if none is held. */
+  /** When the hold of a PERMIT ends; null where none is open. */
   readonly hold_expires_at?: string | null;
   /** Id of the record, `att_…`. */
   readonly id: string;
@@ -1646,7 +1778,7 @@ export interface Attestation {
    * How a SUSPEND was resolved, or `voided`: the decision in `refers_to` has no effect. Null for every
    * other record.
    */
-  readonly resolution: 'approved' | 'denied' | 'expired' | 'voided' | null;
+  readonly resolution: 'approved' | 'denied' | 'expired' | 'voided' | 'settled' | 'released' | 'extended' | 'refunded' | 'reported' | null;
   /** Place in the chain, from 1. */
   readonly sequence: number;
   /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
@@ -2560,7 +2692,7 @@ export interface WebhookCreation {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
   /** Text for people. */
   readonly description?: string | null;
   /**
@@ -2574,7 +2706,7 @@ export interface WebhookUpdate {
   /** Where events are sent, over https. */
   readonly url?: string | null;
   /** The events that it subscribes to. */
-  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[] | null;
+  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[] | null;
   /** Text for people. */
   readonly description?: string | null;
   /** Replaces all labels. */
@@ -2598,7 +2730,7 @@ export interface WebhookUpdate {
 
 export interface WebhookTest {
   /** The event to send. Default: the first that the webhook subscribes to. */
-  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed' | null;
+  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed' | null;
 }
 
 export interface WebhookRecovery {
@@ -2623,7 +2755,7 @@ export interface Webhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
   /**
@@ -2652,7 +2784,7 @@ export interface NewWebhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed')[];
+  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
   /** Text for people. */
   readonly description: string | null;
   /**
@@ -2703,7 +2835,7 @@ export interface Delivery {
   /** Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook. */
   readonly event_id: string;
   /** What happened. */
-  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'mcp_pin.changed' | 'history.regressed';
+  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed';
   /** `pending`: an attempt is due or in flight; `failed`: given up until it is sent again. */
   readonly status: 'pending' | 'succeeded' | 'failed';
   /** The body that is sent. */
@@ -2874,6 +3006,24 @@ export interface ApprovalResolvedEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: Approval;
+}
+
+export interface HoldExpiredEvent {
+  /** What happened. */
+  readonly event: 'hold.expired';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: PermitOutcome;
+}
+
+export interface OutcomeRefusedEvent {
+  /** What happened. */
+  readonly event: 'outcome.refused';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: ReportedOutcome;
 }
 
 export interface McpPinChangedEvent {
@@ -3303,6 +3453,8 @@ export interface AttestationsResource {
     readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
     /** Only records of requests for exactly this permission. */
     readonly permission_key?: string;
+    /** `served` or `failed`; null if none was reported. */
+    readonly outcome?: 'missing' | 'served' | 'failed';
     /** Only records from this time on. */
     readonly since?: string;
     /** Only records before this time. */
@@ -3333,6 +3485,47 @@ export interface AttestationsResource {
    * `attestations:read`.
    */
   getProof(id: string, options?: CallOptions): Promise<string>;
+}
+
+export interface OutcomesResource {
+  /** Report the outcome of what a PERMIT allowed. Needs a key with the scope `enforcement:check`. */
+  report(id: string, body: OutcomeReport, options?: CallOptions): Promise<PermitOutcome>;
+  /** Get what a PERMIT counts now, and why. Needs a key with the scope `attestations:read`. */
+  get(id: string, options?: CallOptions): Promise<PermitOutcome>;
+  /** Refund what a PERMIT counts, or a part of it. Needs a key with the scope `enforcement:check`. */
+  refund(id: string, body?: RefundRequest, options?: CreateOptions): Promise<PermitOutcome>;
+  /**
+   * List outcomes that sidecars have taken and that were refused, or wait for their PERMITs. Needs a key
+   * with the scope `attestations:read`.
+   */
+  list(query?: {
+    /** Current status. */
+    readonly status?: 'waiting' | 'refused';
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<ReportedOutcome, ReportedOutcomePage>;
+}
+
+export interface HoldsResource {
+  /** Extend a hold. Needs a key with the scope `enforcement:check`. */
+  extend(id: string, body: HoldExtension, options?: CallOptions): Promise<PermitOutcome>;
+  /** List holds at your gates, newest first. Needs a key with the scope `attestations:read`. */
+  list(query?: {
+    /** Current status. */
+    readonly status?: 'open' | 'settled' | 'released' | 'expired';
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id?: string;
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<PermitOutcome, HoldPage>;
 }
 
 export interface AuditResource {
@@ -3564,6 +3757,8 @@ export interface Resources {
   readonly mcpPins: McpPinsResource;
   readonly standingApprovals: StandingApprovalsResource;
   readonly attestations: AttestationsResource;
+  readonly outcomes: OutcomesResource;
+  readonly holds: HoldsResource;
   readonly audit: AuditResource;
   readonly issuers: IssuersResource;
   readonly templates: TemplatesResource;
@@ -3642,6 +3837,16 @@ export const resources = {
     setRetention: ['PUT', '/v1/attestations/retention', 'body'],
     get: ['GET', '/v1/attestations/{id}', ''],
     getProof: ['GET', '/v1/attestations/{id}/proof', 'text'],
+  },
+  outcomes: {
+    report: ['POST', '/v1/attestations/{id}/outcome', 'body'],
+    get: ['GET', '/v1/attestations/{id}/outcome', ''],
+    refund: ['POST', '/v1/attestations/{id}/refund', 'body creates'],
+    list: ['GET', '/v1/outcomes', 'query list'],
+  },
+  holds: {
+    extend: ['POST', '/v1/attestations/{id}/hold/extend', 'body'],
+    list: ['GET', '/v1/holds', 'query list'],
   },
   audit: {
     list: ['GET', '/v1/audit', 'query list'],
