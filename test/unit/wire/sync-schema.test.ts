@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:ea8fda72ecab400050551bbfa1b4a75c4e9161f58ff3fdc1920015c9b686f563',
+      shapes: 'sha256:ade21c957ec420bbca8281d5ed28fcda3c4701fc3cd2408f3d91b0de06029a43',
     });
   });
 });
