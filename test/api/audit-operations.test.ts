@@ -13,6 +13,8 @@ const noChanges = [
   'checkGate',
   'checkGateBatch',
   'enforce',
+  'reportOutcome',
+  'extendHold',
   'testGate',
   'reportMcpTools',
   'tryToken',

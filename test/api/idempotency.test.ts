@@ -15,6 +15,11 @@ beforeAll(async () => {
     gate_id: (await api.createGate({ constraints: askingRules })).gate_id,
     passport_id: (await api.issuePassport()).passport_id,
   });
+  const request = { permission_key: 'orders:create', amount: 100 };
+  const { jwt } = await api.issuePassport({ permissions: ['orders:create'] });
+  const gateId = (await api.createGate()).gate_id;
+  const checked = await api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: jwt, request } });
+  permit = checked.body.attestation_id;
 });
 afterAll(() => api.close());
 
@@ -22,10 +27,11 @@ let used = 0;
 const newKey = () => `key-${used++}`;
 const newAgent = () => ({ agent_id: `agent-of-${newKey()}`, permissions: ['orders:create'] });
 const urlOf = (path: string) => (path.startsWith('/api/') ? path : `/v1${path}`);
+const addressOf = (path: string) => urlOf(path).replace(':id', shop).replace(':permit', permit);
 const post = (path: string, body: unknown, idempotencyKey: string, key?: string): Promise<Reply> =>
   api.call({
     method: 'POST',
-    url: urlOf(path).replace(':id', shop),
+    url: addressOf(path),
     body,
     headers: { 'idempotency-key': idempotencyKey },
     ...(key === undefined ? {} : { key }),
@@ -45,6 +51,8 @@ interface Creation {
 const all = (answer: Reply['body']) => answer;
 const offer = { key: 'orders:create', pricing: { model: 'per_call', price_cents: 5, currency: 'USD' } };
 let shop: string;
+/** A PERMIT of 100 dollars. */
+let permit: string;
 let ahead: object;
 
 const creations: readonly Creation[] = [
@@ -76,6 +84,12 @@ const creations: readonly Creation[] = [
     path: '/approvals/standing',
     body: () => ahead,
     count: () => countOf('/approvals/standing'),
+    withoutSecrets: all,
+  },
+  {
+    path: '/attestations/:permit/refund',
+    body: () => ({ amount: 1 }),
+    count: async () => (await api.call({ url: `/v1/attestations/${permit}/outcome` })).body.refunded_usd,
     withoutSecrets: all,
   },
   {
@@ -127,6 +141,8 @@ const creations: readonly Creation[] = [
  * does an invitation, and what is sent to become a session or to change one's own login has no API key.
  */
 const createNothing = [
+  '/v1/attestations/:id/hold/extend',
+  '/v1/attestations/:id/outcome',
   '/v1/passports/:id/revoke',
   '/v1/passports/:id/suspend',
   '/v1/passports/:id/reactivate',
@@ -193,14 +209,14 @@ describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) =
 
   it('creates each time without the header', async () => {
     const before = await count();
-    for (let i = 0; i < 2; i++) await api.call({ url: urlOf(path).replace(':id', shop), body: body() });
+    for (let i = 0; i < 2; i++) await api.call({ url: addressOf(path), body: body() });
     expect(await count()).toBe(before + 2);
   });
 });
 
 it('is taken by every creating operation', () => {
   const posts = api.app.routeScopes.filter(({ method, url }) => method === 'POST' && !undocumented.test(url));
-  const listed = [...creations.map(({ path }) => urlOf(path)), ...createNothing];
+  const listed = [...creations.map(({ path }) => urlOf(path).replace(':permit', ':id')), ...createNothing];
   expect(posts.map(({ url }) => url).toSorted()).toEqual(listed.toSorted());
 });
 

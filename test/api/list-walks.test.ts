@@ -252,6 +252,44 @@ const lists: Readonly<Record<string, () => Promise<Listed>>> = {
       remove: null,
     };
   },
+  listGatePolicies: async () => {
+    const { key } = await account();
+    const { gate_id } = await api.createGate({}, key);
+    const make = () => {
+      number += 1;
+      const body = { constraints: { spend_limits: { daily_usd: number } } };
+      return api.call({ method: 'PUT', url: `/v1/gates/${gate_id}`, key, body });
+    };
+    return { url: `/v1/gates/${gate_id}/policies`, key, id: 'policy_version', make, remove: null };
+  },
+  listHolds: async () => {
+    const { key } = await account();
+    const { gate_id } = await api.createGate({}, key);
+    const { jwt } = await api.issuePassport({ permissions: ['orders:create'] }, key);
+    const request = { permission_key: 'orders:create', amount: 1, hold: true };
+    return {
+      url: '/v1/holds?status=open',
+      key,
+      id: 'attestation_id',
+      make: () => posted(`/v1/gates/${gate_id}/check`, key, { passport: jwt, request }),
+      remove: (id) => posted(`/v1/attestations/${id}/outcome`, key, { outcome: 'failed' }),
+    };
+  },
+  listOutcomes: async () => {
+    const { accountId, key } = await account();
+    // As one that waits for a PERMIT that does not come.
+    const make = () => api.deps.sql`
+      INSERT INTO reported_outcomes (outcome_id, account_id, mode, sidecar_id, attestation_id, outcome,
+        reported_at_ms, received_at_ms, due_at_ms)
+      VALUES (${newId('out')}, ${accountId}, 'live', ${newId('side')}, ${newId('att')}, 'served', 1, 1, ${api.deps.clock.now()})`;
+    return {
+      url: '/v1/outcomes?status=waiting',
+      key,
+      id: 'outcome_id',
+      make,
+      remove: (id) => api.deps.sql`DELETE FROM reported_outcomes WHERE outcome_id = ${id}`,
+    };
+  },
   discoverGates: async () => {
     const { key } = await account();
     const area = `walk${number}`;

@@ -529,6 +529,47 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     expect((await api.call({ ...first, headers })).status).toBe(201);
     return api.call({ ...second, headers });
   },
+  'refundPermit idempotency_conflict': async ({ id }) => {
+    const call = await goodCall(id);
+    const headers = { 'idempotency-key': `conflict-${id}` };
+    expect((await api.call({ ...call, headers })).status).toBe(201);
+    return api.call({ ...call, body: { amount: 2 }, headers });
+  },
+  'extendHold hold_not_found': async () => {
+    const { url } = await goodCall('refundPermit');
+    return api.call({ url: url.replace('/refund', '/hold/extend'), body: { expires_in_s: 7_200 } });
+  },
+  'extendHold outcome_conflict': async () => {
+    const call = await goodCall('extendHold');
+    await api.call({ url: call.url.replace('/hold/extend', '/outcome'), body: { outcome: 'served' } });
+    return api.call(call);
+  },
+  'reportOutcome outcome_conflict': async () => {
+    const call = await goodCall('reportOutcome');
+    expect((await api.call(call)).status).toBe(200);
+    return api.call({ ...call, body: { outcome: 'failed' } });
+  },
+  'reportOutcome amount_exceeds_hold': async () => {
+    const { url } = await goodCall('extendHold');
+    const body = { outcome: 'served', amount: 1_000 };
+    return api.call({ url: url.replace('/hold/extend', '/outcome'), body });
+  },
+  'reportOutcome spend_limit_exceeded': async () => {
+    const constraints = { spend_limits: { daily_usd: 3 }, holds: { overrun: 'charge' } };
+    const { gate_id } = await api.createGate({ constraints });
+    const { jwt } = await api.issuePassport({ permissions: ['orders:create'] });
+    const request = { permission_key: 'orders:create', amount: 2, hold: true };
+    const held = await api.call({ url: `/v1/gates/${gate_id}/check`, body: { passport: jwt, request } });
+    const body = { outcome: 'served', amount: 4 };
+    return api.call({ url: `/v1/attestations/${held.body.attestation_id}/outcome`, body });
+  },
+  'refundPermit outcome_conflict': async () => {
+    // What is held is settled first.
+    const { url } = await goodCall('extendHold');
+    return api.call({ url: url.replace('/hold/extend', '/refund'), body: { amount: 1 } });
+  },
+  'refundPermit amount_exceeds_hold': async () =>
+    api.call({ ...(await goodCall('refundPermit')), body: { amount: 1_000 } }),
   'checkGate idempotency_conflict': withKeyOfAnother,
   'enforce idempotency_conflict': withKeyOfAnother,
   agent_id_conflict: async ({ id }) => {

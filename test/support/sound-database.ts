@@ -157,7 +157,8 @@ export const rules = {
       WHERE has_happened GROUP BY 1, 2, 3, 4, 5
     ), said AS (
       SELECT *, lead(resolution) OVER (PARTITION BY refers_to ORDER BY sequence) AS and_then FROM attestations
-      WHERE resolution IS NOT NULL
+      -- Those of PERMITs are outcomes of what was bought.
+      WHERE resolution IS NOT NULL AND starts_with(coalesce(refers_to, ''), 'att_') IS FALSE
     ), recorded AS (
       SELECT passport_id, gate_id, request_hash, resolution, refers_to, count(*) AS times FROM said
       -- An answer that was undone is followed by its void.
