@@ -64,12 +64,12 @@ function stateRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post('/sync/connect', { config, schema: { body: ConnectRequest } }, async (request, reply) => {
       const { accountId } = callerOf(request);
-      const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs } = request.body;
+      const { sync_version: version, sidecar_id: sidecarId, now_ms: sidecarNowMs, process } = request.body;
       if (version !== syncVersion) return refuseSyncVersion(reply);
       const connectionId = await connectSidecar(deps.sql, {
         sidecarId,
         accountId,
-        secret: encodeBase64url(deps.random.bytes(connectionSecretBytes)),
+        process: process ?? encodeBase64url(deps.random.bytes(connectionSecretBytes)),
         // A sidecar that does not report its offset yet is measured by its clock, late by the latency of this
         // call.
         clockOffsetMs:

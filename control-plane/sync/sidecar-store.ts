@@ -23,8 +23,9 @@ export interface Connection {
 }
 
 /**
- * Makes a new connection the only one of its sidecar id, discards earlier acknowledgements, and returns the
- * connection id. Ids start with a time that is unique per sidecar, so the newer of two connections is known.
+ * Makes the connections of a process the only ones of its sidecar id, discards earlier acknowledgements, and
+ * returns the connection id: a time that is unique per sidecar, so that the newer of two processes is known, a
+ * dot, and the process. All connections of one process are one: a call that arrives late, or twice, ends none.
  * Throws `invalid_request` if the sidecar id belongs to another account, `overloaded` if the account has
  * `syncLimits.sidecarsPerAccountMax` other sidecars connected.
  */
@@ -33,8 +34,8 @@ export async function connectSidecar(
   sidecar: {
     readonly sidecarId: SidecarId;
     readonly accountId: AccountId;
-    /** The unguessable part of the connection id. */
-    readonly secret: string;
+    /** Names the process, and is known to it alone. */
+    readonly process: string;
     readonly clockOffsetMs: number;
     /** Version of the sidecar. */
     readonly version?: string | null;
@@ -42,7 +43,7 @@ export async function connectSidecar(
 ): Promise<string> {
   const { sidecarId, accountId, clockOffsetMs, version = null } = sidecar;
   await makeRoom(sql, { sidecarId, accountId });
-  const suffix = sql`${`.${sidecar.secret}`}::text`;
+  const suffix = sql`${`.${sidecar.process}`}::text`;
   const nowMs = databaseNowMs(sql);
   const later = sql`greatest(excluded.connected_at_ms, sidecars.connected_at_ms + 1)`;
   const taken = await sql<{ connection_id: string }[]>`
@@ -114,6 +115,12 @@ export async function trimSidecars(sql: Database): Promise<number> {
  */
 export type ConnectionStatus = 'newest' | 'superseded' | 'unknown';
 
+/** Null: not an id of a connection. */
+const processOf = (connectionId: string): string | null => connectionId.split('.')[1] || null;
+
+const isOfProcess = (current: string, connectionId: string): boolean =>
+  processOf(connectionId) !== null && processOf(current) === processOf(connectionId);
+
 export async function readConnectionStatus(
   sql: Database | Transaction,
   { sidecarId, accountId, connectionId }: Connection,
@@ -122,7 +129,7 @@ export async function readConnectionStatus(
     SELECT connection_id, connected_at_ms FROM sidecars
     WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}`;
   if (row === undefined) return 'unknown';
-  if (row.connection_id === connectionId) return 'newest';
+  if (isOfProcess(row.connection_id, connectionId)) return 'newest';
   return row.connected_at_ms > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
 }
 
@@ -159,7 +166,8 @@ export async function noteSidecar(
           ? sql``
           : sql`, decisions = ${times.decisions}, decision_p50_ms = ${times.p50Ms}, decision_p99_ms = ${times.p99Ms}`
       }
-    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId} AND connection_id = ${connectionId}`;
+    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}
+      AND split_part(connection_id, '.', 2) = ${processOf(connectionId)}`;
   if (noted.count > 0) return true;
   if ((await readConnectionStatus(sql, connection)) === 'unknown') return false;
   throw new ApiError('precondition_failed', {
@@ -178,7 +186,8 @@ export async function noteStopped(
 ): Promise<boolean> {
   const noted = await sql`
     UPDATE sidecars SET stopped_at_ms = ${databaseNowMs(sql)}
-    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId} AND connection_id = ${connectionId}`;
+    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}
+      AND split_part(connection_id, '.', 2) = ${processOf(connectionId)}`;
   if (noted.count === 0) return false;
   noteHints(sql, [{ accountId, mode: null, type: 'sidecar', id: sidecarId }]);
   return true;

@@ -286,6 +286,11 @@ export const ConnectRequest = Type.Object({
   sidecar_id: IdOf('side'),
   /** The clock of the sidecar, for the offset in `/readyz`. */
   now_ms: Millis,
+  /**
+   * 16 random bytes of this process, in hex, kept to itself. A call that arrives late or twice then opens a
+   * connection of the same process, which supersedes none. Absent, as of 0.2.0: each call is another process.
+   */
+  process: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
 });
 export type ConnectRequest = Wire<typeof ConnectRequest>;
 

@@ -78,6 +78,8 @@ export interface ControlPlaneClientOptions {
   /** With scope `sidecars:connect`. */
   readonly apiKey: string;
   readonly sidecarId: SidecarId;
+  /** See ConnectRequest. Default: each connect is another process. */
+  readonly process?: string;
   /** Of this machine; the control plane reports its offset. */
   readonly clock: Clock;
   /** Recent decision times, sent with pulls. Default: not sent. */
@@ -130,11 +132,12 @@ export class ControlPlaneClient {
 
   /** Makes this process the only connected one of its sidecar id. */
   async connect(): Promise<ConnectAnswer> {
-    const { sidecarId, clock } = this.#options;
+    const { sidecarId, clock, process } = this.#options;
     const body = {
       sync_version: syncVersion,
       sidecar_id: sidecarId,
       now_ms: clock.now(),
+      ...(process === undefined ? {} : { process }),
     } satisfies ConnectRequest;
     const answer = await this.#ask(
       { path: 'connect', body: JSON.stringify(body), headers: this.#clockHeaders() },

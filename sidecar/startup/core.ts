@@ -251,6 +251,7 @@ async function startFollower(
   const client = new ControlPlaneClient({
     ...options.controlPlane,
     sidecarId,
+    process: Buffer.from(random.bytes(16)).toString('hex'),
     clock: time.machine,
     logger,
     reach,

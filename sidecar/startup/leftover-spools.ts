@@ -64,6 +64,7 @@ async function shipFolder(
     origin: settings.CONTROL_PLANE_URL,
     apiKey: settings.SIDECAR_API_KEY,
     sidecarId: await sidecarIdOf(folder, { clock: systemClock, random }),
+    process: Buffer.from(random.bytes(16)).toString('hex'),
     clock: systemClock,
     logger,
   });

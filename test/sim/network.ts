@@ -130,7 +130,7 @@ export class Network {
     const thereMs = this.travelMs();
     if (thereMs === null) return;
     loop.schedule(server.process, thereMs, 'io', () => {
-      // A connect that comes after its caller has given it up ends the connection that the caller made since.
+      // A connect that comes late is not played yet.
       if (path === 'connect' && !isWanted()) return;
       server.handle(request(), (answer) => {
         const backMs = this.travelMs();

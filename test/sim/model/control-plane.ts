@@ -180,7 +180,7 @@ export class ControlPlane {
     const body: unknown = request.text === null ? null : JSON.parse(request.text);
     switch (request.path) {
       case 'connect':
-        reply(this.#connect(process, body as { sidecar_id: SidecarId }));
+        reply(this.#connect(process, body as { sidecar_id: SidecarId; process: string }));
         return;
       case 'snapshot':
         reply(ok(this.#snapshot()));
@@ -215,10 +215,14 @@ export class ControlPlane {
     }
   }
 
-  #connect(process: Process, { sidecar_id: sidecarId }: { sidecar_id: SidecarId }): Answer {
+  #connect(
+    process: Process,
+    { sidecar_id: sidecarId, process: caller }: { sidecar_id: SidecarId; process: string },
+  ): Answer {
     const known = this.sidecars.get(sidecarId);
     const connectedAtMs = Math.max(this.nowMs, (known?.connectedAtMs ?? 0) + 1);
-    const connectionId = `${connectedAtMs}.${++this.#secrets}`;
+    // The release before took each call for a process of its own: a fault of it that is not played.
+    const connectionId = `${connectedAtMs}.${caller}`;
     this.sidecars.set(sidecarId, { connectionId, connectedAtMs, lastSeenMs: this.nowMs, ackedGlobal: 0 });
     return ok({
       account_id: this.service.accountId,
@@ -231,7 +235,7 @@ export class ControlPlane {
   #statusOf(sidecarId: string, connectionId: string): 'newest' | 'superseded' | 'unknown' {
     const known = this.sidecars.get(sidecarId);
     if (known === undefined) return 'unknown';
-    if (known.connectionId === connectionId) return 'newest';
+    if (known.connectionId.split('.')[1] === connectionId.split('.')[1]) return 'newest';
     return known.connectedAtMs > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
   }
 

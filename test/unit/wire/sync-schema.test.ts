@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:ade21c957ec420bbca8281d5ed28fcda3c4701fc3cd2408f3d91b0de06029a43',
+      shapes: 'sha256:e8194dba63ada6ea3865427e0717d89fc8141dc6c025dc2e52af1f4c0f03ff21',
     });
   });
 });
