@@ -55,6 +55,7 @@ describe('the reference variant', () => {
       constraints: { allowed_domains: ['api.example.com'], spend_limits: { per_transaction_usd: 25.5 } },
       trust_tier: 'L2',
       public_key: expect.stringMatching(/^ed25519:[\w-]{43}$/),
+      owner: null,
       status: 'active',
       issued_at: expect.stringMatching(/\.\d{3}Z$/),
       created_at: shown.issued_at,

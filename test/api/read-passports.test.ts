@@ -75,6 +75,8 @@ describe('GET /passports', () => {
       issuer_id: issued.issuer_id,
       permissions: issued.permissions,
       trust_tier: issued.trust_tier,
+      owner: null,
+      federated: false,
       status: 'active',
       issued_at: issued.issued_at,
       created_at: issued.created_at,
@@ -100,6 +102,7 @@ describe('GET /passports/:id', () => {
     expect([jwt, private_key]).not.toContain(undefined);
     expect(await get(`/${issued.id}`)).toEqual({
       ...issued,
+      federated: false,
       issuer_domain: 'acme.example',
       use_count: 0,
       last_used_at: null,

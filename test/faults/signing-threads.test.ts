@@ -5,6 +5,7 @@ import { type SignPool, signPool } from '../../control-plane/signing/sign-pool.t
 import type { SigningKeys } from '../../control-plane/signing/signing-keys.ts';
 import { type ChainHead, emptyChain, linkAttestation } from '../../shared/attestation/chain.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { emptyExtras } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -121,7 +122,7 @@ it('stores of a batch what linking and signing its records one by one gives', ()
     const heads = new Map<string, ChainHead>();
     const expected = records.map(({ record }) => {
       const linked = linkAttestation(
-        record,
+        { ...record, ...emptyExtras },
         heads.get(record.chainId) ?? emptyChain,
         api.deps.signingKeys.current('attestation'),
       );
