@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LogWriter } from '../../control-plane/log/keep-log.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { isLong } from '../support/runs.ts';
 
-const chains = 100_000;
+const chains = isLong ? 100_000 : 10_000;
 /** A checkpoint is due within this of a change (contract §9), whatever else changes. */
 const checkpointMsMax = 10_000;
 
@@ -12,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-it('publishes in time while 100,000 chains change at once', async () => {
+it(`publishes in time while ${chains} chains change at once`, async () => {
   const writer = new LogWriter(api.deps, async () => undefined);
   await writer.round(() => false);
   const { sql } = api.deps;
@@ -37,12 +38,8 @@ it('publishes in time while 100,000 chains change at once', async () => {
     }
   })();
   for (let pass = 1; pass <= 3; pass++) {
-    const startMs = performance.now();
     await writer.round(() => false);
-    const passMs = Math.round(performance.now() - startMs);
-    const lookMs = performance.now();
     await writer.round(() => false);
-    console.info({ pass, passMs, lookMs: Math.round(performance.now() - lookMs) });
     await sql`UPDATE chains SET sequence = sequence + 1 WHERE chain_id LIKE 'pass_many_%'`;
     sinceMs = performance.now();
   }
