@@ -187,7 +187,7 @@ describe('a snippet', () => {
   let gate: string;
   beforeAll(async () => {
     await visit(page, '/gates?new=1&template=payments-approval');
-    await page.getByLabel('Name').fill('Paid');
+    await page.getByRole('dialog').getByRole('textbox', { name: 'Name', exact: true }).fill('Paid');
     await inDialog('Create').click();
     await page.getByRole('heading', { name: 'Paid' }).waitFor();
     gate = new URL(page.url()).pathname.split('/').at(-1) ?? '';

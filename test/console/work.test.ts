@@ -27,6 +27,8 @@ afterAll(async () => {
 const button = (name: string | RegExp) => page.getByRole('button', { name });
 const inDialog = (name: string) => page.getByRole('dialog').getByRole('button', { name });
 const field = (label: string | RegExp) => page.getByLabel(label);
+/** Beside the filter of the list behind it. */
+const nameInDialog = () => page.getByRole('dialog').getByRole('textbox', { name: 'Name', exact: true });
 const says = (text: string | RegExp) => page.getByText(text).first().waitFor();
 const request = { permission_key: 'orders:create', amount: 30 };
 
@@ -256,7 +258,7 @@ describe('gates on the page', () => {
   it("are created, changed in words and as JSON, and refuse to overwrite another person's change", async () => {
     const { api } = world;
     await visit(page, '/gates?new=1');
-    await field('Name').fill('Gate of the page');
+    await nameInDialog().fill('Gate of the page');
     await inDialog('Create').click();
     await says('What this means');
     const id = new URL(page.url()).pathname.split('/').at(-1);
@@ -428,7 +430,7 @@ describe('keys and webhooks on the page', () => {
   it('are made with chosen scopes, rolled, and deleted', async () => {
     const { api } = world;
     await visit(page, '/api-keys?new=1');
-    await field('Name').fill('key of the page');
+    await nameInDialog().fill('key of the page');
     await button('Read for an auditor').click();
     await inDialog('Create').click();
     const key = await page.locator('dialog .secret code').innerText();
@@ -478,7 +480,7 @@ describe('channels on the page', () => {
     const receiver = await startReceiver();
     try {
       await visit(page, '/channels?new=1');
-      await field('Name').fill('payments');
+      await nameInDialog().fill('payments');
       await field('Address of the incoming webhook').fill(
         `${receiver.url}/the-secret-of-the-slack-webhook-1234`,
       );
@@ -494,7 +496,7 @@ describe('channels on the page', () => {
       await says(/The test was not sent: bad answer/);
       await says('HTTP 404 channel_not_found');
       await button('Change').click();
-      await field('Name').fill('refunds');
+      await nameInDialog().fill('refunds');
       await button('Save').click();
       await page.getByRole('heading', { name: 'refunds', level: 1 }).waitFor();
       await button('Switch off').click();
@@ -568,7 +570,7 @@ describe('the frame of the console', () => {
     await look();
     for (const path of ['/approvals', '/gates', '/audit']) {
       await visit(page, path);
-      await says('The database went back to an earlier state: it lacks 1,234 changes and 0 records');
+      await says('The database went back to an earlier state: it lacks 1,234 changes, 0 records and');
     }
     await sql`DELETE FROM known_heads`;
     await look();
