@@ -21,7 +21,8 @@ afterAll(async () => {
 
 /** The field has the focus, says what is wrong where a reader of the screen looks, and nothing else does. */
 async function expectFault(page: Page, label: string, message: string | RegExp): Promise<void> {
-  const field = page.getByLabel(label, { exact: true });
+  // The list behind a dialog may have a filter of the same name.
+  const field = page.locator('form').getByLabel(label, { exact: true });
   await page.locator('[aria-invalid="true"]').waitFor();
   expect(await field.getAttribute('aria-invalid')).toBe('true');
   const ids = (await field.getAttribute('aria-describedby'))?.split(' ') ?? [];
@@ -52,7 +53,7 @@ describe('an error stands at its field', () => {
     await form.waitFor();
     for (const other of await form.locator('input:not([type=checkbox]), textarea').all())
       if ((await other.inputValue()) === '') await other.fill('x1');
-    await page.getByLabel(label, { exact: true }).fill(value);
+    await form.getByLabel(label, { exact: true }).fill(value);
     await withoutOwnChecks(page);
     await form.locator('button[type=submit]').click();
     await expectFault(page, label, message);
