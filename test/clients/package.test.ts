@@ -12,7 +12,7 @@ import { type ClientService, startClientService } from './support/service.ts';
  * What is installed with every service; it grows with the operations of the API. The code is readable:
  * minified it was a tenth less.
  */
-const packedBytesMax = 61_000;
+const packedBytesMax = 72_000;
 /** On a terminal: some lines of source and stack. A minified file was 5 KB of one line. */
 const shownBytesMax = 1_024;
 const lineCharsMax = 250;
@@ -194,7 +194,10 @@ httpGuard(setup)(options, (request, response) => response.end(request.agentTrust
 void record;
 `;
 
-const examples = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.mjs'));
+/** Guards. What prepares an account runs in test/api/authzen-certification.test.ts. */
+const examples = readdirSync(join(root, 'examples')).filter(
+  (name) => name.endsWith('.mjs') && name !== 'authzen-certification.mjs',
+);
 
 describe('the examples', () => {
   let service: ClientService;

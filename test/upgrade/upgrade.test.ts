@@ -123,7 +123,9 @@ describe.each(versions)('a database of version %s, a minute after it was stopped
 
   it('keeps every signing key, and signs new passports with the one that it signed with', async () => {
     const { body: jwks } = await call(`${controlPlane.origin}/.well-known/jwks.json`);
-    expect(jwks).toMatchObject(known.jwks);
+    // Beside one of a purpose that had no keys.
+    const keys = jwks.keys.filter(({ purpose }: { purpose: string }) => purpose !== 'log');
+    expect({ ...jwks, keys }).toMatchObject(known.jwks);
     const { body: passport } = await world.api('POST', '/passports', { agent_id: 'new', permissions: [] });
     const keyOf = (token: string) =>
       JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString());

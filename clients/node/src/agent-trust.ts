@@ -10,6 +10,7 @@ import {
   retryAfterMs,
   segment,
   Transport,
+  textSegment,
   traceHeader,
 } from './transport.ts';
 
@@ -213,7 +214,10 @@ function isKeyedDecision(body: unknown): boolean {
 /** Arguments in order: the ids of the path, body and query if the operation has one, options. */
 function askedOf([method, template, words]: readonly [string, string, string], args: unknown[]): Asked {
   const flags = new Set(words.split(' '));
-  const path = template.replaceAll(/\{\w+\}/g, () => segment(String(args.shift())));
+  const path = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => {
+    const text = String(args.shift());
+    return name === 'owner' || name === 'hash' ? textSegment(text) : segment(text);
+  });
   const body = flags.has('body') ? args.shift() : undefined;
   const query = (flags.has('query') ? args.shift() : undefined) as Query | undefined;
   const options = args.shift() as AllOptions | undefined;

@@ -193,6 +193,12 @@ export function segment(id: string): string {
   throw new TypeError('an id is 1 to 128 letters, digits, "_" and "-"');
 }
 
+/** A name or a hash as a part of a path. Throws TypeError for text that could change the path. */
+export function textSegment(text: string): string {
+  if (text.length >= 1 && text.length <= 256 && !/^\.{1,2}$/.test(text)) return encodeURIComponent(text);
+  throw new TypeError('a name in an address is 1 to 256 characters, and neither "." nor ".."');
+}
+
 const dayMs = 24 * 60 * 60 * 1_000;
 
 /** The deadline as given. Throws TypeError for what no timer takes. */

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from .errors import AgentTrustError, ConnectionError, ServiceError
 
@@ -424,6 +424,13 @@ def segment(value: str) -> str:
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,128}", value):
         return value
     raise ValueError('an id is 1 to 128 letters, digits, "_" and "-"')
+
+
+def text_segment(value: str) -> str:
+    """A name or a hash as a part of a path. Raises ValueError for text that could change the path."""
+    if isinstance(value, str) and 1 <= len(value) <= 256 and value not in (".", ".."):
+        return quote(value, safe="")
+    raise ValueError('a name in an address is 1 to 256 characters, and neither "." nor ".."')
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:

@@ -20,6 +20,7 @@ from ._transport import (
     lost,
     retry_after_ms,
     segment,
+    text_segment,
 )
 from .errors import error_of, parse_json
 from .sidecar import encode_json
@@ -139,7 +140,11 @@ class AgentTrust(Operations):
         if "creates" in words:
             own.setdefault("idempotency-key", str(uuid.uuid4()))
         search = urlencode({name: value for name, value in query.items() if value is not None})
-        address = re.sub(r"\{(\w+)\}", lambda found: segment(path_ids[found[1]]), path)
+        address = re.sub(
+            r"\{(\w+)\}",
+            lambda found: (text_segment if found[1] in ("owner", "hash") else segment)(path_ids[found[1]]),
+            path,
+        )
         call = Call(
             method,
             address if search == "" else f"{address}?{search}",
