@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import express from 'express';
-import Fastify from 'fastify';
+import Fastify, { type FastifyReply } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expressGuard } from '../../clients/node/src/express.ts';
 import { fastifyGuard } from '../../clients/node/src/fastify.ts';
@@ -95,7 +95,7 @@ describe('a guard with `settle`', () => {
 
   it('reports what Express has answered', async () => {
     const app = express();
-    app.get('/*path', expressGuard(setup())(options()), (request, response) => {
+    app.get('/{*path}', expressGuard(setup())(options()), (request, response) => {
       response.set('x-permit', request.agentTrust?.attestation_id ?? '');
       if (request.path === '/throws') throw new Error('out of chairs');
       response.set('x-cost', '1.5').send('done');
@@ -112,7 +112,13 @@ describe('a guard with `settle`', () => {
 
   it('reports what Fastify has answered', async () => {
     const app = Fastify();
-    app.get('/*', { preHandler: fastifyGuard(setup())(options()) }, async (request, reply) => {
+    const ofFastify = {
+      ...options(),
+      settle: {
+        amount: (_: unknown, reply: FastifyReply) => Number(reply.getHeader('x-cost') ?? Number.NaN),
+      },
+    };
+    app.get('/*', { preHandler: fastifyGuard(setup())(ofFastify) }, async (request, reply) => {
       reply.header('x-permit', request.agentTrust?.attestation_id ?? '');
       if (request.url === '/throws') throw new Error('out of chairs');
       reply.header('x-cost', '1.5');

@@ -50,7 +50,7 @@ export function expressGuard(
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
       request.agentTrust = verdict.decision;
-      reportWhenEnded(setup, options, verdict.decision, { request, answer: response });
+      reportWhenEnded(setup, options, verdict.decision, { request, answer: response, response });
     } catch (error) {
       return next(error);
     }

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { decide, type GuardOptions, type GuardSetup, type PassedDecision } from './guard.ts';
 import { bodyOf } from './incoming-body.ts';
@@ -32,7 +31,7 @@ export type GuardedFastifyRequest = Pick<FastifyRequest, 'method' | 'url' | 'raw
 export function fastifyGuard(
   setup: GuardSetup,
 ): (
-  options: GuardOptions<GuardedFastifyRequest, ServerResponse>,
+  options: GuardOptions<GuardedFastifyRequest, FastifyReply>,
 ) => (request: GuardedFastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined> {
   return (options) => async (request, reply) => {
     const verdict = await decide(setup, options, request, {
@@ -44,7 +43,7 @@ export function fastifyGuard(
     });
     if (verdict.kind === 'pass') {
       request.agentTrust = verdict.decision;
-      reportWhenEnded(setup, options, verdict.decision, { request, answer: reply.raw });
+      reportWhenEnded(setup, options, verdict.decision, { request, answer: reply, response: reply.raw });
       return undefined;
     }
     const headers = { 'cache-control': 'no-store', ...verdict.headers };

@@ -35,7 +35,7 @@ export function httpGuard(
         body: bodyOf(request, undefined),
       });
       if (verdict.kind === 'refuse') return answer(response, verdict);
-      reportWhenEnded(setup, options, verdict.decision, { request, answer: response });
+      reportWhenEnded(setup, options, verdict.decision, { request, answer: response, response });
       await handler(Object.assign(request, { agentTrust: verdict.decision }), response);
     };
     return (request, response) => {

@@ -33,6 +33,9 @@ export async function reportEnd<Request, Answer>(
     const { amount, clientLeft = 'served' } = settle === true ? {} : settle;
     const outcome = ended === 'left' ? clientLeft : ended;
     const spent = outcome === 'served' && ended === 'served' ? await amount?.(request, answer) : undefined;
+    // As JSON it would be null, which is all that is held.
+    if (spent !== undefined && !(spent >= 0 && spent < Number.POSITIVE_INFINITY))
+      throw new TypeError(`settle.amount answered ${spent}, which is no amount`);
     const report = { outcome, ...(spent !== undefined && { amount: spent }) };
     await setup.sidecar.reportOutcome?.(decision.attestation_id, report);
   } catch (error) {
@@ -41,15 +44,19 @@ export async function reportEnd<Request, Answer>(
 }
 
 /** The same once a response of node:http has ended: `failed` for a 5xx. */
-export function reportWhenEnded<Request, Answer extends ServerResponse>(
+export function reportWhenEnded<Request, Answer>(
   setup: Reporting,
   options: Settling<Request, Answer>,
   decision: Pick<Decision, 'decision' | 'attestation_id'>,
-  { request, answer }: { readonly request: Request; readonly answer: Answer },
+  {
+    request,
+    answer,
+    response,
+  }: { readonly request: Request; readonly answer: Answer; readonly response: ServerResponse },
 ): void {
   if (options.settle === undefined) return;
-  answer.once('close', () => {
-    const ended = !answer.writableFinished ? 'left' : answer.statusCode >= 500 ? 'failed' : 'served';
+  response.once('close', () => {
+    const ended = !response.writableFinished ? 'left' : response.statusCode >= 500 ? 'failed' : 'served';
     void reportEnd(setup, options, decision, { request, answer, ended });
   });
 }
