@@ -127,7 +127,7 @@ describe('the page of an approval', () => {
     const page = await world.open({ user: admin });
     await visit(page, `/approvals/${approvalId}`);
     await page
-      .getByText('You made the passport or the key that asks, so somebody else has to answer.')
+      .getByText('You own or made the passport, or made the key that asks, so somebody else has to answer.')
       .waitFor();
     expect(await page.getByRole('button', { name: /^Approve/ }).count()).toBe(0);
     await looksGood(page, 'approval-requester');
