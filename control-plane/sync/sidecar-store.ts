@@ -24,8 +24,9 @@ export interface Connection {
 
 /**
  * Makes the connections of a process the only ones of its sidecar id, discards earlier acknowledgements, and
- * returns the connection id: a time that is unique per sidecar, so that the newer of two processes is known, a
- * dot, and the process. All connections of one process are one: a call that arrives late, or twice, ends none.
+ * returns the connection id: a time that is unique per sidecar, so that the newer of two processes is known,
+ * a dot, and the process. All connections of one process are one: a call that arrives late, or twice, ends
+ * none.
  * Throws `invalid_request` if the sidecar id belongs to another account, `overloaded` if the account has
  * `syncLimits.sidecarsPerAccountMax` other sidecars connected.
  */
