@@ -22,8 +22,8 @@ export class ApprovalCheck {
     const isStanding = named.approvalId.startsWith('sappr_');
     if (body.removed === true || isStanding) return null;
     if (named.isContradicted || body.request_hash !== named.requestHash) return 'approval_differs';
-    if ((body.amount_micro_usd ?? null) !== named.amountMicroUsd) return 'approval_differs';
-    const { answers = [] } = body;
+    const { answers = [], amount_micro_usd: amount = null } = body;
+    if (named.amountMicroUsd !== undefined && amount !== named.amountMicroUsd) return 'approval_differs';
     for (const { answer, assertion } of answers) {
       if (assertion === null) continue;
       const { policyHash } = named;
@@ -31,7 +31,7 @@ export class ApprovalCheck {
       const about = {
         approval_id: body.approval_id,
         request_hash: named.requestHash,
-        amount_micro_usd: named.amountMicroUsd,
+        amount_micro_usd: amount,
       };
       if (findProofFault({ ...about, answer }, assertion) !== null) return 'answer_forged';
     }

@@ -6,20 +6,23 @@ export class NamedApproval {
   readonly name: string;
   readonly approvalId: string;
   readonly requestHash: string;
-  readonly amountMicroUsd: number | null;
+  /** Undefined: no record says what was asked, only what a PERMIT counts from then on. */
+  amountMicroUsd: number | null | undefined;
   policyHash: string | null;
   /** Records that name it contradict each other. */
   isContradicted = false;
-  isApproved = false;
-  isDenied = false;
+  /** Whether enough people have approved: a record says so, or a PERMIT used it. */
+  isApproved: boolean;
+  isDenied: boolean;
 
-  constructor({ chainId, requestHash, amountMicroUsd, policyHash, resolution }: Attestation, id: string) {
+  constructor(record: Attestation, id: string) {
+    const { chainId, requestHash, policyHash, resolution, decision } = record;
     this.name = `${chainId} ${id}`;
     this.approvalId = id;
     this.requestHash = requestHash;
-    this.amountMicroUsd = amountMicroUsd;
+    this.amountMicroUsd = isOutcome(record) ? undefined : record.amountMicroUsd;
     this.policyHash = policyHash;
-    this.isApproved = resolution === 'approved';
+    this.isApproved = resolution === 'approved' || decision === 'PERMIT';
     this.isDenied = resolution === 'denied';
   }
 
@@ -29,13 +32,20 @@ export class NamedApproval {
     this.isContradicted ||=
       !isStanding &&
       (other.requestHash !== this.requestHash ||
-        other.amountMicroUsd !== this.amountMicroUsd ||
+        (this.amountMicroUsd !== undefined &&
+          other.amountMicroUsd !== undefined &&
+          other.amountMicroUsd !== this.amountMicroUsd) ||
         (this.policyHash !== null && other.policyHash !== null && this.policyHash !== other.policyHash));
+    if (this.amountMicroUsd === undefined) this.amountMicroUsd = other.amountMicroUsd;
     this.policyHash ??= other.policyHash;
     this.isApproved ||= other.isApproved;
     this.isDenied ||= other.isDenied;
   }
 }
+
+/** What became of a PERMIT: the amount is what it counts from then on, and not what was asked. */
+const isOutcome = ({ decision, resolution }: Attestation): boolean =>
+  decision === 'PERMIT' && resolution !== null && resolution !== 'voided';
 
 /** The approvals that a record names: what it resolves, and what it used. Mostly none. */
 export function approvalsOf(record: Attestation): readonly NamedApproval[] {

@@ -182,6 +182,40 @@ describe('an export', () => {
     await sql`UPDATE approvals SET amount_micro_usd = amount_micro_usd - 1 WHERE approval_id = ${id}`;
   });
 
+  it('verifies where money of a PERMIT went back that an approval had allowed', async () => {
+    const gate = await api.createGate({ constraints: { approvals: { above_usd: 1 } } });
+    const { jwt } = await api.issuePassport();
+    const permit = async (request: object) => {
+      const { approval_id: id } = await check(gate.gate_id, jwt, { ...order(5), ...request });
+      const approved = await api.call({ url: `/v1/approvals/${id}/approve`, body: {} });
+      expect(approved.status).toBe(200);
+      const permitted = await check(gate.gate_id, jwt, { ...order(5, { approval_id: id }), ...request });
+      expect(permitted).toMatchObject({ decision: 'PERMIT' });
+      return { id, attestationId: permitted.attestation_id as string };
+    };
+    const change = async (path: string, body: object) => {
+      const { status, body: answer } = await api.call({ url: `/v1/attestations/${path}`, body });
+      expect(status, JSON.stringify(answer)).toBeLessThan(300);
+    };
+    const paid = await permit({ note: 'paid' });
+    await change(`${paid.attestationId}/refund`, { amount: 2 });
+    const held = await permit({ hold: true });
+    await change(`${held.attestationId}/outcome`, { outcome: 'served', amount: 1 });
+    const failed = await permit({ hold: { expires_in_s: 60 } });
+    await change(`${failed.attestationId}/outcome`, { outcome: 'failed' });
+    const file = await exported();
+    const counted = linesOf(file)
+      .filter(({ decision, resolution }) => decision === 'PERMIT' && resolution !== null)
+      .map((line) => [line.approval_id, line.resolution, line.amount_micro_usd]);
+    expect(counted).toEqual([
+      [paid.id, 'refunded', 3e6],
+      [held.id, 'settled', 1e6],
+      [failed.id, 'released', 0],
+    ]);
+    expect(await verdictsOf(file)).toEqual(allValid);
+    expect(await verdictsOf(await exported('json'))).toMatchObject({ ours: null, client: null });
+  });
+
   it('carries standing approvals, and states an approval that was removed', async () => {
     const gate = await api.createGate({ constraints: { approvals: { above_usd: 1 } } });
     const { jwt, passport_id: passportId } = await api.issuePassport();

@@ -297,6 +297,43 @@ export function evidenceCases(): readonly EvidenceCase[] {
   ];
 }
 
+const ofPermit = { ...inForm2, approvalId: asked, requestHash };
+const permit = sampleRecord(2, ofPermit);
+/** A refund of a PERMIT that used the approval: the record repeats it with another amount. */
+const refunded = sampleRecord(3, {
+  ...ofPermit,
+  ...{ resolution: 'refunded', refersTo: permit.id, amountMicroUsd: 1 as MicroUsd },
+});
+
+/** With these records alone, and this approval. */
+const withRecords = (records: readonly AttestationRecord[], change: object = {}): readonly string[] =>
+  exportLinesOf([chainOf(records, key)], {
+    ...options,
+    attachments: [{ catalog }, approvalOf(change)],
+  });
+
+/** Of PERMITs that used an approval, and what became of them. */
+export const permitCases = (): readonly EvidenceCase[] => [
+  { name: 'a refund', lines: withRecords([suspended, permit, refunded]), isValid: true },
+  { name: 'a refund before which the export begins', lines: withRecords([refunded]), isValid: true },
+  { name: 'a refund before the others', lines: withRecords([refunded, suspended]), isValid: true },
+  {
+    name: 'a refund of another request',
+    lines: withRecords([suspended, { ...refunded, requestHash: sampleRecord(9).requestHash }]),
+    ...{ isValid: false, fault: 'approval_differs' },
+  },
+  {
+    name: 'an amount that differs behind a refund',
+    lines: withRecords([refunded, suspended], { amount_micro_usd: 1, answers: [] }),
+    ...{ isValid: false, fault: 'approval_differs' },
+  },
+  {
+    name: 'a PERMIT without the answers that it used',
+    lines: withRecords([permit], { answers: answers.slice(1) }),
+    ...{ isValid: false, fault: 'answer_missing' },
+  },
+];
+
 /** Two records that name one approval, and are about two requests. */
 export function contradictingRecords(): readonly string[] {
   const records = [suspended, sampleRecord(2, { ...inForm2, approvalId: asked })];

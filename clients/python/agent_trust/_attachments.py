@@ -11,7 +11,6 @@ from ._records import canonical_any, demand, from_base64url, has, hash_of
 KINDS = ("policy", "catalog", "passport", "approval")
 _POLICY = "body:object policy_hash:hash signature:str signing_key_id:str"
 _EVIDENCE = "body:object hash:hash signature:str signing_key_id:str"
-_SAME = ("request_hash", "amount_micro_usd")
 
 
 class Attachments:
@@ -32,17 +31,23 @@ class Attachments:
             self._named["policy"][policy] = True
         if record["passport_id"] is not None:
             self._named["passport"][record["passport_id"]] = True
-        resolved = record.get("refers_to") or ""
+        resolved, resolution = record.get("refers_to") or "", record["resolution"]
+        is_permit = record["decision"] == "PERMIT"
+        # What became of a PERMIT has the amount that it counts from then on, and not the one that was asked.
+        is_outcome = is_permit and resolution not in (None, "voided")
+        said = {"request_hash": record["request_hash"]}
+        said |= {} if is_outcome else {"amount_micro_usd": record["amount_micro_usd"]}
         for approval in {resolved if resolved.startswith("appr_") else None, record.get("approval_id")}:
             if approval is None:
                 continue
-            first = {name: record[name] for name in _SAME} | {"policy": policy, "resolutions": set()}
+            first: dict[str, Any] = {"said": {}, "policy": policy, "answers": set()}
             named = self._named["approval"].setdefault(f"{record['chain_id']} {approval}", first)
-            is_same = all(record[name] == named[name] for name in _SAME)
+            is_same = all(named["said"].get(name, said[name]) == said[name] for name in said)
             is_same = is_same and policy in (None, named["policy"] or policy)
             demand(is_same or approval.startswith("sappr_"), "another request than that of its approval")
             named["policy"] = named["policy"] or policy
-            named["resolutions"].add(record["resolution"])
+            named["said"] = said | named["said"]
+            named["answers"].add("approved" if is_permit else resolution)
 
     def read(self, value: dict[str, Any], lines: Any) -> dict[str, Any]:
         """The line behind all of it, the first of which `value` may be."""
@@ -97,7 +102,7 @@ class Attachments:
         """Against the records that name it, and against what its policy demands."""
         if body.get("removed") is True or body["approval_id"].startswith("sappr_"):
             return
-        is_same = all(body.get(name) == named[name] for name in _SAME)
+        is_same = all(body.get(name) == value for name, value in named["said"].items())
         demand(is_same, "the approval is about another request than the record that names it")
         answers = body["answers"]
         for answer in answers:
@@ -115,7 +120,7 @@ class Attachments:
         is_whole = all(each["assertion"] is not None for each in answers) and all(
             len(people[given]) >= (self._signed[named["policy"]] if given == "approved" else 1)
             for given in _NEEDED
-            if given in named["resolutions"]
+            if given in named["answers"]
         )
         demand(is_whole, "the policy demands signed answers that the approval lacks")
 

@@ -12,7 +12,12 @@ import {
   toBytes,
   toNumber,
 } from '../../support/ed25519-edge-cases.ts';
-import { contradictingRecords, evidenceCases, evidenceJwks } from '../../support/evidence-cases.ts';
+import {
+  contradictingRecords,
+  evidenceCases,
+  evidenceJwks,
+  permitCases,
+} from '../../support/evidence-cases.ts';
 import {
   at,
   chainOf,
@@ -242,7 +247,9 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['a compromised key', lines, jwksOf(sampleKey(7, { compromised: true }))],
     ['a key from later', lines, jwksOf(sampleKey(7, { notBeforeMs: at(60_000 + 61_000) }))],
     ['another key', lines, jwksOf(sampleKey(8))],
-    ...evidenceCases().map(({ name, lines: of }) => [`evidence: ${name}`, of, evidenceJwks] as const),
+    ...[...evidenceCases(), ...permitCases()].map(
+      ({ name, lines: of }) => [`evidence: ${name}`, of, evidenceJwks] as const,
+    ),
     ['evidence: records contradict each other', contradictingRecords(), evidenceJwks],
   ];
   return Promise.all(

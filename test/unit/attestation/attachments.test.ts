@@ -6,6 +6,7 @@ import {
   evidenceCases,
   evidenceJwks,
   evidenceKeys,
+  permitCases,
 } from '../../support/evidence-cases.ts';
 import { verifyExport } from '../../support/independent-verifier.mjs';
 import { keysetOf } from '../../support/sample-chains.ts';
@@ -36,6 +37,13 @@ describe('what records name', () => {
     const ofClient = await verifyAttestations(lines.join(''), evidenceJwks);
     expect(ofClient.valid, JSON.stringify(ofClient)).toBe(isValid);
     if (!name.includes('json')) expect(isAcceptedByAnother(lines)).toBe(isValid);
+  });
+
+  it.each(permitCases())('is held against PERMITs: $name', async ({ lines, isValid, fault }) => {
+    expect(ours(lines)).toMatchObject(isValid ? { kind: 'valid' } : { kind: 'invalid', fault });
+    const ofClient = await verifyAttestations(lines.join(''), evidenceJwks);
+    expect(ofClient.valid, JSON.stringify(ofClient)).toBe(isValid);
+    expect(isAcceptedByAnother(lines)).toBe(isValid);
   });
 
   it.each([

@@ -6,9 +6,12 @@ import { type ServiceKey, verifies } from './keys.ts';
 interface Named {
   readonly isStanding: boolean;
   readonly request_hash: unknown;
-  readonly amount_micro_usd: unknown;
+  /** Undefined: no record says what was asked, only what a PERMIT counts from then on. */
+  amount_micro_usd: unknown;
   policy_hash: unknown;
-  readonly resolutions: Set<unknown>;
+  /** A record says so, or a PERMIT used it. */
+  isApproved: boolean;
+  isDenied: boolean;
 }
 
 interface Signed {
@@ -47,26 +50,32 @@ export class Attachments {
   }
 
   name(record: Json): string | null {
-    const { passport_id: passport, policy_hash: policy, refers_to, approval_id, resolution } = record;
+    const { passport_id: passport, policy_hash: policy, refers_to, approval_id, request_hash } = record;
+    const { decision, resolution } = record;
+    const isPermit = decision === 'PERMIT';
+    const isOutcome = isPermit && resolution !== null && resolution !== 'voided';
+    const amount = isOutcome ? undefined : record['amount_micro_usd'];
     if (typeof policy === 'string') this.#named.policy.add(policy);
     if (typeof passport === 'string') this.#named.passport.add(passport);
     const resolved = String(refers_to).startsWith('appr_') ? refers_to : null;
     for (const id of new Set([resolved, approval_id ?? null])) {
       if (id === null) continue;
       const name = `${record['chain_id']} ${id}`;
-      const { request_hash, amount_micro_usd } = record;
       const named = this.#approvals.get(name) ?? {
         isStanding: String(id).startsWith('sappr_'),
-        ...{ request_hash, amount_micro_usd, policy_hash: policy ?? null, resolutions: new Set() },
+        ...{ request_hash, amount_micro_usd: amount, policy_hash: policy ?? null },
+        ...{ isApproved: false, isDenied: false },
       };
       this.#approvals.set(name, named);
       const isSame =
         request_hash === named.request_hash &&
-        amount_micro_usd === named.amount_micro_usd &&
+        (isOutcome || named.amount_micro_usd === undefined || amount === named.amount_micro_usd) &&
         (typeof policy !== 'string' || (named.policy_hash ?? policy) === policy);
       if (!named.isStanding && !isSame) return 'the record is about another request than its approval';
+      if (named.amount_micro_usd === undefined) named.amount_micro_usd = amount;
       named.policy_hash ??= policy ?? null;
-      named.resolutions.add(resolution);
+      named.isApproved ||= isPermit || resolution === 'approved';
+      named.isDenied ||= resolution === 'denied';
     }
     return null;
   }
@@ -116,8 +125,9 @@ export class Attachments {
 
   async #faultOf(body: Json, named: Named): Promise<string | null> {
     if (body['removed'] === true || named.isStanding) return null;
-    const isSame =
-      body['request_hash'] === named.request_hash && body['amount_micro_usd'] === named.amount_micro_usd;
+    const { request_hash, amount_micro_usd: amount } = body;
+    const isAmount = named.amount_micro_usd === undefined || amount === named.amount_micro_usd;
+    const isSame = request_hash === named.request_hash && isAmount;
     if (!isSame) return 'the approval is about another request than the record that names it';
     const answers = Array.isArray(body['answers']) ? body['answers'].filter(isObject) : [];
     for (const answer of answers) {
@@ -134,8 +144,8 @@ export class Attachments {
       new Set(answers.flatMap((each) => (each['answer'] === given ? [each['user_id']] : []))).size;
     const isWhole =
       answers.every(({ assertion }) => isObject(assertion)) &&
-      (!named.resolutions.has('approved') || people('approved') >= count) &&
-      (!named.resolutions.has('denied') || people('denied') > 0);
+      (!named.isApproved || people('approved') >= count) &&
+      (!named.isDenied || people('denied') > 0);
     return isWhole ? null : 'the policy demands signed answers that the approval lacks';
   }
 }
