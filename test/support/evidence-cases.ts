@@ -1,4 +1,6 @@
 import type { Attachment } from '../../shared/attestation/attachments.ts';
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import { renderTime } from '../../shared/model/time.ts';
@@ -135,6 +137,13 @@ const exported = (...given: readonly Attachment[]): string[] =>
 /** As the service would have written it with this approval: who forges one may hold its keys. */
 const byOperator = (change: object): string[] => exported(approvalOf(change));
 
+/** With the hash of what it says, so that only the names of its keys are wrong. */
+function catalogByTwo(): string {
+  const { content_hash: _, signature, ...content } = catalog;
+  const by = { ...content, signing_key_id: [catalogKey.kid, key.kid] };
+  return `${canonicalJson({ catalog: { ...by, content_hash: contentHash(by), signature } })}\n`;
+}
+
 export function evidenceCases(): readonly EvidenceCase[] {
   const lines = exported();
   const placeOf = (start: string) => lines.findIndex((line) => line.startsWith(start));
@@ -183,6 +192,7 @@ export function evidenceCases(): readonly EvidenceCase[] {
     ]),
     invalid('a chain behind them', 'no_chain', lines.toSpliced(-1, 0, line(1))),
     invalid('a policy that allows more', 'attachment_mismatch', changed('"above_usd":1', '"above_usd":9')),
+    invalid('a catalog by two keys', 'no_chain', lines.with(placeOf('{"catalog"'), catalogByTwo())),
     invalid('a catalog with another price', 'attachment_mismatch', changed(':1e-7', ':1e-8')),
     invalid(
       'a passport that may do more',

@@ -55,7 +55,7 @@ def verify_answer(approval: Any, answer: Any) -> AnswerVerdict:
         demand(data[32] & 5 == 5, "no person unlocked the passkey")
         message = data + hashlib.sha256(client).digest()
         demand(_is_signed(proof["public_key"], message, signature), "the signature is not of this passkey")
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as fault:
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as fault:
         return AnswerVerdict(str(fault) or "it is no signed answer")
     return AnswerVerdict(None)
 

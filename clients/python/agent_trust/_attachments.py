@@ -84,7 +84,7 @@ class Attachments:
             body, kid, keys = value["body"], value["signing_key_id"], self._keys
             own = value["policy_hash" if kind == "policy" else "hash"]
         demand(hash_of(canonical_any(body)) == own, f"the hash does not match the {kind}")
-        demand(kid in keys, f"the key of the {kind} is not one of the manifest")
+        demand(isinstance(kid, str) and kid in keys, f"the key of the {kind} is not one of the manifest")
         message, signature = f"agent-trust.{kind}.v1:{own}", from_base64url(str(value.get("signature")))
         demand(verify(keys[kid]["x"], message.encode(), signature), "the signature is not valid")
         passport, approval = str(body.get("passport_id")), str(body.get("approval_id"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, BinaryIO
 
+from ._attachments import KINDS
 from ._records import canonical, canonical_any, demand
 
 # Longer than any record: 32 findings with pointers of 512 characters each are about 20 KiB.
@@ -28,8 +29,8 @@ class ExportLines:
         line = self._jsonl()
         try:
             value = json.loads(line)
-            forms = (canonical, canonical_any)
-            is_canonical = isinstance(value, dict) and any(form(value) + b"\n" == line for form in forms)
+            form = canonical_any if isinstance(value, dict) and value.keys() & set(KINDS) else canonical
+            is_canonical = isinstance(value, dict) and form(value) + b"\n" == line
         except (ValueError, RecursionError):
             is_canonical = False
         demand(is_canonical, "the line is not a JSON object in its RFC 8785 form")

@@ -189,6 +189,15 @@ async function exportsToVerify(): Promise<readonly object[]> {
       'a policy by another key',
       form2.map((line) => line.replace(/(y_hash":"[^"]+","signature":")../, '$1AA')),
     ],
+    ['a policy with a number as Python writes it', form2.map((line) => line.replace('0.000001', '1e-06'))],
+    [
+      'a policy with its members in the order of code points',
+      form2.map((line) => line.replace('"\u{1f600}":2,"\ufb33":1', '"\ufb33":1,"\u{1f600}":2')),
+    ],
+    [
+      'a policy with 400 arrays in arrays',
+      form2.map((line) => line.replace('"L1"},"policy', `"L1","zzz":${'['.repeat(400)}${']'.repeat(400)}},"policy`)),
+    ],
     ['a policy within a chain', form2.toSpliced(4, 0, form2[7] ?? '')],
     ['a chain behind a policy', [...form2.slice(0, -1), ...lines.slice(1, 5), form2.at(-1) ?? '']],
     [
