@@ -50,7 +50,9 @@ export async function judgePermits(
     if (verdict.kind === 'refused') return refused(verdict.message);
     if (verdict.kind === 'stored') return { kind: voids.has(idOf(each)) ? 'voided' : 'committed' };
     const { settlement, parties } = each;
-    const { timestampMs } = verdict.record.record;
+    const { timestampMs, policyHash } = verdict.record.record;
+    // Records that name one approval have one policy, or no export of them verifies.
+    const isOfPolicy = policyHash === null || policyHash === parties.gate?.policyHash;
     if (sender.nowMs - timestampMs > decisionsLimits.settlementAgeMsMax)
       return refused('timestamp_ms is too old to be settled');
     return {
@@ -59,7 +61,7 @@ export async function judgePermits(
         ...questionOf(settlement, sender, timestampMs),
         record: verdict.record,
         approvalId: settlement.approval_id,
-        binding: bindingNow(settlement, parties.gate),
+        binding: isOfPolicy ? bindingNow(settlement, parties.gate) : null,
         holder: sender.holder,
         held: [],
       },

@@ -514,6 +514,23 @@ describe('a permit with an approval', () => {
     );
   });
 
+  it('does not use it under another policy that the gate has had', async () => {
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
+    const [before, now] = await api.deps.sql<{ policy_hash: string }[]>`
+      SELECT policy_hash FROM gate_policies WHERE gate_id = ${gateId} ORDER BY policy_version`;
+    const opened = suspend({ gate_version: 2, held: [] });
+    expect(await answerTo(opened)).toMatchObject({ kind: 'suspended', is_new: true });
+    await resolve(opened.approval_id, 'approve');
+    const tell = (policy: typeof now) => {
+      const form2 = { trust_level: 'L1', state_age_ms: 5, extras: null, ...policy };
+      const used = { idempotency_key: null, approval_id: opened.approval_id, gate_version: 2 };
+      return answerTo(permit(used, permitRecord(form2)));
+    };
+    expect(await tell(before)).toMatchObject({ kind: 'approval', standing: 'mismatch' });
+    expect(await statusOf(opened.approval_id)).toBe('approved');
+    expect(await tell(now)).toEqual({ kind: 'committed' });
+  });
+
   it('that contradicts the database is refused with the reason, and takes nothing', async () => {
     const approvalId = await approved();
     const tell = async (change: object) => {
