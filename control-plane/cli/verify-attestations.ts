@@ -93,7 +93,8 @@ export async function verifyAttestationsCommand(options: {
 }
 
 function describeValid(verdict: Extract<ExportVerdict, { kind: 'valid' }>, isFirst: boolean): string {
-  const { records, chains, compromisedRecords, archivedChains } = verdict;
+  const { records, chains, compromisedRecords, compromisedStatements, removedApprovals, archivedChains } =
+    verdict;
   const joined = isFirst ? '' : ' Every chain goes on where the files before end.';
   const archived =
     archivedChains === 0 || !isFirst
@@ -104,9 +105,18 @@ function describeValid(verdict: Extract<ExportVerdict, { kind: 'valid' }>, isFir
       ? ''
       : `WARNING: ${counted(compromisedRecords, 'record')} signed by a key that was declared compromised: ` +
         'their signatures do not prove who wrote them.\n';
+  const forgeable =
+    compromisedStatements === 0
+      ? ''
+      : `WARNING: ${counted(compromisedStatements, 'statement')} about passports and approvals signed by a key ` +
+        'that was declared compromised: they may be forged.\n';
+  const removed =
+    removedApprovals === 0
+      ? ''
+      : `${counted(removedApprovals, 'approval')} stated to be removed: nothing shows who answered.\n`;
   return (
     `OK: ${counted(records, 'record')} in ${counted(chains, 'chain')}. ` +
-    `Every hash, link and signature verifies.${joined}\n${archived}${compromised}`
+    `Every hash, link and signature verifies.${joined}\n${archived}${compromised}${forgeable}${removed}`
   );
 }
 

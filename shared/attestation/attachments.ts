@@ -85,6 +85,10 @@ export class AttachmentReader {
   /** Kind and name of the line before. */
   #last: readonly [kind: number, name: string] = [0, ''];
   #lastPassport = '';
+  /** Passports and approvals, which nothing but their signature vouches for, by a compromised key. */
+  compromised = 0;
+  /** Approvals of which the file says nothing but that they were removed. */
+  removed = 0;
 
   constructor(keys: Keyset) {
     this.#keys = keys;
@@ -123,6 +127,9 @@ export class AttachmentReader {
     const bytes = decodeBase64url(signed.signature);
     const message = Buffer.from(signed.message(signed.hash), 'latin1');
     if (bytes === null || !signer.verify(message, bytes)) return 'attachment_signature_invalid';
+    const isStatement = 'passport' in attachment || 'approval' in attachment;
+    if (isStatement && signer.key.compromised) this.compromised++;
+    if ('approval' in attachment && attachment.approval.body.removed === true) this.removed++;
     return this.#take(attachment, signed.name);
   }
 

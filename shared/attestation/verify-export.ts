@@ -118,7 +118,10 @@ class ExportReader implements LineReader {
   #stopped: Finding<'stops_early'> | null = null;
   readonly #before: JoinedChains | null;
   readonly #attachments: AttachmentReader;
-  readonly count = { chains: 0, records: 0, compromised: 0, archived: 0 };
+  readonly count = {
+    ...{ chains: 0, records: 0, compromised: 0, archived: 0 },
+    ...{ compromisedStatements: 0, removedApprovals: 0 },
+  };
 
   constructor(keys: Keyset, before: JoinedChains | null) {
     this.#keys = keys;
@@ -228,6 +231,8 @@ class ExportReader implements LineReader {
     if (!isLineOf(attachment, line)) return 'not_canonical';
     const fault = this.#attachments.read(attachment, manifest.keyIds);
     if (fault === null) this.#state = { kind: 'attached', manifest };
+    this.count.compromisedStatements = this.#attachments.compromised;
+    this.count.removedApprovals = this.#attachments.removed;
     return fault;
   }
 

@@ -12,6 +12,10 @@ export type ExportVerdict =
       readonly compromisedRecords: number;
       /** Chains of which records are in archives. */
       readonly archivedChains: number;
+      /** Passports and approvals signed by such a key: a thief could have stated anything of them. */
+      readonly compromisedStatements: number;
+      /** Approvals that are stated to be removed: nothing shows who answered them. */
+      readonly removedApprovals: number;
     }
   | Invalid;
 
@@ -60,6 +64,8 @@ export interface LineReader {
     readonly records: number;
     readonly compromised: number;
     readonly archived: number;
+    readonly compromisedStatements?: number;
+    readonly removedApprovals?: number;
   };
 }
 
@@ -94,8 +100,11 @@ export class ExportVerifier {
   finish(): ExportVerdict {
     if (this.#failure !== null) return this.#failure;
     if (!this.#reader.isEnded) return this.#fail({ fault: 'no_end' });
-    const { chains, records, compromised, archived } = this.#reader.count;
-    return { kind: 'valid', chains, records, compromisedRecords: compromised, archivedChains: archived };
+    const { chains, records, compromised, archived, ...attached } = this.#reader.count;
+    return {
+      ...{ kind: 'valid', chains, records, compromisedRecords: compromised, archivedChains: archived },
+      ...{ compromisedStatements: 0, removedApprovals: 0, ...attached },
+    };
   }
 
   #fail(finding: Finding): Invalid {

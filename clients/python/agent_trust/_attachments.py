@@ -21,6 +21,8 @@ class Attachments:
         self._keys = {kid: keys[kid] for kid in manifest["key_ids"]}
         self._catalog_keys = catalog_keys
         self._named: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self.compromised = 0  # Passports and approvals by a compromised key.
+        self.removed = 0  # Approvals of which the file says nothing but that.
         self._signed: dict[str, int] = {}  # Policies that want signed answers, and how many.
 
     def name(self, record: dict[str, Any]) -> None:
@@ -87,6 +89,8 @@ class Attachments:
         demand(isinstance(kid, str) and kid in keys, f"the key of the {kind} is not one of the manifest")
         message, signature = f"agent-trust.{kind}.v1:{own}", from_base64url(str(value.get("signature")))
         demand(verify(keys[kid]["x"], message.encode(), signature), "the signature is not valid")
+        self.compromised += keys[kid]["compromised"] and kind in ("passport", "approval")
+        self.removed += kind == "approval" and body.get("removed") is True
         passport, approval = str(body.get("passport_id")), str(body.get("approval_id"))
         names = {"passport": passport, "approval": f"{passport} {approval}"}
         return names.get(kind, own), body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import datetime
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from ._answers import AnswerVerdict as AnswerVerdict
 from ._answers import verify_answer as verify_answer
@@ -13,22 +13,9 @@ from ._ed25519 import verify
 from ._export_lines import ExportLines
 from ._records import LINK, canonical, demand, from_base64url, hash_of
 from ._records import is_record, keys_for, read_chain, read_end, read_manifest
+from ._verdict import Verdict as Verdict
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
-
-
-class Verdict(NamedTuple):
-    """True if all of it verifies. If not, `fault` says why, and line (from 1), chain and sequence where."""
-
-    fault: str | None
-    line: int
-    chain_id: str | None
-    sequence: int | None
-    records: int
-    compromised: int  # Records whose key somebody else may have had: who wrote them is unknown.
-
-    def __bool__(self) -> bool:
-        return self.fault is None
 
 
 def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
@@ -87,4 +74,5 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
         demand(not has_stopped, "a chain stops before the last record that its header names")
     except ValueError as fault:  # A time such as 2026-13-01 too.
         return Verdict(str(fault), lines.number, chain_id, sequence, records, compromised)
-    return Verdict(None, lines.number, chain_id, sequence, records, compromised)
+    attached = attachments.compromised, attachments.removed
+    return Verdict(None, lines.number, chain_id, sequence, records, compromised, *attached)

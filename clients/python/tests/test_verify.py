@@ -74,7 +74,8 @@ class Attestations(unittest.TestCase):
             with self.subTest(case["name"]):
                 verdict = verify_attestations(case["text"].encode("utf-8", "surrogatepass"), case["jwks"])
                 self.assertEqual((bool(verdict), verdict.line), (case["valid"], case["line"]), verdict)
-                self.assertEqual(verdict.compromised, case["compromised"])
+                for count in ("compromised", "compromised_statements", "removed_approvals"):
+                    self.assertEqual(getattr(verdict, count), case[count])
 
     def test_the_record_at_fault_is_named(self) -> None:
         lines = _example.splitlines(keepends=True)

@@ -162,6 +162,22 @@ function Outcome({ state }: { readonly state: State }): ReactNode {
                   ] as const,
                 ]
               : []),
+            ...(verdict.compromised_statements > 0
+              ? [
+                  [
+                    'May be forged',
+                    `${count(verdict.compromised_statements)} passports or approvals are signed by such a key`,
+                  ] as const,
+                ]
+              : []),
+            ...(verdict.removed_approvals > 0
+              ? [
+                  [
+                    'Approvals that were removed',
+                    `${count(verdict.removed_approvals)}: nothing shows who answered them`,
+                  ] as const,
+                ]
+              : []),
           ]}
         />
       </div>

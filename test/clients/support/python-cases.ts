@@ -16,6 +16,7 @@ import {
   contradictingRecords,
   evidenceCases,
   evidenceJwks,
+  evidenceKeys,
   permitCases,
 } from '../../support/evidence-cases.ts';
 import {
@@ -134,6 +135,13 @@ function signatures(): readonly object[] {
     signature: hex(each.signature),
   }));
 }
+
+const evidenceLines = (): readonly string[] => evidenceCases()[0]?.lines ?? [];
+const [statementKey, catalogKey] = evidenceKeys;
+const compromisedJwks = jwksOf(
+  { ...statementKey, verification: { ...statementKey.verification, compromised: true } },
+  catalogKey,
+);
 
 /** These lines, and those behind the chains. */
 const inOrder = (lines: readonly string[], order: readonly number[]): readonly string[] => [
@@ -259,6 +267,7 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ...[...evidenceCases(), ...permitCases()].map(
       ({ name, lines: of }) => [`evidence: ${name}`, of, evidenceJwks] as const,
     ),
+    ['evidence: by a compromised key', evidenceLines(), compromisedJwks],
     ['evidence: records contradict each other', contradictingRecords(), evidenceJwks],
   ];
   return Promise.all(
@@ -267,11 +276,17 @@ async function exportsToVerify(): Promise<readonly object[]> {
       const verdict = await verifyAttestations(text, keys);
       const lineCount = changed.join('').split('\n').length - 1;
       return verdict.valid
-        ? { name, text, jwks: keys, valid: true, line: lineCount, compromised: verdict.compromised }
-        : { name, text, jwks: keys, valid: false, line: verdict.line, compromised: 0 };
+        ? { name, text, jwks: keys, valid: true, line: lineCount, ...counts(verdict) }
+        : { name, text, jwks: keys, valid: false, line: verdict.line, ...nothing };
     }),
   );
 }
+
+const nothing = { compromised: 0, compromised_statements: 0, removed_approvals: 0 };
+type Valid = Extract<Awaited<ReturnType<typeof verifyAttestations>>, { readonly valid: true }>;
+const counts = ({ compromised, compromised_statements, removed_approvals }: Valid): typeof nothing => ({
+  ...{ compromised, compromised_statements, removed_approvals },
+});
 
 function webhooks(): readonly object[] {
   const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;

@@ -9,7 +9,7 @@ import {
   permitCases,
 } from '../../support/evidence-cases.ts';
 import { verifyExport } from '../../support/independent-verifier.mjs';
-import { keysetOf } from '../../support/sample-chains.ts';
+import { jwksOf, keysetOf } from '../../support/sample-chains.ts';
 
 function ours(lines: readonly string[]) {
   const verifier = exportVerifier(keysetOf(...evidenceKeys));
@@ -59,6 +59,20 @@ describe('what records name', () => {
     );
     expect(ours(changed)).toMatchObject({ kind: 'invalid', fault: 'not_canonical' });
     expect((await verifyAttestations(changed.join(''), evidenceJwks)).valid).toBe(false);
+  });
+
+  it('counts passports and approvals by a compromised key, and approvals that were removed', async () => {
+    const [lines = []] = evidenceCases().map((each) => each.lines);
+    const [key, catalogKey] = evidenceKeys;
+    const stolen = { ...key, verification: { ...key.verification, compromised: true } };
+    const verifier = exportVerifier(keysetOf(stolen, catalogKey));
+    for (const line of lines) verifier.take(line.trimEnd());
+    // Two passports, two approvals and a standing one. Records vouch for their policy, and that for its
+    // catalog.
+    expect(verifier.finish()).toMatchObject({ kind: 'valid', compromisedStatements: 5, removedApprovals: 1 });
+    const ofClient = await verifyAttestations(lines.join(''), jwksOf(stolen, catalogKey));
+    expect(ofClient).toMatchObject({ valid: true, compromised_statements: 5, removed_approvals: 1 });
+    expect(ours(lines)).toMatchObject({ kind: 'valid', compromisedStatements: 0 });
   });
 
   it('is refused where records contradict each other', async () => {

@@ -105,6 +105,8 @@ describe('exportVerifier', () => {
       records: 7,
       compromisedRecords: 0,
       archivedChains: 0,
+      compromisedStatements: 0,
+      removedApprovals: 0,
     });
   });
 

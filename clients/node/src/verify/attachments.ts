@@ -43,6 +43,10 @@ export class Attachments {
   /** Policies that want signed answers, and how many. */
   readonly #signedPolicies = new Map<unknown, number>();
   #last: readonly [kind: number, name: string] = [0, ''];
+  /** Passports and approvals by a compromised key. */
+  compromised = 0;
+  /** Approvals of which the file says nothing but that they were removed. */
+  removed = 0;
 
   get areAllThere(): boolean {
     const { policy, catalog, passport } = this.#named;
@@ -100,6 +104,8 @@ export class Attachments {
       return `the key of the ${kind} is not one of the manifest`;
     if (!(await verifies(key, `agent-trust.${kind}.v1:${hash}`, signature)))
       return 'the signature is not valid';
+    if (key.isCompromised && (kind === 'passport' || kind === 'approval')) this.compromised += 1;
+    if (kind === 'approval' && content['removed'] === true) this.removed += 1;
     return this.#take(kind, name, content);
   }
 

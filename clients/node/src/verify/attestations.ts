@@ -12,6 +12,10 @@ export type AttestationsVerdict =
       readonly since: string | null;
       /** Records by a compromised key: in their place, but their author is uncertain. */
       readonly compromised: number;
+      /** Passports and approvals by such a key: what the file says of them may be forged. */
+      readonly compromised_statements: number;
+      /** Approvals that are stated to be removed: nothing shows who answered them. */
+      readonly removed_approvals: number;
     }
   | {
       readonly valid: false;
@@ -278,7 +282,11 @@ class ExportReader {
     demand(this.#isEnded && this.#manifest !== null, 'the file has no end');
     const { created_at, since } = this.#manifest;
     const [chains, records, compromised] = [this.#chains, this.#records, this.#compromised];
-    return { valid: true, chains, records, created_at, since, compromised };
+    const { compromised: compromised_statements, removed: removed_approvals } = this.#attachments;
+    return {
+      ...{ valid: true, chains, records, created_at, since, compromised },
+      ...{ compromised_statements, removed_approvals },
+    };
   }
 
   #readManifest(value: Json): void {
