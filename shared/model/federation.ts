@@ -81,6 +81,8 @@ export interface FederatedIssuer {
  * reading of the same keys, and ends `isCurrent` with any other change: the passport is then verified again.
  */
 export interface PassportSource {
+  /** Counts the changes of settings or keys. */
+  readonly version: number;
   readonly maxKeyAgeMs: number;
   keysAtMs: UnixMillis | null;
   isCurrent: boolean;

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
 import { limits } from '../model/limits.ts';
 import { modes } from '../model/mode.ts';
 import type { Wire } from './shape.ts';
@@ -21,3 +22,15 @@ export const ShownTokens = Type.Object({
   unknown_keys: Type.Array(IdOf('iss'), { maxItems: limits.federationsMax }),
 });
 export type ShownTokens = Wire<typeof ShownTokens>;
+
+const seenShape = Compile(Type.Object({ seen: Type.Integer() }));
+
+/** Of the answer. Null: it is none. */
+export function parseSeenTokens(text: string): number | null {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return seenShape.Check(answer) ? answer.seen : null;
+  } catch {
+    return null;
+  }
+}

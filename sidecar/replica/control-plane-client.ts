@@ -21,7 +21,7 @@ import {
   type SettlementAnswer,
   type SettlementCall,
 } from '../../shared/wire/settlement.ts';
-import type { ShownTokens } from '../../shared/wire/shown-tokens.ts';
+import { parseSeenTokens, type ShownTokens } from '../../shared/wire/shown-tokens.ts';
 import { inForm1 } from '../../shared/wire/spooled-record.ts';
 import {
   type Position,
@@ -299,10 +299,10 @@ export class ControlPlaneClient {
     );
   }
 
-  /** Shows tokens of other issuers. They are in no log and no error. */
-  async showTokens(shown: ShownTokens): Promise<void> {
+  /** Shows tokens of other issuers, which are in no log and no error. Returns how many verified there. */
+  showTokens(shown: ShownTokens): Promise<number> {
     const timeMsMax = replicaLimits.quotaCallMsMax;
-    await this.#ask({ path: 'tokens', body: JSON.stringify(shown), timeMsMax }, () => true);
+    return this.#ask({ path: 'tokens', body: JSON.stringify(shown), timeMsMax }, parseSeenTokens);
   }
 
   close(): Promise<void> {

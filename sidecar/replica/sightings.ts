@@ -10,8 +10,11 @@ import { ControlPlaneError } from './control-plane-error.ts';
 import { replicaLimits } from './limits.ts';
 
 export interface SightingsDeps {
-  /** Throws ControlPlaneError for a refusal, and the network's error for no answer. */
-  readonly show: (shown: ShownTokens) => Promise<void>;
+  /**
+   * Resolves to the number of tokens that verified there. Throws ControlPlaneError for a refusal, and the
+   * network's error for no answer.
+   */
+  readonly show: (shown: ShownTokens) => Promise<number>;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
@@ -27,7 +30,8 @@ interface Sighting {
  * decides on them at once; their tokens are shown before the first call that names them: a batch of records,
  * leases, or a settlement. They are kept in memory alone.
  *
- *     met ──flush──> shown, until the terms of its tokens change
+ *     met ──flush──> shown, until the terms of its tokens or the settings of its issuer change
+ *      └──refused, or not verified there──> met again with its next token
  *
  * While the control plane is away the oldest are dropped: their records name the subject, and they are shown
  * with their next token.
@@ -49,8 +53,9 @@ export class Sightings {
 
   /** A token of another issuer has verified. */
   note(token: string, passport: VerifiedPassport): void {
-    const { passportId, permissions, trustTier, owner, mode } = passport;
-    const terms = `${trustTier} ${owner} ${[...permissions].join(' ')}`;
+    const { passportId, permissions, trustTier, owner, mode, source } = passport;
+    // The constraints are the issuer's. The ledger lends by those that the control plane has.
+    const terms = JSON.stringify([source?.version, trustTier, owner, ...permissions]);
     if (this.#shown.get(passportId) === terms) return;
     this.#waiting.delete(passportId);
     this.#waiting.set(passportId, { token, mode, terms });
@@ -95,26 +100,25 @@ export class Sightings {
     while (this.#waiting.size > 0 || this.#unknownKeys.size > 0) {
       const batch = [...this.#waiting].slice(0, limits.shownTokensMax);
       const unknownKeys = [...this.#unknownKeys];
-      await this.#show({
-        tokens: batch.map(([, { token, mode }]) => ({ token, mode })),
-        unknown_keys: unknownKeys,
-      });
+      const tokens = batch.map(([, { token, mode }]) => ({ token, mode }));
+      const seen = await this.#show({ tokens, unknown_keys: unknownKeys });
       for (const [passportId, sighting] of batch) {
-        this.#shown.set(passportId, sighting.terms);
+        if (seen === tokens.length) this.#shown.set(passportId, sighting.terms);
         if (this.#waiting.get(passportId) === sighting) this.#waiting.delete(passportId);
       }
       for (const issuerId of unknownKeys) this.#unknownKeys.delete(issuerId);
     }
   }
 
-  /** A refusal does not pass: repeating it would hold up all records behind it. */
-  async #show(shown: ShownTokens): Promise<void> {
+  /** A refusal does not pass: repeating it would hold up all records behind it. Nothing was seen then. */
+  async #show(shown: ShownTokens): Promise<number> {
     try {
-      await this.#deps.show(shown);
+      return await this.#deps.show(shown);
     } catch (error) {
       const isRefused = error instanceof ControlPlaneError && error.status >= 400 && error.status < 500;
       if (!isRefused) throw error;
       this.#deps.logger.warn({ err: error }, 'the control plane refuses to see tokens of other issuers');
+      return 0;
     }
   }
 }

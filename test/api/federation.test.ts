@@ -529,6 +529,30 @@ describe('an issuer of others', () => {
     const other = { ...issuer.federation, issuer: 'https://other.example' };
     expect((await api.call({ method: 'PUT', url, body: { federation: other } })).status).toBe(400);
   });
+
+  it('holds known subjects to constraints that are new, at sidecars that met them before', async () => {
+    const { provider, issuerId, issuer } = await registered();
+    const gateId = await gate();
+    const token = await provider.sign();
+    expect((await sidecar.check(gateId, token, request)).body.decision).toBe('PERMIT');
+    const passportId = federatedPassportId(issuerId, 'planner');
+    await until(async () => (await api.call({ url: `/v1/passports/${passportId}` })).body.use_count === 1, {
+      what: 'the passport at the control plane',
+    });
+    for (const allowed of [2, 5]) {
+      const constraints = { rate_limits: { requests_per_day: allowed } };
+      const body = { federation: { ...issuer.federation, constraints } };
+      expect((await api.call({ method: 'PUT', url: `/v1/issuers/${issuerId}`, body })).status).toBe(200);
+      await sidecar.caughtUp();
+      const decisions: string[] = [];
+      for (let n = 0; n < 4; n++)
+        decisions.push((await sidecar.check(gateId, token, request)).body.reason ?? 'PERMIT');
+      // What the first limit let pass counts for the second.
+      const permitted = allowed === 2 ? 2 : 3;
+      expect(decisions).toEqual(decisions.map((_, n) => (n < permitted ? 'PERMIT' : 'rate_limit_exceeded')));
+    }
+  });
+
 });
 
 describe('Shared Signals', () => {
