@@ -128,11 +128,19 @@ async function replace(
     ...stored,
     version: stored.version + 1,
     federation,
-    keys: keys ?? stored.keys,
+    keys: keys ?? keysFor(stored, federation),
     keysAtMs: federation.isPasted ? null : clock.now(),
   };
   await updateFederation(tx, next);
   return next;
+}
+
+/** Of the pasted keys those that may still be used. Each is bound to an algorithm since it was read. */
+function keysFor({ keys }: StoredFederation, { algorithms }: Federation): readonly ForeignKey[] {
+  const kept = keys.filter(({ algorithm }) => algorithms.includes(algorithm));
+  if (kept.length === 0)
+    throw invalidRequest('federation.jwks', 'No pasted key is for one of these algorithms: send jwks again.');
+  return kept;
 }
 
 /** An issuer as the audit shows it: without the counts of its passports, which move by themselves. */

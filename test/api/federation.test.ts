@@ -553,6 +553,36 @@ describe('an issuer of others', () => {
     }
   });
 
+  it('verifies nothing with pasted keys for an algorithm that it no longer accepts', async () => {
+    const { provider } = await registered();
+    await provider.addKey('ES256', 'curve');
+    const iss = 'https://pasted-keys.example';
+    const issuer = await api.createIssuer({
+      name: 'Pasted',
+      federation: {
+        type: 'jwks',
+        issuer: iss,
+        jwks: { keys: provider.keys },
+        audiences: ['gate'],
+        permissions: ['orders:create'],
+      },
+    });
+    const gateId = await gate();
+    const byCurve = await provider.sign({ iss });
+    await provider.addKey('RS256', 'unpublished');
+    expect(await decide(gateId, byCurve)).toEqual(permit);
+    const change = (algorithms: string[]) =>
+      api.call({
+        method: 'PUT',
+        url: `/v1/issuers/${issuer.issuer_id}`,
+        body: { federation: { ...issuer.federation, algorithms } },
+      });
+    expect((await change(['RS256'])).body.federation.keys).toMatchObject([{ algorithm: 'RS256' }]);
+    await sidecar.caughtUp();
+    expect(await decide(gateId, byCurve)).toEqual(block('passport_unknown_key'));
+    const refused = await change(['PS256']);
+    expect([refused.status, refused.body.error.param]).toEqual([400, 'federation.jwks']);
+  });
 });
 
 describe('Shared Signals', () => {
