@@ -32,7 +32,7 @@ export const revokeSubject = (
 /** Makes the passport of this subject if there is none. Throws for an issuer that is not one of others. */
 export async function lockSubject(
   tx: Transaction,
-  { signingKeys, clock }: Pick<SigningDeps, 'signingKeys' | 'clock'>,
+  { signingKeys, clock, random }: Pick<SigningDeps, 'signingKeys' | 'clock' | 'random'>,
   owner: Owner,
   { issuerId, subject }: { readonly issuerId: IssuerId; readonly subject: string },
 ) {
@@ -45,7 +45,7 @@ export async function lockSubject(
   await putSubjectPassport(
     tx,
     { passportId, accountId, mode, issuerId, subject, terms: null },
-    { signingKeyId: signingKeys.current('passport').kid, nowMs: clock.now() },
+    { signingKeyId: signingKeys.current('passport').kid, nowMs: clock.now(), random },
   );
   return passportId;
 }

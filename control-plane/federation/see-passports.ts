@@ -16,7 +16,7 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { VerifiedOfOthers } from './verify-of-others.ts';
 
-type SeeingDeps = Pick<SigningDeps, 'sql' | 'clock' | 'signingKeys'>;
+type SeeingDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'signingKeys'>;
 
 /**
  * Makes the passports of these verified tokens known, with the terms of the tokens (contract §4). The tokens
@@ -77,6 +77,10 @@ async function put(deps: SeeingDeps, passports: readonly SubjectPassport[]): Pro
   const signingKeyId = deps.signingKeys.current('passport').kid;
   await deps.sql.begin(async (tx) => {
     for (const passport of fresh)
-      await putSubjectPassport(tx, passport, { signingKeyId, nowMs: deps.clock.now() });
+      await putSubjectPassport(tx, passport, {
+        signingKeyId,
+        nowMs: deps.clock.now(),
+        random: deps.random,
+      });
   });
 }

@@ -4,6 +4,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
+import type { Random } from '../../shared/runtime/random.ts';
 import type { GateConstraints } from '../../shared/wire/constraints.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
@@ -28,6 +29,7 @@ export interface SubjectPassport {
 interface Insertion {
   readonly signingKeyId: string;
   readonly nowMs: UnixMillis;
+  readonly random: Random;
 }
 
 /**
@@ -79,13 +81,16 @@ export async function putSubjectPassport(
       WHERE passport_id = ${passportId} AND token_hash = ${federatedTokenHash}`;
     if (updated.count > 0) return;
   }
-  if (await insertSubject(tx, passport, made, passport.subject)) return;
-  const [known] = await tx`SELECT FROM passports WHERE passport_id = ${passportId}`;
-  if (known !== undefined) return;
-  // The name belongs to another passport: this one gets a part of its own id behind it.
-  const suffix = ` ${passportId.slice(-16)}`;
-  const name = passport.subject.slice(0, limits.foreignSubjectCharsMax - suffix.length);
-  await insertSubject(tx, passport, made, `${name}${suffix}`);
+  // Where the name belongs to another passport, a part of the own id follows it. A subject is any text, so
+  // that name may be taken too, but not one that nobody can guess.
+  const part = ` ${passportId.slice(-16)}`;
+  const unguessable = Buffer.from(made.random.bytes(8)).toString('hex');
+  for (const suffix of ['', part, `${part} ${unguessable}`]) {
+    const name = passport.subject.slice(0, limits.foreignSubjectCharsMax - suffix.length);
+    if (await insertSubject(tx, passport, made, `${name}${suffix}`)) return;
+    const [known] = await tx`SELECT FROM passports WHERE passport_id = ${passportId}`;
+    if (known !== undefined) return;
+  }
 }
 
 async function insertSubject(

@@ -192,6 +192,22 @@ describe('the subject of another issuer', () => {
     expect(await decide(gateId, await provider.sign())).toEqual(permit);
   });
 
+  it('has a passport whatever names other passports have taken', async () => {
+    const { provider, issuerId } = await registered();
+    const gateId = await gate();
+    const passportId = federatedPassportId(issuerId, 'a taken name');
+    for (const sub of ['a taken name', `a taken name ${passportId.slice(-16)}`])
+      await api.issuePassport({ agent_id: sub });
+    expect(await decide(gateId, await provider.sign({ sub: 'a taken name' }))).toEqual(permit);
+    const shown = (await api.call({ url: `/v1/passports/${passportId}` })).body;
+    expect(shown).toMatchObject({ federated: true, agent_name: 'a taken name' });
+    await api.call({ url: `/v1/issuers/${issuerId}/revoke-subject`, body: { subject: 'a taken name' } });
+    await sidecar.caughtUp();
+    expect(await decide(gateId, await provider.sign({ sub: 'a taken name' }))).toEqual(
+      block('passport_revoked'),
+    );
+  });
+
   it('is suspended with its owner, and so is a passport of our own', async () => {
     const { provider } = await registered({ claims: { owner: '/team' } });
     const gateId = await gate();
