@@ -115,9 +115,13 @@ export async function takeTurn(
 ): Promise<boolean> {
   const taken = await sql`
     UPDATE federations SET asked_at_ms = ${nowMs}
-    WHERE issuer_id = ${issuerId} AND asked_at_ms <= ${nowMs - gapMs}`;
+    WHERE issuer_id = ${issuerId} AND ${isFree(sql, nowMs, gapMs)}`;
   return taken.count === 1;
 }
+
+/** A time ahead was noted before the clock was set back. It must not hold up all readings until then. */
+const isFree = (sql: Database, nowMs: UnixMillis, gapMs: number) =>
+  sql`(asked_at_ms <= ${nowMs - gapMs} OR asked_at_ms > ${nowMs + gapMs})`;
 
 /**
  * Issuers whose keys are due, at most `max`: read `refreshMs` ago, or a sixth of their longest age if that is
@@ -135,8 +139,9 @@ export async function dueFederations(
   const { nowMs, refreshMs, gapMs, max } = asked;
   const rows = await sql<{ issuerId: IssuerId }[]>`
     SELECT f.issuer_id AS "issuerId" FROM federations f JOIN issuers i USING (issuer_id)
-    WHERE f.asked_at_ms <= ${nowMs - gapMs} AND i.status = 'active'
-      AND f.keys_at_ms <= ${nowMs}::bigint - least(${refreshMs}::bigint, (f.settings->>'max_key_age_s')::bigint * 1000 / 6)
+    WHERE ${isFree(sql, nowMs, gapMs)} AND i.status = 'active'
+      AND (f.keys_at_ms > ${nowMs + gapMs} OR f.keys_at_ms
+        <= ${nowMs}::bigint - least(${refreshMs}::bigint, (f.settings->>'max_key_age_s')::bigint * 1000 / 6))
     ORDER BY f.asked_at_ms LIMIT ${max}`;
   return rows.map(({ issuerId }) => issuerId);
 }

@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { dueFederations, takeTurn } from '../../control-plane/issuers/federation-store.ts';
 import { refreshKeys } from '../../control-plane/issuers/follow-keys.ts';
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
-import { minuteMs, secondMs } from '../../shared/model/time.ts';
+import { minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type ForeignProvider, startForeignProvider } from '../support/foreign-issuer.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
@@ -446,6 +447,27 @@ describe('the keys of another issuer', () => {
     expect(await refreshKeys(api.deps, issuerId)).toBe(true);
     await sidecar.caughtUp();
     expect(await decide(gateId, await provider.sign())).toEqual(permit);
+  });
+
+  it('are read by one replica a minute, and again at once where the clock was ahead', async () => {
+    const { issuerId } = await registered();
+    const { sql } = api.deps;
+    const nowMs = (Date.now() + 3_600_000) as UnixMillis;
+    const asked = { nowMs, gapMs: minuteMs };
+    const both = await Promise.all([takeTurn(sql, issuerId, asked), takeTurn(sql, issuerId, asked)]);
+    expect(both.toSorted()).toEqual([false, true]);
+    const isDueAt = async (atMs: number) => {
+      const due = { nowMs: atMs as UnixMillis, gapMs: minuteMs, refreshMs: 10 * minuteMs, max: 100 };
+      return (await dueFederations(sql, due)).includes(issuerId);
+    };
+    expect(await isDueAt(nowMs + minuteMs - 1)).toBe(false);
+    expect(await isDueAt(nowMs + minuteMs)).toBe(true);
+    // As if a clock had been a year ahead when they were read.
+    const aheadMs = nowMs + 365 * 86_400_000;
+    await sql`UPDATE federations SET asked_at_ms = ${aheadMs}, keys_at_ms = ${aheadMs} WHERE issuer_id = ${issuerId}`;
+    expect(await isDueAt(nowMs)).toBe(true);
+    expect(await takeTurn(sql, issuerId, asked)).toBe(true);
+    expect(await takeTurn(sql, issuerId, asked)).toBe(false);
   });
 
   it('of one kid and algorithm verify nothing', async () => {
