@@ -18,6 +18,29 @@ export interface ForeignVerificationKey extends ForeignKey {
   readonly verify: Verifier;
 }
 
+type PreparedKey = Pick<ForeignVerificationKey, 'bytes' | 'verify'>;
+
+/** 100 issuers of each mode with five keys each; beyond this the cache starts over. */
+const preparedKeysMax = 1_024;
+
+const preparedKeys = new Map<string, PreparedKey>();
+
+/**
+ * Importing a key takes longer than verifying with it. The control plane reads the issuers of an account for
+ * each token, and a table makes them anew when another one changes.
+ */
+function preparedKey(key: ForeignKey): PreparedKey {
+  const { algorithm, publicKey } = key;
+  const name = `${algorithm} ${publicKey}`;
+  const known = preparedKeys.get(name);
+  if (known !== undefined) return known;
+  const bytes = foreignKeyBytes(key);
+  const made = { bytes, verify: foreignVerifier(algorithm, bytes) };
+  if (preparedKeys.size >= preparedKeysMax) preparedKeys.clear();
+  preparedKeys.set(name, made);
+  return made;
+}
+
 /** An issuer of others, ready to verify its tokens. */
 export class ForeignIssuer implements PassportSource {
   readonly issuerId: IssuerId;
@@ -38,10 +61,7 @@ export class ForeignIssuer implements PassportSource {
     this.mode = mode;
     this.version = version;
     this.federation = federation;
-    this.keys = keys.map((key) => {
-      const bytes = foreignKeyBytes(key);
-      return { ...key, bytes, verify: foreignVerifier(key.algorithm, bytes) };
-    });
+    this.keys = keys.map((key) => ({ ...key, ...preparedKey(key) }));
     this.maxKeyAgeMs = federation.maxKeyAgeMs;
     this.keysAtMs = keysAtMs;
   }
@@ -85,7 +105,7 @@ export class ForeignIssuerTable implements ForeignIssuers {
 
   /**
    * The same settings and keys, read once more, leave verified passports as they are. Any other change has
-   * all passports verified again that claim the same `iss`: which issuer fits may be another one now.
+   * all passports verified again that this issuer may fit too: it must be the only one.
    */
   put(told: FederatedIssuer): void {
     const known = this.#byId.get(told.issuerId);
@@ -96,7 +116,7 @@ export class ForeignIssuerTable implements ForeignIssuers {
     const made = new ForeignIssuer(told);
     this.remove(told.issuerId);
     this.#suspended.delete(told.issuerId);
-    this.#forgetNamed(made.federation.issuer);
+    this.#forgetBeside(made.federation);
     this.#byId.set(told.issuerId, made);
   }
 
@@ -110,7 +130,7 @@ export class ForeignIssuerTable implements ForeignIssuers {
     if (known === undefined) return;
     this.#byId.delete(issuerId);
     known.isCurrent = false;
-    this.#forgetNamed(known.federation.issuer);
+    this.#forgetBeside(known.federation);
   }
 
   /** Another table takes over: whatever was verified by this one is verified again. */
@@ -122,15 +142,19 @@ export class ForeignIssuerTable implements ForeignIssuers {
     return onlyFitting([...this.#byId.values()], payload, mode);
   }
 
-  /** What was verified by an issuer of this name is verified again. */
-  #forgetNamed(name: string): void {
+  /** What was verified by an issuer that fits tokens of this one is verified again. */
+  #forgetBeside(changed: Federation): void {
     for (const [issuerId, issuer] of this.#byId) {
-      if (issuer.federation.issuer !== name) continue;
+      if (!mayFitBoth(issuer.federation, changed)) continue;
       issuer.isCurrent = false;
       this.#byId.set(issuerId, new ForeignIssuer({ ...issuer, keys: issuer.keys }));
     }
   }
 }
+
+/** Whether a token may fit both: by its `iss`, or by that and, for a JWT-SVID, its subject. */
+const mayFitBoth = (one: Federation, other: Federation): boolean =>
+  one.issuer === other.issuer || (one.type === 'jwt-svid') !== (other.type === 'jwt-svid');
 
 /** The one of these that the claims fit; null: none or several. */
 export function onlyFitting(

@@ -362,6 +362,24 @@ describe('a hostile token', () => {
     expect(second.federation.keys).toHaveLength(1);
   });
 
+  it('is no passport any more once its subject lies in a trust domain that is registered too', async () => {
+    const { provider } = await registered();
+    const gateId = await gate();
+    const token = await provider.sign({ sub: 'spiffe://both.example/shop' });
+    expect(await decide(gateId, token)).toEqual(permit);
+    await api.createIssuer({
+      name: 'SPIRE beside it',
+      federation: {
+        type: 'jwt-svid',
+        issuer: 'both.example',
+        jwks: { keys: provider.keys },
+        audiences: ['gate'],
+      },
+    });
+    await sidecar.caughtUp();
+    expect(await decide(gateId, token)).toEqual(block('issuer_untrusted'));
+  });
+
   it('is no JWT-SVID of another trust domain', async () => {
     const { provider } = await registered();
     const gateId = await gate();
