@@ -181,7 +181,8 @@ export async function noteLosses(tx: Transaction, number: number, { heads, place
 
 /** Something that was taken away, by what a sidecar knows. */
 export interface KnownEnd {
-  readonly kind: 'passport' | 'issuer' | 'account' | 'gate' | 'api_key' | 'gate_policy';
+  readonly kind: 'passport' | 'owner' | 'issuer' | 'account' | 'gate' | 'api_key' | 'gate_policy';
+  /** Of an owner of passports: as `ownerName`. */
   readonly id: string;
   readonly accountId: AccountId;
   readonly mode: Mode | null;

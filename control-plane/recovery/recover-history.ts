@@ -3,6 +3,7 @@
  * history (contract §17). `known-state.ts` reads what a sidecar hands over, `recovery-store.ts` compares it.
  */
 
+import { ownerName } from '../../shared/crypto/federated-id.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
@@ -32,6 +33,7 @@ import { updateIssuer } from '../issuers/update-issuer.ts';
 import { originOf } from '../log/deps.ts';
 import { beginNextLog } from '../log/log-store.ts';
 import { revokePassport } from '../passports/revoke-passport.ts';
+import { moveOwner } from '../passports/suspend-owner.ts';
 import { suspendPassport } from '../passports/suspend-passport.ts';
 import { raiseFeeds } from '../sync/feed-store.ts';
 import { stillOpen } from './recovery-store.ts';
@@ -106,6 +108,8 @@ async function takeBack(deps: AppendingDeps, caller: Caller, end: KnownEnd): Pro
     scopes: ['admin:*'],
   };
   if (end.kind === 'account') await updateAccount(deps, caller, { accountId: end.accountId, ...suspended });
+  else if (end.kind === 'owner')
+    await moveOwner(deps, owner, { owner: end.id.slice(ownerName(owner, '').length), to: 'suspended' });
   else if (end.kind === 'issuer')
     await updateIssuer(deps, owner, { issuerId: end.id as IssuerId, ...suspended });
   else if (end.kind === 'api_key') await deleteApiKey(deps, owner, end.id as ApiKeyId);

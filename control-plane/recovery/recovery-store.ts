@@ -15,7 +15,7 @@ export async function findKnownEnds(
   // As text, because the driver writes no arrays of bytes.
   const hexOf = (digest: string) =>
     Buffer.from(must(decodeBase64url(digest), 'a digest was read')).toString('hex');
-  const digestOf = (column: 'passport_id' | 'issuer_id' | 'account_id') =>
+  const digestOf = (column: 'passport_id' | 'issuer_id' | 'account_id' | 'name') =>
     tx`encode(substring(sha256(convert_to(${tx(column)}, 'UTF8')) FOR ${idDigestBytes}::int), 'hex')`;
   const digests = [...state.passports.keys()].map(hexOf);
   const standings = [...state.passports.values()];
@@ -24,6 +24,14 @@ export async function findKnownEnds(
     FROM unnest(${digests}::text[], ${standings}::text[]) AS known (digest, standing)
     JOIN passports ON ${digestOf('passport_id')} = known.digest
     WHERE status = 'active' OR (status = 'suspended' AND known.standing = 'revoked')`;
+  // A sidecar knows owners among the passports. Names are here of those with a passport or a suspension.
+  const owners = await tx<KnownEnd[]>`
+    SELECT 'owner' AS kind, name AS id, account_id AS "accountId", mode, 'suspended' AS standing
+    FROM (
+      SELECT account_id, mode, ${ownerNameOf(tx)} AS name FROM passports WHERE owner IS NOT NULL
+      UNION SELECT account_id, mode, ${ownerNameOf(tx)} FROM owner_standings
+      EXCEPT SELECT account_id, mode, ${ownerNameOf(tx)} FROM owner_standings WHERE status = 'suspended'
+    ) AS named WHERE ${digestOf('name')} = ANY(${digests}::text[])`;
   const issuers = await tx<KnownEnd[]>`
     SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", mode, 'suspended' AS standing
     FROM issuers WHERE status <> 'suspended'
@@ -46,8 +54,11 @@ export async function findKnownEnds(
     FROM api_keys
     WHERE account_id = ${accountId} AND revoked_at_ms IS NULL AND created_at_ms < ${state.takenAtMs}
       AND (expires_at_ms IS NULL OR expires_at_ms > ${state.takenAtMs}) AND key_id <> ALL(${[...state.apiKeys]}::text[])`;
-  return [...passports, ...issuers, ...accounts, ...gates, ...apiKeys];
+  return [...passports, ...owners, ...issuers, ...accounts, ...gates, ...apiKeys];
 }
+
+/** `ownerName` in SQL. */
+const ownerNameOf = (sql: Database | Transaction) => sql`concat_ws(':', 'owner', account_id, mode, owner)`;
 
 /** Which of these still stand in the database as if nothing had been. */
 export async function stillOpen(sql: Database, ends: readonly KnownEnd[]): Promise<KnownEnd[]> {
@@ -55,6 +66,8 @@ export async function stillOpen(sql: Database, ends: readonly KnownEnd[]): Promi
   const rows = await sql<{ kind: KnownEnd['kind']; id: string; status: string }[]>`
     SELECT 'passport' AS kind, passport_id AS id, status FROM passports
       WHERE passport_id = ANY(${ids('passport')}::text[]) AND status IN ('active', 'suspended')
+    UNION ALL SELECT 'owner', id, coalesce(status, 'active')
+      FROM unnest(${ids('owner')}::text[]) AS named (id) LEFT JOIN owner_standings ON ${ownerNameOf(sql)} = named.id
     UNION ALL SELECT 'issuer', issuer_id, status FROM issuers
       WHERE issuer_id = ANY(${ids('issuer')}::text[]) AND status <> 'suspended'
     UNION ALL SELECT 'account', account_id, status FROM accounts

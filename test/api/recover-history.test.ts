@@ -46,6 +46,12 @@ it('takes back what a signed state proves, and begins a generation in which noth
     url: `/v1/accounts/${tenant.accountId}`,
     body: { status: 'suspended' },
   });
+  // One is an owner of a passport, the other was suspended before.
+  const { passport_id: owned } = await api.issuePassport({ owner: 'team: a' });
+  const [{ accountId } = { accountId: '' }] = await sql<{ accountId: string }[]>`
+    SELECT account_id AS "accountId" FROM passports WHERE passport_id = ${owned}`;
+  for (const owner of ['team%3A%20a', 'no passport yet'])
+    await api.call({ url: `/v1/owners/${owner}/suspend`, body: {} });
   await api.call({ url: `/v1/passports/${revoked.passport_id}/revoke`, body: {} });
   await api.call({ url: `/v1/passports/${suspended.passport_id}/suspend`, body: {} });
   await api.call({ method: 'DELETE', url: `/v1/gates/${deleted.gate_id}` });
@@ -59,6 +65,8 @@ it('takes back what a signed state proves, and begins a generation in which noth
   // As a restore to before all of that.
   await sql`UPDATE passports SET status = 'active', revoked_at_ms = NULL, revocation_reason = NULL`;
   await sql`UPDATE gates SET deleted_at_ms = NULL`;
+  await sql`DELETE FROM owner_standings WHERE owner = 'team: a'`;
+  await sql`UPDATE owner_standings SET status = 'active'`;
   await sql`UPDATE issuers SET status = 'active'`;
   await sql`UPDATE accounts SET status = 'active'`;
   await sql`UPDATE api_keys SET revoked_at_ms = NULL WHERE key_id = ${keyId}`;
@@ -74,12 +82,15 @@ it('takes back what a signed state proves, and begins a generation in which noth
   expect((await api.call({ ...state, key: other.key, body: { signed, entries: [] } })).body).toEqual({
     ends: 0,
   });
-  expect((await api.call({ ...state, body: { signed, entries: [] } })).body).toEqual({ ends: 7 });
+  expect((await api.call({ ...state, body: { signed, entries: [] } })).body).toEqual({ ends: 9 });
 
   const plan = await recover({ apply: false });
   expect(plan).toMatchObject({ state: 'regressed', applied: false, by_hand: [] });
   expect(plan.taken_back.map(({ id }: { id: string }) => id).sort()).toEqual(
-    [revoked.passport_id, suspended.passport_id, deleted.gate_id, keyId, tenant.accountId, ...issuers].sort(),
+    [
+      ...[revoked.passport_id, suspended.passport_id, deleted.gate_id, keyId, tenant.accountId, ...issuers],
+      ...['team: a', 'no passport yet'].map((owner) => `owner:${accountId}:live:${owner}`),
+    ].sort(),
   );
   expect(await statusOf(revoked.passport_id)).toBe('active');
 
@@ -92,6 +103,11 @@ it('takes back what a signed state proves, and begins a generation in which noth
   // What it had spent may be lost.
   expect((await standingApprovalOf(api, ahead)).status).toBe('revoked');
   expect((await api.call({ url: `/v1/accounts/${tenant.accountId}` })).body.status).toBe('suspended');
+  const owners = await sql`SELECT owner, status FROM owner_standings ORDER BY owner`;
+  expect(owners).toEqual([
+    { owner: 'no passport yet', status: 'suspended' },
+    { owner: 'team: a', status: 'suspended' },
+  ]);
   const standings = await sql`SELECT status FROM issuers WHERE issuer_id = ANY(${issuers}::text[])`;
   expect(standings).toEqual([{ status: 'suspended' }, { status: 'suspended' }]);
   expect((await api.call({ url: `/v1/gates/${deleted.gate_id}` })).status).toBe(404);
