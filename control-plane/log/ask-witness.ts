@@ -1,7 +1,7 @@
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
-import { parseSignedCheckpoint, parseSize } from '../../shared/log/checkpoint.ts';
+import { type Checkpoint, parseSignedCheckpoint, parseSize } from '../../shared/log/checkpoint.ts';
 import { verifiesCosignature } from '../../shared/log/cosignature.ts';
-import { areSame, type Tree, type TreeHash } from '../../shared/log/merkle.ts';
+import type { Tree, TreeHash } from '../../shared/log/merkle.ts';
 import {
   encodeBase64,
   isSignedBy,
@@ -29,7 +29,7 @@ export const witnessFaults = {
 export type WitnessFault = keyof typeof witnessFaults;
 
 /** A tree with the signature of this log that the log here does not contain. */
-export interface ShownTree extends Tree {
+export interface ShownTree extends Checkpoint {
   readonly checkpoint: string;
 }
 
@@ -47,8 +47,11 @@ export interface Question extends Tree {
   readonly logKeys: readonly NoteKey[];
   /** That this tree begins with that of an earlier size. */
   consistency(oldSize: number): Promise<readonly TreeHash[]>;
-  /** The root of an earlier size. */
-  rootAt(size: number): Promise<TreeHash>;
+  /**
+   * Whether the log begins with this tree by now: another replica may have written since the question, and
+   * the witness may have cosigned what it wrote.
+   */
+  holds(tree: Tree): Promise<boolean>;
 }
 
 const fault = (named: WitnessFault): Heard => ({ kind: 'fault', fault: named });
@@ -116,16 +119,14 @@ function readCosignatures(
 
 /** Whether the witness shows a tree that is not here; else `otherwise`. */
 async function explain(witness: Witness, question: Question, otherwise: WitnessFault): Promise<Heard> {
-  const { origin, logKeys, size, root, rootAt } = question;
+  const { origin, logKeys, holds } = question;
   const body = await get(`${prefixOf(witness.url ?? '')}/${sha256Hex(origin)}/checkpoint`);
   const shown = body === null ? null : parseSignedCheckpoint(body);
   if (body === null || shown === null || shown.checkpoint.origin !== origin) return fault(otherwise);
   const states = logKeys.map((key) => isSignedBy(shown.note, key));
   if (!states.includes('signed') || states.includes('forged')) return fault(otherwise);
-  const { checkpoint } = shown;
-  const here = checkpoint.size < size ? await rootAt(checkpoint.size) : root;
-  if (checkpoint.size <= size && areSame(checkpoint.root, here)) return fault(otherwise);
-  return { kind: 'contradicts', shown: { ...checkpoint, checkpoint: body } };
+  if (await holds(shown.checkpoint)) return fault(otherwise);
+  return { kind: 'contradicts', shown: { ...shown.checkpoint, checkpoint: body } };
 }
 
 const prefixOf = (url: string): string => url.replace(/\/+$/, '');

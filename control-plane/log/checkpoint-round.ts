@@ -1,7 +1,7 @@
 import { decodeBase64url } from '../../shared/crypto/base64url.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { checkpointText } from '../../shared/log/checkpoint.ts';
-import { consistencyRanges } from '../../shared/log/merkle.ts';
+import { checkpointText, isPossible } from '../../shared/log/checkpoint.ts';
+import { areSame, consistencyRanges, type Tree } from '../../shared/log/merkle.ts';
 import {
   type NoteKey,
   type NoteSignature,
@@ -15,7 +15,7 @@ import { isQuorum } from '../../shared/log/witness-policy.ts';
 import { askWitness, type Heard, type Question, type ShownTree, type Witness } from './ask-witness.ts';
 import type { LogDeps } from './deps.ts';
 import { logLimits } from './limits.ts';
-import { type LogTree, publish, readRanges, writeWitnesses } from './log-store.ts';
+import { type LogTree, publish, readPublished, readRanges, writeWitnesses } from './log-store.ts';
 
 /** A checkpoint, signed by the current key and by those before it: who trusts an older one goes on. */
 export function signCheckpoint(
@@ -103,11 +103,19 @@ export class Witnesses {
       noteText: must(parseNote(signed), 'what was signed is a note').text,
       logKeys: logKeysOf(this.#deps, origin),
       consistency: (oldSize) => readRanges(sql, log, consistencyRanges(oldSize, { from: 0, to: size }), size),
-      rootAt: async (oldSize) => {
-        const [root] = await readRanges(sql, log, [{ from: 0, to: oldSize }], size);
-        return must(root, 'one range has one hash');
-      },
+      holds: (shown) => this.#holds(log, shown),
     };
+  }
+
+  /** Also true of a log that a recovery has ended: what it lacks is settled. */
+  async #holds(log: number, shown: Tree): Promise<boolean> {
+    const { sql } = this.#deps;
+    const newest = await readPublished(sql);
+    if (newest?.log !== log) return true;
+    if (shown.size > newest.size) return false;
+    if (shown.size === 0) return isPossible(shown);
+    const [root] = await readRanges(sql, log, [{ from: 0, to: shown.size }], newest.size);
+    return areSame(must(root, 'one range has one hash'), shown.root);
   }
 
   /** Null: it still has the question before. */

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { historyOf } from '../../control-plane/history/history.ts';
@@ -26,10 +28,28 @@ afterEach(async () => {
 
 type Peer = Parameters<typeof policyOf>[0][number];
 /** A writer of the log with these witnesses, any two of them a quorum. */
-function logOf(peers: readonly Peer[]) {
-  const deps = { ...api.deps, metrics: new Registry(), witnesses: policyOf(peers, 2) };
+function logOf(peers: readonly Peer[], replicaId = api.deps.replicaId) {
+  const deps = { ...api.deps, replicaId, metrics: new Registry(), witnesses: policyOf(peers, 2) };
   const writer = new LogWriter(deps, regressionEmitter(api.deps));
   return { round: () => writer.round(() => false), policy: policyOf(peers, 2, logLines(api)) };
+}
+
+/** A witness behind a proxy, which does `before` with each request before it passes it on. */
+async function proxied(
+  { name, vkey, origin }: Peer,
+  before: (request: IncomingMessage) => Promise<void>,
+): Promise<Peer> {
+  const proxy = await hostileWitness(name, (request, response) => {
+    const pass = async () => {
+      const body = request.method === 'POST' ? await text(request) : null;
+      await before(request);
+      const answer = await fetch(`${origin}${request.url}`, { method: request.method ?? 'GET', body });
+      response.writeHead(answer.status).end(await answer.text());
+    };
+    pass().catch(() => request.destroy());
+  });
+  ends.push(() => proxy.close());
+  return { name, vkey, origin: proxy.origin };
 }
 
 const tree = async () => {
@@ -205,6 +225,51 @@ describe('witnesses of the log', () => {
     const { size, witnessedSize } = await tree();
     expect(size).toBeGreaterThan(0);
     expect(witnessedSize).toBe(size);
+    expect((await readyz()).history.state).toBe('whole');
+  });
+
+  it('show no loss to a replica that stood still while another one wrote', async () => {
+    const { sql } = api.deps;
+    await logOf(witnesses).round();
+    const before = await tree();
+    const other = logOf(witnesses, 'another-replica-of-a-test');
+    let taken: Promise<unknown> | null = null;
+    const takeOver = async () => {
+      await sql`UPDATE log_trees SET writer_until_ms = 0`;
+      await grow();
+      await other.round();
+    };
+    // From its claim to its question to the witnesses, as a process that was stopped is.
+    const stopped = () => {
+      taken ??= takeOver();
+      return taken.then(() => undefined);
+    };
+    await logOf(await Promise.all(witnesses.map((each) => proxied(each, stopped)))).round();
+    const after = await tree();
+    expect(after.size).toBeGreaterThan(before.size);
+    expect([after.publishedSize, after.witnessedSize]).toEqual([after.size, after.size]);
+    expect((await readyz()).history.state).toBe('whole');
+  });
+
+  it('cannot stop the log with a checkpoint that it signed before', async () => {
+    const [one, two] = witnesses as [TestWitness, TestWitness];
+    let first = '';
+    const rewinder = await hostileWitness('rewinder', (request, response) => {
+      void text(request).then((body) => {
+        first ||= body.slice(body.indexOf('\n\n') + 2);
+        if (request.method === 'POST') response.writeHead(422).end();
+        else response.end(first);
+      });
+    });
+    ends.push(() => rewinder.close());
+    const { round } = logOf([one, two, rewinder]);
+    await round();
+    await grow();
+    await round();
+    expect(parseSignedCheckpoint(first)?.checkpoint.size).toBe(0);
+    const { size, witnessedSize } = await tree();
+    expect([size > 0, witnessedSize]).toEqual([true, size]);
+    expect(faults()).toEqual({ w1: null, w2: null, rewinder: 'refused' });
     expect((await readyz()).history.state).toBe('whole');
   });
 });
