@@ -54,6 +54,9 @@ export interface Round {
   readonly shown: readonly (ShownTree & { readonly witness: string })[];
 }
 
+/** Either way `witnessMsMax` at most. */
+export type WaitFor = 'quorum' | 'all';
+
 /**
  * The witnesses, of which this replica remembers what they hold. A round asks all of them at once; one that
  * has not answered the round before is left alone, so each has one request at most.
@@ -62,14 +65,19 @@ export class Witnesses {
   readonly #deps: LogDeps;
   readonly #held = new Map<string, number | null>();
   readonly #asked = new Map<string, Promise<Heard>>();
+  /** What is not reported yet: a witness may show its tree only when its round is over. */
+  readonly #shown = new Map<string, ShownTree>();
   #heard = new Map<string, { readonly fault: string | null; readonly size: number }>();
 
   constructor(deps: LogDeps) {
     this.#deps = deps;
   }
 
-  /** Asks for cosignatures of the signed checkpoint of this tree. Without LOG_WITNESSES nobody is asked. */
-  async cosign(tree: LogTree): Promise<Round> {
+  /**
+   * Asks for cosignatures of the signed checkpoint of this tree, and waits for the quorum or for all. Without
+   * LOG_WITNESSES nobody is asked.
+   */
+  async cosign(tree: LogTree, waitFor: WaitFor): Promise<Round> {
     const policy = this.#deps.witnesses;
     if (policy === null) return { isWitnessed: false, signatures: [], shown: [] };
     const question = this.#question(tree);
@@ -82,16 +90,21 @@ export class Witnesses {
       const answer = await this.#ask(witness, question);
       if (answer !== null) heard.set(witness.name, answer);
     });
-    await settled(all, isEnough);
+    await settled(all, waitFor === 'all' ? () => false : isEnough);
     await this.#note(policy.witnesses, tree, heard);
-    const answers = [...heard];
     return {
       isWitnessed: isEnough(),
-      signatures: answers.flatMap(([, each]) => (each.kind === 'cosigned' ? each.signatures : [])),
-      shown: answers.flatMap(([witness, each]) =>
-        each.kind === 'contradicts' ? [{ witness, ...each.shown }] : [],
-      ),
+      signatures: [...heard.values()].flatMap((each) => (each.kind === 'cosigned' ? each.signatures : [])),
+      shown: this.shown(tree),
     };
+  }
+
+  /** Trees of this log that witnesses have shown, each once, and that are not here. */
+  shown({ origin }: Pick<LogTree, 'origin'>): Round['shown'] {
+    const shown = [...this.#shown].map(([witness, each]) => ({ witness, ...each }));
+    this.#shown.clear();
+    // One of the log before is settled by the recovery that ended it.
+    return shown.filter((each) => each.origin === origin);
   }
 
   #question(tree: LogTree): Question {
@@ -124,6 +137,7 @@ export class Witnesses {
     if (this.#asked.has(name)) return null;
     const asked = askWitness(witness, question, this.#held.get(name) ?? null).then(({ heard, heldSize }) => {
       this.#held.set(name, heldSize);
+      if (heard.kind === 'contradicts') this.#shown.set(name, heard.shown);
       return heard;
     });
     this.#asked.set(name, asked);
@@ -183,8 +197,13 @@ async function settled(all: readonly Promise<void>[], isEnough: () => boolean): 
  * Has the newest checkpoint cosigned, and publishes it: with what cosignatures there are, so that readers
  * without a policy see the log go on while witnesses are away.
  */
-export async function publishTree(deps: LogDeps, witnesses: Witnesses, tree: LogTree): Promise<Round> {
-  const round = await witnesses.cosign(tree);
+export async function publishTree(
+  deps: LogDeps,
+  witnesses: Witnesses,
+  tree: LogTree,
+  waitFor: WaitFor,
+): Promise<Round> {
+  const round = await witnesses.cosign(tree, waitFor);
   if (round.shown.length > 0) return round;
   const note = must(
     parseNote(must(tree.signed, 'a tree is signed with its growth')),

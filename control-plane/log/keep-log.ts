@@ -12,7 +12,7 @@ import { historyOf } from '../history/history.ts';
 import { noteLostTrees } from '../history/lost-trees.ts';
 import { appendHeads, LogMoved } from './append-heads.ts';
 import { changedKeys, headSources } from './changed-heads.ts';
-import { publishTree, Witnesses } from './checkpoint-round.ts';
+import { publishTree, type Round, Witnesses } from './checkpoint-round.ts';
 import { type LogDeps, originOf } from './deps.ts';
 import { logLimits } from './limits.ts';
 import { type LogState, logStateOf } from './log-state.ts';
@@ -99,7 +99,7 @@ export class LogWriter {
       return logLimits.lookMs;
     }
     const startedMs = clock.monotonic();
-    if (!(await this.#confirm(tree))) {
+    if ((await this.#isContradicted(tree, this.#witnesses.shown(tree))) || !(await this.#confirm(tree))) {
       await this.#state.refresh();
       return logLimits.retryMs;
     }
@@ -126,7 +126,8 @@ export class LogWriter {
     this.#confirmed = null;
     // The empty tree contradicts none, so its checkpoint may be signed to ask with.
     const asked = tree.signed === null ? await appendHeads(this.#deps, tree, []) : tree;
-    const round = await publishTree(this.#deps, this.#witnesses, asked);
+    // One that is slower than the quorum may be the only one that holds what was lost.
+    const round = await publishTree(this.#deps, this.#witnesses, asked, 'all');
     if (await this.#isContradicted(asked, round.shown)) return false;
     const isConfirmed = this.#deps.witnesses === null || round.isWitnessed;
     this.#tell(isConfirmed ? null : 'unconfirmed');
@@ -183,14 +184,14 @@ export class LogWriter {
       published.publishedSize < tree.size ||
       (this.#deps.witnesses !== null && published.witnessedSize < tree.size);
     if (!isNew) return true;
-    const round = await publishTree(this.#deps, this.#witnesses, tree);
+    const round = await publishTree(this.#deps, this.#witnesses, tree, 'quorum');
     this.#publishedAt = this.#deps.clock.monotonic();
     return !(await this.#isContradicted(tree, round.shown));
   }
 
   async #isContradicted(
     tree: LogTree,
-    shown: Awaited<ReturnType<typeof publishTree>>['shown'],
+    shown: Round['shown'],
   ): Promise<boolean> {
     if (shown.length === 0) return false;
     this.#confirmed = null;

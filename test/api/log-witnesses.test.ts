@@ -11,6 +11,7 @@ import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import { verifyLogProof } from '../../shared/log/proof.ts';
 import { judgeNote } from '../../shared/log/witness-policy.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { until } from '../support/until.ts';
 import { hostileWitness, logLines, policyOf, type TestWitness, testWitness } from '../support/witnesses.ts';
 
 let api: Api;
@@ -28,10 +29,10 @@ afterEach(async () => {
 
 type Peer = Parameters<typeof policyOf>[0][number];
 /** A writer of the log with these witnesses, any two of them a quorum. */
-function logOf(peers: readonly Peer[], replicaId = api.deps.replicaId) {
-  const deps = { ...api.deps, replicaId, metrics: new Registry(), witnesses: policyOf(peers, 2) };
+function logOf(peers: readonly Peer[], { replicaId = api.deps.replicaId, least = 2 } = {}) {
+  const deps = { ...api.deps, replicaId, metrics: new Registry(), witnesses: policyOf(peers, least) };
   const writer = new LogWriter(deps, regressionEmitter(api.deps));
-  return { round: () => writer.round(() => false), policy: policyOf(peers, 2, logLines(api)) };
+  return { round: () => writer.round(() => false), policy: policyOf(peers, least, logLines(api)) };
 }
 
 /** A witness behind a proxy, which does `before` with each request before it passes it on. */
@@ -63,6 +64,21 @@ const faults = () =>
   Object.fromEntries(logStateOf(api.deps.sql).witnesses.map(({ witness, fault }) => [witness, fault]));
 const readyz = async () => (await api.call({ url: '/readyz', key: null })).body;
 const grow = () => api.createGate();
+
+/** Returns what restores the log as it is now, as from a backup of the database. */
+async function backUp(): Promise<() => Promise<void>> {
+  const { sql } = api.deps;
+  await sql`CREATE TABLE backup AS SELECT * FROM log_trees`;
+  const { size } = await tree();
+  return async () => {
+    await sql`ALTER TABLE log_trees DISABLE TRIGGER log_tree_grows`;
+    await sql`DELETE FROM log_trees`;
+    await sql`INSERT INTO log_trees SELECT * FROM backup`;
+    await sql`ALTER TABLE log_trees ENABLE TRIGGER log_tree_grows`;
+    await sql`DELETE FROM log_entries WHERE entry >= ${size}`;
+    await sql`DELETE FROM logged_heads`;
+  };
+}
 
 describe('witnesses of the log', () => {
   it('cosign what grows, and a record is proven with their quorum', async () => {
@@ -174,19 +190,13 @@ describe('witnesses of the log', () => {
   it('show a history that went back: nothing is signed, and a recovery begins a new log', async () => {
     const { sql } = api.deps;
     await logOf(witnesses).round();
-    await sql`CREATE TABLE backup AS SELECT * FROM log_trees`;
     const saved = await tree();
+    const restore = await backUp();
     const { round } = logOf(witnesses);
     await grow();
     await round();
     const cosigned = await tree();
-    // As a restore of the database does.
-    await sql`ALTER TABLE log_trees DISABLE TRIGGER log_tree_grows`;
-    await sql`DELETE FROM log_trees`;
-    await sql`INSERT INTO log_trees SELECT * FROM backup`;
-    await sql`ALTER TABLE log_trees ENABLE TRIGGER log_tree_grows`;
-    await sql`DELETE FROM log_entries WHERE entry >= ${saved.size}`;
-    await sql`DELETE FROM logged_heads`;
+    await restore();
     await grow();
     await logOf(witnesses).round();
     expect((await tree()).size).toBe(saved.size);
@@ -232,7 +242,7 @@ describe('witnesses of the log', () => {
     const { sql } = api.deps;
     await logOf(witnesses).round();
     const before = await tree();
-    const other = logOf(witnesses, 'another-replica-of-a-test');
+    const other = logOf(witnesses, { replicaId: 'another-replica-of-a-test' });
     let taken: Promise<unknown> | null = null;
     const takeOver = async () => {
       await sql`UPDATE log_trees SET writer_until_ms = 0`;
@@ -271,5 +281,50 @@ describe('witnesses of the log', () => {
     expect([size > 0, witnessedSize]).toEqual([true, size]);
     expect(faults()).toEqual({ w1: null, w2: null, rewinder: 'refused' });
     expect((await readyz()).history.state).toBe('whole');
+  });
+
+  it('show a history that went back, also one alone that answers when the quorum has cosigned', async () => {
+    const [one, two, three] = witnesses as [TestWitness, TestWitness, TestWitness];
+    await logOf(witnesses).round();
+    const restore = await backUp();
+    await grow();
+    await logOf([three], { least: 1 }).round();
+    await restore();
+    let isAway = true;
+    const waiting: (() => void)[] = [];
+    const late = await proxied(three, async ({ method }) => {
+      if (isAway) throw new Error('this witness is away');
+      // What it holds it shows only when the round is over.
+      if (method === 'GET') await new Promise<void>((resolve) => waiting.push(resolve));
+    });
+    const { round } = logOf([one, two, late]);
+    await round();
+    expect(faults()).toEqual({ w1: null, w2: null, w3: 'away' });
+    isAway = false;
+    await until(
+      async () => {
+        await grow();
+        await round();
+        for (const resolve of waiting.splice(0)) resolve();
+        await historyOf(api.deps.sql).refresh();
+        return historyOf(api.deps.sql).isRegressed;
+      },
+      { what: 'the tree of the third witness', timeoutMs: 20_000 },
+    );
+  });
+
+  it('are all waited for by a new writer: one that is slower than the quorum may hold what was lost', async () => {
+    const [one, two, three] = witnesses as [TestWitness, TestWitness, TestWitness];
+    await logOf(witnesses).round();
+    const restore = await backUp();
+    const saved = await tree();
+    await grow();
+    await logOf([three], { least: 1 }).round();
+    await restore();
+    const late = await proxied(three, () => new Promise((resolve) => setTimeout(resolve, 600)));
+    await grow();
+    await logOf([one, two, late]).round();
+    expect((await tree()).size).toBe(saved.size);
+    expect((await readyz()).history.state).toBe('regressed');
   });
 });
