@@ -210,8 +210,7 @@ export async function publishTree(
     'what was signed is a note',
   );
   await publish(deps.sql, {
-    log: tree.log,
-    size: tree.size,
+    tree,
     note: renderNote({ ...note, signatures: [...note.signatures, ...round.signatures] }),
     isWitnessed: round.isWitnessed,
   });

@@ -167,22 +167,21 @@ export async function moveTree(
     WHERE log = ${log}`;
 }
 
-/** Of this size or a newer one: never back. */
+/** Nothing where the log has another tree by now: this replica stood still, or the database went back. */
 export async function publish(
   sql: Database,
   {
-    log,
-    size,
+    tree: { log, size, root },
     note,
     isWitnessed,
-  }: { readonly log: number; readonly size: number; readonly note: string; readonly isWitnessed: boolean },
+  }: { readonly tree: LogTree; readonly note: string; readonly isWitnessed: boolean },
 ): Promise<void> {
   await sql`
     UPDATE log_trees SET published = ${note}, published_size = ${size}, published_at_ms = ${databaseNowMs(sql)},
       witnessed = CASE WHEN ${isWitnessed} THEN ${note} ELSE witnessed END,
       witnessed_size = CASE WHEN ${isWitnessed} THEN ${size}::bigint ELSE witnessed_size END,
       witnessed_at_ms = CASE WHEN ${isWitnessed} THEN ${databaseNowMs(sql)} ELSE witnessed_at_ms END
-    WHERE log = ${log} AND published_size <= ${size}::bigint
+    WHERE log = ${log} AND size = ${size}::bigint AND root = ${Buffer.from(root)}
       -- Nor does a checkpoint lose its quorum, because witnesses are away when it is shown to them again.
       AND (${isWitnessed} OR witnessed_size < ${size}::bigint)`;
 }

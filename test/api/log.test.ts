@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LogWriter } from '../../control-plane/log/keep-log.ts';
+import { type LogTree, publish } from '../../control-plane/log/log-store.ts';
 import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
@@ -212,5 +213,21 @@ describe('the log', () => {
     ])
       await expect(back).rejects.toThrow('does not go back');
     await second.close();
+  });
+
+  it('publishes no tree that the database does not have', async () => {
+    const { sql } = api.deps;
+    await sql`UPDATE log_trees SET writer_until_ms = 0`;
+    await round();
+    const { checkpoint: before } = await checkpoint();
+    const [tree] = await sql<LogTree[]>`SELECT log, origin, size, root, signed FROM log_trees`;
+    const known = must(tree, 'there is a log');
+    // As a replica that asked witnesses while the database went back, or another replica wrote.
+    for (const other of [
+      { ...known, root: Buffer.alloc(32, 1) },
+      { ...known, size: known.size - 1 },
+    ])
+      await publish(sql, { tree: other, note: 'of another tree', isWitnessed: true });
+    expect((await checkpoint()).checkpoint).toEqual(before);
   });
 });
