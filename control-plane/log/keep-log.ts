@@ -95,6 +95,7 @@ export class LogWriter {
     if (tree === null || historyOf(sql).isRegressed) {
       this.forget();
       this.#state.stop = historyOf(sql).isRegressed ? 'regressed' : null;
+      if (tree !== null && historyOf(sql).isRegressed) await this.#lookForLosses(tree);
       await this.#state.refresh();
       return logLimits.lookMs;
     }
@@ -187,6 +188,16 @@ export class LogWriter {
     const round = await publishTree(this.#deps, this.#witnesses, tree, 'quorum');
     this.#publishedAt = this.#deps.clock.monotonic();
     return !(await this.#isContradicted(tree, round.shown));
+  }
+
+  /**
+   * While history is known to have gone back, by a sidecar or by one witness, others may hold more of the
+   * log: the recovery has to know it, or the log goes on and is contradicted again.
+   */
+  async #lookForLosses(tree: LogTree): Promise<void> {
+    if (tree.signed === null) return;
+    const round = await this.#witnesses.cosign(tree, 'all');
+    await this.#isContradicted(tree, round.shown);
   }
 
   async #isContradicted(

@@ -327,4 +327,23 @@ describe('witnesses of the log', () => {
     expect((await tree()).size).toBe(saved.size);
     expect((await readyz()).history.state).toBe('regressed');
   });
+
+  it('are asked what is lost also where a sidecar showed it first', async () => {
+    const { sql } = api.deps;
+    await logOf(witnesses).round();
+    const restore = await backUp();
+    await grow();
+    await logOf(witnesses).round();
+    const { size } = await tree();
+    await restore();
+    await sql`
+      INSERT INTO known_heads (in_generation, feed_id, revision, mark, lost, noticed_at_ms)
+      SELECT max(number), 'global', 1000000, 'of a sidecar', 1, 0 FROM generations`;
+    await historyOf(sql).refresh();
+    await logOf(witnesses).round();
+    const { body } = await api.call({ url: '/v1/sync/history/recover', body: { apply: false } });
+    expect(
+      body.lost_trees.map((lost: { witness: string; size: number }) => [lost.witness, lost.size]),
+    ).toEqual(['w1', 'w2', 'w3'].map((name) => [name, size]));
+  });
 });
