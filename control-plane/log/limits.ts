@@ -38,6 +38,8 @@ export const logLimits = {
   tilesKeptMax: 256,
   /** Of an export: each may need tiles of its own, so that memory holds some 100 of them. */
   chainsProvenAtOnceMax: 64,
+  /** Each recovery begins one: more than anybody recovers a database. */
+  logsServedMax: 64,
   /** How old a checkpoint that is served may be: requests for it cost the database nothing beyond that. */
   checkpointKeptMs: 500,
   /** Strangers read the log, without a key: so many of them at once at the database, and waiting for it. */

@@ -13,6 +13,7 @@ import {
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { logLimits } from './limits.ts';
 
 /** The newest log. */
 export interface LogTree extends Tree {
@@ -34,13 +35,21 @@ export interface PublishedLog {
   readonly witnessedAtMs: UnixMillis | null;
 }
 
+const publishedColumns = (sql: Database | Transaction) => sql`
+  log, origin, size, published, published_size AS "publishedSize", published_at_ms AS "publishedAtMs",
+  witnessed, witnessed_size AS "witnessedSize", witnessed_at_ms AS "witnessedAtMs"`;
+
+/** The newest log. */
 export async function readPublished(sql: Database | Transaction): Promise<PublishedLog | null> {
   const [row] = await sql<PublishedLog[]>`
-    SELECT log, origin, size, published, published_size AS "publishedSize", published_at_ms AS "publishedAtMs",
-      witnessed, witnessed_size AS "witnessedSize", witnessed_at_ms AS "witnessedAtMs"
-    FROM log_trees ORDER BY log DESC LIMIT 1`;
+    SELECT ${publishedColumns(sql)} FROM log_trees ORDER BY log DESC LIMIT 1`;
   return row ?? null;
 }
+
+/** Those before the newest one, too: at most `logsServedMax`. */
+export const readLogs = (sql: Database): Promise<readonly PublishedLog[]> =>
+  sql<PublishedLog[]>`
+    SELECT ${publishedColumns(sql)} FROM log_trees ORDER BY log DESC LIMIT ${logLimits.logsServedMax}`;
 
 /** Nothing where there is one. */
 export async function beginFirstLog(sql: Database, origin: string): Promise<void> {

@@ -8,7 +8,7 @@ import { IdParams } from '../http/path-id.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import type { LogDeps } from './deps.ts';
 import { logLimits } from './limits.ts';
-import { type PublishedLog, readEntries, readPublished, readTiles } from './log-store.ts';
+import { type PublishedLog, readEntries, readLogs, readTiles } from './log-store.ts';
 import { proveAttestation } from './prove-head.ts';
 
 const config = { scope: null } as const;
@@ -35,25 +35,37 @@ export function logProofRoutes(deps: LogDeps): FastifyPluginAsyncTypebox {
 }
 
 /**
- * The log for everybody, without a key, as C2SP tlog-tiles below `{PUBLIC_URL}/log/`. A tile is served up to
- * the size that was published: what is served once never changes.
+ * The log for everybody, without a key, as C2SP tlog-tiles: the first one below `{PUBLIC_URL}/log/`, the one
+ * that a recovery began below `/log/2/`, and so on, as their origins say. A tile is served up to the size
+ * that was published: what is served once at an address never changes, so caches may keep it.
  */
 export function logRoutes(deps: LogDeps): FastifyPluginAsyncTypebox {
   const reader = new LogReader(deps);
   return async (app) => {
-    app.get('/log/checkpoint', { config }, async (_request, reply) => {
-      const log = await reader.published();
-      if (log?.published == null) throw notThere('The log has no checkpoint yet. Try again shortly.');
-      return reply.header('cache-control', 'no-store').type(plainText).send(log.published);
-    });
-    app.get<{ Params: { '*': string } }>('/log/tile/*', { config }, async (request, reply) => {
-      const asked = parseTilePath(request.params['*']);
-      const bytes = asked === null ? null : await reader.tile(asked);
-      if (bytes === null) throw notThere('The published log has no such tile.');
-      return reply.header('cache-control', immutable).type(octets).send(bytes);
-    });
+    for (const prefix of ['/log', '/log/:log']) {
+      app.get<{ Params: { log?: string } }>(`${prefix}/checkpoint`, { config }, async (request, reply) => {
+        const log = await reader.published(parseLog(request.params.log));
+        if (log?.published == null) throw notThere('The log has no checkpoint yet. Try again shortly.');
+        return reply.header('cache-control', 'no-store').type(plainText).send(log.published);
+      });
+      app.get<{ Params: { log?: string; '*': string } }>(
+        `${prefix}/tile/*`,
+        { config },
+        async (request, reply) => {
+          const asked = parseTilePath(request.params['*']);
+          const log = asked === null ? null : await reader.published(parseLog(request.params.log));
+          const bytes = asked === null || log === null ? null : await reader.tile(log, asked);
+          if (bytes === null) throw notThere('The published log has no such tile.');
+          return reply.header('cache-control', immutable).type(octets).send(bytes);
+        },
+      );
+    }
   };
 }
+
+/** The first one has no number in its address; 0, which no log has, for what is none. */
+const parseLog = (text: string | undefined): number =>
+  text === undefined ? 1 : /^(?:[2-9]|[1-9]\d{1,3})$/.test(text) ? Number(text) : 0;
 
 const notThere = (message: string): ApiError => new ApiError('route_not_found', { message });
 
@@ -86,22 +98,28 @@ class LogReader {
   });
   /** Full tiles, the one that was asked for last at the end. */
   readonly #kept = new Map<string, Uint8Array>();
-  #published: { readonly log: PublishedLog | null; readonly atMs: number } | null = null;
-  #reading: Promise<PublishedLog | null> | null = null;
+  #logs: { readonly all: readonly PublishedLog[]; readonly atMs: number } | null = null;
+  #reading: Promise<readonly PublishedLog[]> | null = null;
 
   constructor(deps: LogDeps) {
     this.#deps = deps;
   }
 
-  /** As it was `checkpointKeptMs` ago or later; one read at a time. */
-  async published(): Promise<PublishedLog | null> {
+  /** As it was `checkpointKeptMs` ago or later. Null: there is none with this number. */
+  async published(number: number): Promise<PublishedLog | null> {
+    const logs = await this.#published();
+    return logs.find(({ log }) => log === number) ?? null;
+  }
+
+  /** One read at a time. */
+  async #published(): Promise<readonly PublishedLog[]> {
     const nowMs = this.#deps.clock.monotonic();
-    const known = this.#published;
-    if (known !== null && nowMs - known.atMs < logLimits.checkpointKeptMs) return known.log;
-    this.#reading ??= this.#share('everybody', () => readPublished(this.#deps.sql))
-      .then((log) => {
-        this.#published = { log, atMs: nowMs };
-        return log;
+    const known = this.#logs;
+    if (known !== null && nowMs - known.atMs < logLimits.checkpointKeptMs) return known.all;
+    this.#reading ??= this.#share('everybody', () => readLogs(this.#deps.sql))
+      .then((all) => {
+        this.#logs = { all, atMs: nowMs };
+        return all;
       })
       .finally(() => {
         this.#reading = null;
@@ -110,9 +128,7 @@ class LogReader {
   }
 
   /** Null: the tree that was published has no such tile, or a narrower one. */
-  async tile({ level, number, width }: AskedTile): Promise<Uint8Array | null> {
-    const log = await this.published();
-    if (log === null) return null;
+  async tile(log: PublishedLog, { level, number, width }: AskedTile): Promise<Uint8Array | null> {
     const name = { level: level ?? 0, number };
     if (widthOf(name, log.publishedSize) < width) return null;
     const key = `${log.log}/${level}/${number}`;

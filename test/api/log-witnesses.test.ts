@@ -218,6 +218,26 @@ describe('witnesses of the log', () => {
     await next.round();
     expect(await tree()).toMatchObject({ size: 0, witnessedSize: 0 });
     expect(faults()).toEqual({ w1: 'unknown_log', w2: 'unknown_log', w3: 'unknown_log' });
+    // Caches keep tiles for a year, so those of the new log have addresses of their own.
+    const served = async (path: string) => (await api.call({ url: path, key: null })).body;
+    const checkpointAt = async (path: string) => {
+      const { checkpoint } = must(parseSignedCheckpoint(String(await served(path))), `a checkpoint at ${path}`);
+      return [checkpoint.origin, checkpoint.size];
+    };
+    expect(await checkpointAt('/log/checkpoint')).toEqual(['127.0.0.1:8080/log', saved.size]);
+    expect(await checkpointAt('/log/2/checkpoint')).toEqual(['127.0.0.1:8080/log/2', 0]);
+    const alone = new LogWriter({ ...api.deps, metrics: new Registry() }, async () => undefined);
+    await alone.round(() => false);
+    const { size } = await tree();
+    await until(async () => (await checkpointAt('/log/2/checkpoint'))[1] === size, { what: 'the new log' });
+    const status = async (path: string) => (await api.app.inject({ method: 'GET', url: path })).statusCode;
+    expect(await status(`/log/2/tile/0/000.p/${size}`)).toBe(200);
+    expect(await status(`/log/tile/0/000.p/${saved.size}`)).toBe(200);
+    for (const path of [
+      ...[`/log/tile/0/000.p/${saved.size + 1}`, `/log/2/tile/0/000.p/${size + 1}`],
+      ...['/log/1/checkpoint', '/log/3/checkpoint', '/log/02/checkpoint'],
+    ])
+      expect([path, await status(path)]).toEqual([path, 404]);
   });
 
   it('that know what went back only as a claim, do not stop the others', async () => {
