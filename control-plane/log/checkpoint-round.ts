@@ -17,16 +17,15 @@ import type { LogDeps } from './deps.ts';
 import { logLimits } from './limits.ts';
 import { type LogTree, publish, readPublished, readRanges, writeWitnesses } from './log-store.ts';
 
-/** A checkpoint, signed by the current key and by those before it: who trusts an older one goes on. */
+/** A checkpoint, signed by the current key and by the newest before it: who trusts one of them goes on. */
 export function signCheckpoint(
   { signingKeys }: Pick<LogDeps, 'signingKeys'>,
   tree: Pick<LogTree, 'origin' | 'size' | 'root'>,
 ): string {
   const text = checkpointText(tree);
-  return renderNote({
-    text,
-    signatures: signingKeys.vouching('log').map(({ signer }) => signNote(tree.origin, signer, text)),
-  });
+  const [current, ...retired] = signingKeys.vouching('log');
+  const keys = [must(current, 'a key signs'), ...retired.slice(1 - logLimits.logSignaturesMax)];
+  return renderNote({ text, signatures: keys.map(({ signer }) => signNote(tree.origin, signer, text)) });
 }
 
 /** The keys that may have signed the log, as verifiers of its notes. */

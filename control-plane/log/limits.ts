@@ -14,6 +14,11 @@ export const logLimits = {
    */
   passPauseFactor: 4,
   passPauseMsMax: 5 * secondMs,
+  /**
+   * Of a checkpoint, by keys of this log. Notes with more than 16 signatures are refused by some readers
+   * (C2SP signed-note), and those of witnesses are added.
+   */
+  logSignaturesMax: 8,
   /** Chains that one statement looks at: some 10 ms of the database. */
   pageChainsMax: 16_384,
   /** Entries of one transaction: some 10 ms of the event loop, most of it SHA-256. */

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signCheckpoint } from '../../control-plane/log/checkpoint-round.ts';
 import { LogWriter } from '../../control-plane/log/keep-log.ts';
 import { type LogTree, publish } from '../../control-plane/log/log-store.ts';
 import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import { entryOf } from '../../shared/log/entry.ts';
-import { leafHash, rootHash } from '../../shared/log/merkle.ts';
+import { emptyRoot, leafHash, rootHash } from '../../shared/log/merkle.ts';
+import { noteKeyId, parseNote, signatureTypes } from '../../shared/log/note.ts';
 import { parseLogProof, verifyLogProof } from '../../shared/log/proof.ts';
 import { hashesIn, readFromTiles, widthOf } from '../../shared/log/tiles.ts';
 import { parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
@@ -170,6 +172,20 @@ describe('the log', () => {
     expect(verifyLogProof(body, before).kind).toBe('valid');
     expect(verifyLogProof(body, policy()).kind).toBe('valid');
     expect(parseLogProof(body)?.signed.checkpoint.size).toBe(after.size);
+  });
+
+  it('signs with a bounded number of keys, however many there were', async () => {
+    const [key] = api.deps.signingKeys.vouching('log');
+    const keys = Array.from({ length: 100 }, (_, at) => ({
+      ...must(key, 'a key'),
+      signer: api.deps.ed25519.signer(Buffer.alloc(32, at)),
+    }));
+    const signingKeys = { ...api.deps.signingKeys, vouching: () => keys };
+    const note = parseNote(signCheckpoint({ signingKeys }, { origin: 'a.example/log', size: 0, root: emptyRoot }));
+    const signedBy = [keys[0], ...keys.slice(-7)].map((key) =>
+      noteKeyId('a.example/log', signatureTypes.ed25519, must(key, 'a key').signer.publicKey),
+    );
+    expect(note?.signatures.map(({ keyId }) => keyId)).toEqual(signedBy);
   });
 
   it('takes chains that all change at once in steps, and publishes meanwhile', async () => {
