@@ -4,7 +4,7 @@
  * (`checkpoint-round.ts`, `ask-witness.ts`); `routes.ts` serves it, `prove-head.ts` proves what is in it.
  */
 
-import { Gauge, Histogram } from 'prom-client';
+import { Histogram } from 'prom-client';
 import { areSame } from '../../shared/log/merkle.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
@@ -15,6 +15,7 @@ import { changedKeys, headSources } from './changed-heads.ts';
 import { publishTree, type Round, Witnesses } from './checkpoint-round.ts';
 import { type LogDeps, originOf } from './deps.ts';
 import { logLimits } from './limits.ts';
+import { addLogMetrics } from './log-metrics.ts';
 import { type LogState, logStateOf } from './log-state.ts';
 import { beginFirstLog, claimLog, type LogTree, leaveLog, readPublished } from './log-store.ts';
 
@@ -33,7 +34,7 @@ export type OnLostTrees = Parameters<typeof noteLostTrees>[2];
 export function keepLog(deps: LogDeps, onLostTrees: OnLostTrees): Repetition {
   const { sql, logger, replicaId } = deps;
   const writer = new LogWriter(deps, onLostTrees);
-  addMetrics(deps, logStateOf(sql));
+  addLogMetrics(deps, logStateOf(sql));
   let isFailing = false;
   const repetition = repeat(async ({ isStopped }) => {
     try {
@@ -233,40 +234,4 @@ export class LogWriter {
       );
     else logger.info({}, 'the transparency log goes on');
   }
-}
-
-function addMetrics({ metrics, clock, witnesses }: LogDeps, state: LogState): void {
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      ...{ name: `agent_trust_log_${name}`, help, registers: [metrics] },
-      collect() {
-        this.set(read());
-      },
-    });
-  gauge('size', 'Entries in the newest checkpoint of the log.', () => state.published?.publishedSize ?? 0);
-  gauge(
-    'witnessed_size',
-    'Entries in the newest checkpoint that a quorum of the witnesses cosigned.',
-    () => state.published?.witnessedSize ?? 0,
-  );
-  let isBehind = false;
-  let sinceMs = 0;
-  gauge('unwitnessed_seconds', 'For how long entries have waited for a checkpoint with its quorum.', () => {
-    const { published } = state;
-    const wasBehind = isBehind;
-    isBehind = witnesses !== null && published !== null && published.witnessedSize < published.size;
-    if (isBehind && !wasBehind) sinceMs = clock.monotonic();
-    return isBehind ? (clock.monotonic() - sinceMs) / secondMs : 0;
-  });
-  const faults = new Gauge({
-    name: 'agent_trust_log_witness_fault',
-    help: 'By witness: 1 while it has not cosigned the newest checkpoint; the label names why.',
-    labelNames: ['witness', 'fault'],
-    registers: [metrics],
-    collect() {
-      faults.reset();
-      for (const { witness, fault } of state.witnesses)
-        faults.set({ witness, fault: fault ?? 'none' }, fault === null ? 0 : 1);
-    },
-  });
 }
