@@ -30,7 +30,7 @@ import {
 import { type LostTree, readLostTrees } from '../history/lost-trees.ts';
 import type { Caller } from '../http/caller.ts';
 import { updateIssuer } from '../issuers/update-issuer.ts';
-import { originOf } from '../log/deps.ts';
+import { type LogDeps, originOf } from '../log/deps.ts';
 import { beginNextLog } from '../log/log-store.ts';
 import { revokePassport } from '../passports/revoke-passport.ts';
 import { moveOwner } from '../passports/suspend-owner.ts';
@@ -42,6 +42,8 @@ const generationBytes = 16;
 /** Chains that one audit entry names: the states of an entry stay below 8 KiB, as everybody else's. */
 const chainsPerEntryMax = 32;
 const treesPerEntryMax = 4;
+
+export type RecoveryDeps = AppendingDeps & Pick<LogDeps, 'witnesses'>;
 
 export interface Recovery {
   readonly generation: string;
@@ -65,7 +67,7 @@ export interface Recovery {
  * nothing.
  */
 export async function recoverHistory(
-  deps: AppendingDeps,
+  deps: RecoveryDeps,
   caller: Caller,
   { isApplied, keepsOlderGates }: { readonly isApplied: boolean; readonly keepsOlderGates: boolean },
 ): Promise<Recovery> {
@@ -99,7 +101,7 @@ export async function recoverHistory(
 }
 
 /** As the account's own administrator would, and on record as done by this caller. */
-async function takeBack(deps: AppendingDeps, caller: Caller, end: KnownEnd): Promise<void> {
+async function takeBack(deps: RecoveryDeps, caller: Caller, end: KnownEnd): Promise<void> {
   const suspended = { body: { status: 'suspended' } } as const;
   const owner: Caller = {
     ...caller,
@@ -120,7 +122,7 @@ async function takeBack(deps: AppendingDeps, caller: Caller, end: KnownEnd): Pro
   else await suspendPassport(deps, owner, end.id as PassportId);
 }
 
-async function begin(deps: AppendingDeps, caller: Caller, before: string): Promise<string> {
+async function begin(deps: RecoveryDeps, caller: Caller, before: string): Promise<string> {
   return deps.sql.begin(async (tx) => {
     const { current } = await lockGeneration(tx);
     // Another call was quicker.
@@ -134,8 +136,9 @@ async function begin(deps: AppendingDeps, caller: Caller, before: string): Promi
     const generation = `gen_${Buffer.from(deps.random.bytes(generationBytes)).toString('hex')}`;
     const trees = await readLostTrees(tx);
     await beginGeneration(tx, generation);
-    // The tree that a witness holds cannot go on here: it would be contradicted.
-    if (trees.length > 0) await beginNextLog(tx, (log) => originOf(deps, log));
+    // The tree that a witness holds cannot go on here: it would be contradicted. Without witnesses it is not
+    // known what was published, so it is taken for lost.
+    if (trees.length > 0 || deps.witnesses === null) await beginNextLog(tx, (log) => originOf(deps, log));
     // In the order in which everybody locks the chains of the audit.
     const owners = [...byOwner(lost, caller)].sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [key, chains] of owners) {

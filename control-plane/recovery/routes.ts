@@ -1,18 +1,17 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { KnownStateReport, RecoveryAnswer, RecoveryRequest } from '../../shared/wire/recovery.ts';
-import type { AppendingDeps } from '../attestations/deps.ts';
 import { historyOf } from '../history/history.ts';
 import { lockGeneration, noteKnownEnds } from '../history/history-store.ts';
 import { callerOf } from '../http/caller.ts';
 import { readKnownState } from './known-state.ts';
-import { recoverHistory } from './recover-history.ts';
+import { type RecoveryDeps, recoverHistory } from './recover-history.ts';
 import { findKnownEnds } from './recovery-store.ts';
 
 /** A million revoked passports are 21 MB of a state; the rest is for gates. */
 const stateBytesMax = 64 * 1024 * 1024;
 
-export function recoveryRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+export function recoveryRoutes(deps: RecoveryDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     // Of sidecars: a state that was in force there. Verified here, and looked at only while something is
     // missing.

@@ -65,6 +65,14 @@ const faults = () =>
 const readyz = async () => (await api.call({ url: '/readyz', key: null })).body;
 const grow = () => api.createGate();
 
+/** As where a sidecar was told what the database lacks. */
+async function regress() {
+  await api.deps.sql`
+    INSERT INTO known_heads (in_generation, feed_id, revision, mark, lost, noticed_at_ms)
+    SELECT max(number), 'global', 1000000, 'of a sidecar', 1, 0 FROM generations`;
+  await historyOf(api.deps.sql).refresh();
+}
+
 /** Returns what restores the log as it is now, as from a backup of the database. */
 async function backUp(): Promise<() => Promise<void>> {
   const { sql } = api.deps;
@@ -356,14 +364,25 @@ describe('witnesses of the log', () => {
     await logOf(witnesses).round();
     const { size } = await tree();
     await restore();
-    await sql`
-      INSERT INTO known_heads (in_generation, feed_id, revision, mark, lost, noticed_at_ms)
-      SELECT max(number), 'global', 1000000, 'of a sidecar', 1, 0 FROM generations`;
-    await historyOf(sql).refresh();
+    await regress();
     await logOf(witnesses).round();
     const { body } = await api.call({ url: '/v1/sync/history/recover', body: { apply: false } });
     expect(
       body.lost_trees.map((lost: { witness: string; size: number }) => [lost.witness, lost.size]),
     ).toEqual(['w1', 'w2', 'w3'].map((name) => [name, size]));
+  });
+
+  it('know what was published: where there are none, each recovery begins a new log', async () => {
+    const logs = async () => (await api.deps.sql<{ origin: string }[]>`
+      SELECT origin FROM log_trees ORDER BY log`).map(({ origin }) => origin);
+    const alone = new LogWriter({ ...api.deps, metrics: new Registry() }, async () => undefined);
+    await alone.round(() => false);
+    await regress();
+    const recovered = await api.call({ url: '/v1/sync/history/recover', body: { apply: true } });
+    expect(recovered.body).toMatchObject({ applied: true, state: 'whole', lost_trees: [] });
+    await grow();
+    await alone.round(() => false);
+    expect(await logs()).toEqual(['127.0.0.1:8080/log', '127.0.0.1:8080/log/2']);
+    expect((await tree()).publishedSize).toBeGreaterThan(0);
   });
 });
