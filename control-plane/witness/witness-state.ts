@@ -1,10 +1,10 @@
-import { open, readFile, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import { isKeyName } from '../../shared/log/note.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
+import { replaceSecretFile } from '../storage/secret-file.ts';
 import { witnessLimits } from './limits.ts';
 
 /** What a witness knows: its name and key, and of each log the checkpoint that it cosigned last. */
@@ -59,26 +59,12 @@ function parseState(text: string): WitnessState | null {
  * Rejects where the disk refuses: the file is the old one then, or the new one.
  */
 export async function writeState(file: string, { name, seed, checkpoints }: WitnessState): Promise<void> {
-  const text = `${JSON.stringify({
+  const text = JSON.stringify({
     format,
     name,
     seed: encodeBase64url(seed),
     checkpoints: Object.fromEntries(checkpoints),
-  })}\n`;
+  });
   if (text.length > witnessLimits.stateBytesMax) throw new Error(`${file} would grow too large`);
-  const unfinished = `${file}.new`;
-  const handle = await open(unfinished, 'w', 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(unfinished, file);
-  const folder = await open(dirname(file));
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await replaceSecretFile(file, text);
 }

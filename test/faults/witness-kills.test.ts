@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
@@ -142,13 +142,16 @@ describe('agent-trust witness', () => {
 
   it('cosigns nothing that the disk does not keep, and goes on when it does', async () => {
     const size = await held();
-    const blocked = join(state, 'witness.json.new');
-    mkdirSync(blocked);
+    // A folder in its place cannot be replaced.
+    const file = join(state, 'witness.json');
+    renameSync(file, `${file}.aside`);
+    mkdirSync(file);
     expect((await add(submission(size, size + 1))).status).toBe(503);
     // What is kept already may be cosigned again.
     expect((await add(submission(size, size))).status).toBe(200);
     expect(await held()).toBe(size);
-    rmSync(blocked, { recursive: true });
+    rmdirSync(file);
+    renameSync(`${file}.aside`, file);
     expect((await add(submission(size, size + 1))).status).toBe(200);
   });
 
