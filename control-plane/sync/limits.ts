@@ -1,11 +1,16 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
+import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const syncLimits = {
   /** A disconnected sidecar seen within this time is listed as silent in the answer to a revocation. */
   sidecarSilentMs: 10 * minuteMs,
   silentSidecarsMax: 64,
+  /**
+   * A process uses its new connection within a second, or once it has loaded its snapshot. One that was not
+   * used for longer ends no older connection.
+   */
+  connectionUnusedMsMax: 90 * secondMs,
   /**
    * Foreign gates, at which an account's passports were shown, whose sidecars that answer considers: 10 us
    * each.

@@ -113,6 +113,9 @@ export async function trimSidecars(sql: Database): Promise<number> {
  * State of a connection. `unknown`: neither it nor a newer one exists, as after a restore; the sidecar may
  * reconnect. `superseded`: a newer process has taken over the sidecar id; if this one reconnected, the two
  * would evict each other in a loop.
+ *
+ * A newer connection that was never used for `connectionUnusedMsMax` counts as none: its call came late, from
+ * a process that had died before this one connected.
  */
 export type ConnectionStatus = 'newest' | 'superseded' | 'unknown';
 
@@ -126,12 +129,14 @@ export async function readConnectionStatus(
   sql: Database | Transaction,
   { sidecarId, accountId, connectionId }: Connection,
 ): Promise<ConnectionStatus> {
-  const [row] = await sql<{ connection_id: string; connected_at_ms: number }[]>`
-    SELECT connection_id, connected_at_ms FROM sidecars
-    WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}`;
+  const [row] = await sql<{ connection_id: string; connected_at_ms: number; is_unused: boolean }[]>`
+    SELECT connection_id, connected_at_ms, last_seen_at_ms <= connected_at_ms
+      AND connected_at_ms < ${databaseNowMs(sql)} - ${syncLimits.connectionUnusedMsMax}::bigint AS is_unused
+    FROM sidecars WHERE sidecar_id = ${sidecarId} AND account_id = ${accountId}`;
   if (row === undefined) return 'unknown';
   if (isOfProcess(row.connection_id, connectionId)) return 'newest';
-  return row.connected_at_ms > Number.parseInt(connectionId, 10) ? 'superseded' : 'unknown';
+  const isNewer = row.connected_at_ms > Number.parseInt(connectionId, 10);
+  return isNewer && !row.is_unused ? 'superseded' : 'unknown';
 }
 
 /** What a sidecar reports about itself; absent or null keeps the last value. */

@@ -22,7 +22,9 @@ type ContactState =
  *                │       v                │
  *                └──> turned away ────────┘   (other failures leave it there)
  *
- *     any of them ──another process connects with the id──> superseded, for good
+ *     any of them ──another process connects with the id──> superseded ──a round succeeds──> in touch
+ *
+ * `superseded` ends where the connection of the other process turns out never to have been used.
  */
 export class Contact {
   readonly #logger: Logger;
@@ -63,6 +65,7 @@ export class Contact {
     const after = afterFailure(before, error);
     this.#state = after;
     const { problem } = after;
+    if (after.kind === 'superseded' && before.kind === 'superseded') return;
     if (after.kind === 'superseded') {
       this.#logger.error(
         {},
@@ -101,7 +104,9 @@ function afterFailure(
 }
 
 const withoutAnswer = (before: ContactState, problem: string) =>
-  before.kind === 'turned away' ? { ...before, problem } : ({ kind: 'away', problem } as const);
+  before.kind === 'turned away' || before.kind === 'superseded'
+    ? { ...before, problem }
+    : ({ kind: 'away', problem } as const);
 
 /** Null: another error. */
 function reasonTurnedAway(error: ControlPlaneError): string | null {

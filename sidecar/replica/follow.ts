@@ -48,7 +48,7 @@ export interface FollowStatus {
   readonly stateAgeMs: number;
   /** The last call to the control plane succeeded. */
   readonly connected: boolean;
-  /** Another process took over this sidecar id: this one must neither follow nor serve. */
+  /** Another process took over this sidecar id: meanwhile this one must neither follow nor serve. */
   readonly superseded: boolean;
   /** The control plane lacks what was in force: it says so, or this sidecar has seen it. */
   readonly isRegressed: boolean;
@@ -65,6 +65,8 @@ export interface FollowStatus {
  *        │                      │          └── one second, or a push that does not fit
  *        │                      └── a pull says so, or brings what cannot be applied
  *        └── a call failed: pause (doubling); at the start with the state from disk meanwhile
+ *
+ * A superseded process asks now and then whether it still is, and does nothing else.
  *
  * Listening comes before the snapshot, so that no change falls in between. A push is applied when it arrives.
  * Any irregularity (a hole, a repeat, a bad signature, a reconnect) only causes a pull, which is the truth.
@@ -169,7 +171,7 @@ export class Following {
 
   /** Never rejects. A stop ends the call in flight, at the latest at its deadline. */
   async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted && this.#contact.kind !== 'superseded') {
+    while (!this.#stopping.signal.aborted) {
       this.#round = new AbortController();
       try {
         const pauseMs = await this.#step();
@@ -182,7 +184,8 @@ export class Following {
         // Aborted in favour of a fresh call: no news about the control plane.
         if (this.#round.signal.aborted) continue;
         await this.#noteFailure(error);
-        await this.#retrying.sleep(this.#retry.nextMs());
+        const staysAway = this.#contact.kind === 'superseded' && this.#deps.client.connection !== null;
+        await this.#retrying.sleep(staysAway ? replicaLimits.supersededRetryMs : this.#retry.nextMs());
       }
     }
   }
@@ -200,6 +203,8 @@ export class Following {
   async #step(): Promise<number> {
     const { client, replica } = this.#deps;
     if (client.connection === null) await this.#connect();
+    // Throws while it is, before anything that costs more.
+    else if (this.#contact.kind === 'superseded') await client.ack(replica.position);
     const { accountId } = must(client.connection, 'it has just been made');
     await this.#listener.listenTo(accountId);
     if (this.#feed.needsSnapshot || replica.accountId !== accountId) await this.#loadSnapshot(accountId);

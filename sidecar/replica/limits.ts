@@ -71,6 +71,10 @@ export const replicaLimits = {
    * stop decisions.
    */
   standingSlotsPerSweep: 1_000,
+  /**
+   * How often a superseded process asks whether it still is. It answers 503 meanwhile, so it is in no hurry.
+   */
+  supersededRetryMs: 10 * secondMs,
   /** States that the control plane went back behind without a recovery in between. */
   floorsMax: 4,
   /** How often a sidecar shows what it was told: two index look-ups each time. */

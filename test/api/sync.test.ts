@@ -613,6 +613,21 @@ describe('POST /v1/sync/ack, and the requests that wait for it', () => {
     );
   });
 
+  it('lets a process connect again where a newer connection was never used, as one of a dead process is', async () => {
+    const sidecarId = newSidecarId();
+    await connect(sidecarId, sidecarKey, { process: 'b'.repeat(32) });
+    const agedMs = syncLimits.connectionUnusedMsMax + 1_000;
+    const age = (usedMs: number) => api.deps.sql`
+      UPDATE sidecars SET connected_at_ms = ${Date.now() - agedMs}, last_seen_at_ms = ${Date.now() - agedMs + usedMs}
+      WHERE sidecar_id = ${sidecarId}`;
+    const earlier = { sidecar_id: sidecarId, connection_id: `${Date.now() - 2 * agedMs}.${'a'.repeat(32)}` };
+    expectError(await ack(earlier, 0), 'precondition_failed', 'connection_id');
+    await age(1);
+    expectError(await ack(earlier, 0), 'precondition_failed', 'connection_id');
+    await age(0);
+    expectUnknown(await ack(earlier, 0));
+  });
+
   it('answers 412 to a connection that another has taken over from, and 409 to one that it does not know', async () => {
     const old = await connected();
     await connect(old.sidecar_id);

@@ -2,7 +2,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { makeSigningKey, openSigningKey } from '../../../control-plane/signing/sealed-signing-key.ts';
 import { insertSigningKey, publicHalf } from '../../../control-plane/signing/signing-key-store.ts';
 import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
+import { connectSidecar } from '../../../control-plane/sync/sidecar-store.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
+import { must } from '../../../shared/errors/assert.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { VerificationKey } from '../../../shared/model/signing-key.ts';
 import { globalFeed } from '../../../shared/wire/sync.ts';
@@ -208,6 +210,25 @@ describe('a second process with the same sidecar id', () => {
     await until(() => second.replica.globalRevision === revision, { what: 'the second one follows' });
     expect(first.replica.globalRevision).toBeLessThan(revision);
     expect(second.following.status.superseded).toBe(false);
+  });
+
+  it('that turns out never to have been there gives the first one back', async () => {
+    service = await startFollowed('none');
+    const first = await service.follow();
+    await first.isUpToDate();
+    const { sidecarId } = first;
+    const accountId = must(first.replica.accountId, 'it has a state');
+    await connectSidecar(service.deps.sql, { sidecarId, accountId, process: 'late', clockOffsetMs: 0 });
+    await until(() => first.following.status.superseded, { what: 'the first one notices' });
+    expect(first.following.mustNotServe).toContain('Another process');
+    await service.deps.sql`
+      UPDATE sidecars SET connection_id = '1.late', connected_at_ms = 1, last_seen_at_ms = 1`;
+    first.following.endPause();
+    await until(() => first.following.status.connected, { what: 'it is connected again' });
+    expect(first.following.status.superseded).toBe(false);
+    expect(first.following.mustNotServe).toBeNull();
+    const revision = await revokeSomebody();
+    await until(() => first.replica.globalRevision === revision, { what: 'it follows' });
   });
 });
 
