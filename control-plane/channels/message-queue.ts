@@ -208,7 +208,7 @@ function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
   };
 }
 
-/** A message, and those that it speaks for. */
+/** A message, then those that it speaks for. */
 const keysOf = ({
   approvalId,
   channelId,
@@ -225,15 +225,22 @@ export interface MessageResult {
   readonly nextAttemptAtMs: UnixMillis | null;
 }
 
-/** One that was locked again meanwhile is skipped: what comes of that counts. */
+/**
+ * One that was locked again meanwhile is skipped: what comes of that counts. Where a message failed for good,
+ * those that it spoke for are due as they were: what a server refuses may be the words of one requester.
+ */
 export async function recordMessages(
   sql: Database | Transaction,
   replicaId: string,
   results: readonly MessageResult[],
 ): Promise<void> {
-  const rows = results.flatMap(({ message, ...result }) =>
-    keysOf(message).map((key) => ({ ...key, ...result, lockEndsAtMs: message.lockEndsAtMs })),
-  );
+  const rows = results.flatMap(({ message, status, nextAttemptAtMs }) => {
+    const { lockEndsAtMs, wasDueAtMs } = message;
+    const result = { lockEndsAtMs, status, nextAttemptAtMs };
+    const ofOthers =
+      status === 'failed' ? { lockEndsAtMs, status: 'pending', nextAttemptAtMs: wasDueAtMs } : result;
+    return keysOf(message).map((key, place) => ({ ...key, ...(place === 0 ? result : ofOthers) }));
+  });
   await sql`
     UPDATE channel_messages m
     SET status = made.status, tries = m.tries + 1, next_attempt_at_ms = made.next_attempt_at_ms, claimed_by = NULL

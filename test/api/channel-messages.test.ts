@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { channelsLimits } from '../../control-plane/channels/limits.ts';
-import { lockMessages } from '../../control-plane/channels/message-queue.ts';
+import { lockMessages, recordMessages } from '../../control-plane/channels/message-queue.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { approvalUndoMs } from '../../shared/model/approval.ts';
 import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
@@ -419,6 +419,23 @@ describe('a flood', () => {
     api.advance(hourMs / 2);
     await until(async () => (await statuses(channel.id))['sent'] === 20, { what: 'the rest sent' });
     expect(one.received.length - before).toBeLessThan(20);
+  });
+
+  it('loses the one message that is refused for good, and none that it speaks for', async () => {
+    await running.stop();
+    const channel = await slackAt(one);
+    await flood(12);
+    const { sql, clock } = api.deps;
+    const slots = new Map([[channel.id, 1]]);
+    const locked = await lockMessages(sql, { slots, replicaId: 'other', nowMs: clock.now() });
+    expect(locked.map(({ bundled }) => bundled.length)).toEqual([11]);
+    // As by a mail server that takes the requester's words for spam.
+    const results = locked.map((message) => ({ message, status: 'failed' as const, nextAttemptAtMs: null }));
+    await recordMessages(sql, 'other', results);
+    expect(await statuses(channel.id)).toEqual({ failed: 1, pending: 11 });
+    running = messenger(api);
+    await until(async () => (await statuses(channel.id))['sent'] === 11, { what: 'the others sent' });
+    expect(told(one)).toBe(11);
   });
 });
 
