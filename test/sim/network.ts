@@ -99,14 +99,14 @@ export class Network {
         end({ kind: 'failed', message: 'connect ECONNREFUSED', code: 'ECONNREFUSED' }),
       );
     };
-    if (cut === 'refused' || !server.process.isAlive) refuse();
-    else if (cut !== 'silent') this.#deliver(from, server, { path, request, isWanted: () => !isOver }, end);
-    // Not of a connect: see `isWanted` below.
-    if (cut !== 'silent' && path !== 'connect' && this.#chance.happens(this.weather.repeats)) {
+    const isRefused = cut === 'refused' || !server.process.isAlive;
+    if (isRefused) refuse();
+    else if (cut !== 'silent') this.#deliver(from, server, { path, request }, end);
+    // A refused connection has carried nothing that a proxy could repeat.
+    if (!isRefused && cut !== 'silent' && this.#chance.happens(this.weather.repeats)) {
       this.counts.repeated++;
       const other = this.#chance.pick(this.servers);
-      const repeat = (): void =>
-        this.#deliver(from, other, { path: '', request, isWanted: () => true }, () => undefined);
+      const repeat = (): void => this.#deliver(from, other, { path: '', request }, () => undefined);
       loop.schedule(other.process, this.#chance.between(0, 4_000), 'io', repeat);
     }
     return () => {
@@ -119,20 +119,17 @@ export class Network {
   #deliver(
     from: Process,
     server: Server,
-    {
-      path,
-      request,
-      isWanted,
-    }: { readonly path: string; readonly request: () => Request; readonly isWanted: () => boolean },
+    { path, request }: { readonly path: string; readonly request: () => Request },
     end: (outcome: Outcome) => void,
   ): void {
     const loop = theLoop();
     const thereMs = this.travelMs();
     if (thereMs === null) return;
     loop.schedule(server.process, thereMs, 'io', () => {
-      // A connect that comes late is not played yet.
-      if (path === 'connect' && !isWanted()) return;
-      server.handle(request(), (answer) => {
+      const asked = request();
+      // One of a process that has died since would end the connection of its successor.
+      if (asked.path === 'connect' && !from.isAlive) return;
+      server.handle(asked, (answer) => {
         const backMs = this.travelMs();
         const cut = this.cutOf(from.machine.name);
         if (backMs === null || cut === 'silent' || cut === 'answers lost') return;
