@@ -123,7 +123,7 @@ export class Asking implements Learned {
       case 'record': {
         const { decision } = effect;
         const redacted = decision.isRedacted ? this.#attempt.redacted : null;
-        section.record(this.#check, { ...this.#attempt, decision, redacted });
+        section.record(this.#check, { ...this.#attempt, attestationId: this.#ownId, decision, redacted });
         return;
       }
       case 'void':
@@ -150,6 +150,12 @@ export class Asking implements Learned {
   /** False: its client has gone, or the deadline has answered it. Nothing goes on then. */
   get #isWanted(): boolean {
     return this.#deps.answers.isWanted(this.#check);
+  }
+
+  /** What was settled may be on record under the id of its attempt, and be voided there. */
+  get #ownId(): AttestationId {
+    const { attestationId, nowMs } = this.#attempt;
+    return this.#sent === null ? attestationId : this.#deps.random.newId('att', nowMs);
   }
 
   get #recordContext() {

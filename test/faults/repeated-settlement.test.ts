@@ -26,13 +26,15 @@ const turnedAway: Readonly<Record<string, (call: ArrivedCall) => LinkAnswer>> = 
  * What is between a sidecar and its control planes may deliver a call to two of them. One has no room and
  * says that it has not begun; the other one settles it, when the client has been told 503.
  */
-describe('a settlement that was turned away and is delivered once more', () => {
+describe('a settlement of which another delivery says something else', () => {
   let world: Installation;
   let server: Awaited<ReturnType<typeof testDatabaseServer>>;
   let controlPlane: Running;
   let sidecar: Running;
   let link: HttpLink;
   let answerInstead: ((call: ArrivedCall) => LinkAnswer) | null = null;
+  /** In place of the answer to a call that was delivered. */
+  let answerAfter: ((call: ArrivedCall) => LinkAnswer) | null = null;
   const again: (() => Promise<LinkAnswer | null>)[] = [];
 
   beforeAll(async () => {
@@ -42,6 +44,10 @@ describe('a settlement that was turned away and is delivered once more', () => {
     link = await httpLink(
       () => controlPlane.origin,
       async (arrived, deliver) => {
+        if (answerAfter !== null && arrived.path === '/v1/sync/settlements') {
+          await deliver(arrived);
+          return answerAfter(arrived);
+        }
         if (answerInstead === null || arrived.path !== '/v1/sync/settlements') return deliver(arrived);
         again.push(() => deliver(arrived));
         return answerInstead(arrived);
@@ -94,6 +100,35 @@ describe('a settlement that was turned away and is delivered once more', () => {
       ({ id, decision, resolution }) => decision === 'PERMIT' && resolution === null && !voided.has(id),
     );
     expect(standing).toHaveLength(1);
+  });
+
+  it('leaves a BLOCK in its place a record of its own, though it was settled before', async () => {
+    const gateId = await world.createGate();
+    const { token } = await world.issuePassport();
+    const check = (request: object, passport = token) =>
+      call(`${sidecar.origin}/v1/gates/${gateId}/check`, {
+        key: world.adminKey,
+        body: { passport, request },
+      });
+    await until(async () => (await check(order, 'no passport')).status === 200, { what: 'the gate' });
+
+    answerAfter = ({ body }) => {
+      const { settlements } = JSON.parse(body.toString());
+      return json(200, {
+        answers: settlements.map(() => ({ kind: 'blocked', reason: 'passport_revoked' })),
+      });
+    };
+    const { body } = await check({ ...order, idempotency_key: 'blocked' });
+    answerAfter = null;
+    expect(body).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+    const recorded = async () =>
+      (await world.api('GET', `/attestations?gate_id=${gateId}&limit=500`)).body.attestations;
+    const voids = async () =>
+      (await recorded()).filter(({ resolution }: Attestation) => resolution === 'voided');
+    await until(async () => (await voids()).length === 1, { what: 'the void of the PERMIT' });
+    const record = () => world.api('GET', `/attestations/${body.attestation_id}`);
+    await until(async () => (await record()).status === 200, { what: 'the record of the BLOCK' });
+    expect((await record()).body).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
   });
 });
 

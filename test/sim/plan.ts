@@ -154,6 +154,19 @@ const scenarios: readonly Scenario[] = [
       atMs: atMs + sidecar,
     }));
   },
+  /** Passports are revoked while calls that were carried out fail: a repetition is answered otherwise. */
+  (chance, course, durationMs) => {
+    const atMs = chance.between(0.2, 0.6) * durationMs;
+    return [
+      { kind: 'control plane fails', fails: 0.5, forMs: 3_000, atMs },
+      ...course.passports.map((_each, passport) => ({
+        kind: 'standing' as const,
+        passport,
+        standing: chance.pick(['revoked', 'suspended'] as const),
+        atMs: atMs + chance.between(300, 2_500),
+      })),
+    ];
+  },
   /** Away for longer than any trust level but the lowest allows. */
   (chance, course, durationMs) => [
     {
