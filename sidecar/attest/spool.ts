@@ -72,6 +72,8 @@ export interface Spool {
   readonly waitingBytes: number;
   /** Id of the live epoch. */
   readonly epoch: string;
+  /** Turns that failed since the start: what their decisions took is on no record, and may be yet. */
+  readonly failedTurns: number;
   /** Number of the last record in this epoch, the current turn included. */
   readonly lastSeq: number;
   /** Oldest first; the last one is live. For the shipper. */
@@ -168,6 +170,7 @@ class FileSpool implements Spool {
   state: SpoolState = 'open';
   #trouble: string | null = null;
   bytes = 0;
+  failedTurns = 0;
   /** Goes back after a failed write: its numbers are reused. */
   lastSeq = 0;
   readonly directory: string;
@@ -408,6 +411,7 @@ class FileSpool implements Spool {
   }
 
   #notify(owners: readonly RecordOwner[], outcome: keyof RecordOwner): void {
+    if (outcome === 'onFailed') this.failedTurns += 1;
     for (const owner of owners) {
       try {
         owner[outcome]();

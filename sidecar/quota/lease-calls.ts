@@ -10,6 +10,7 @@ import type { HeldWindow } from './held-window.ts';
 import { type CallOutcome, LeaseCaller, type LeaseClient } from './lease-caller.ts';
 import { quotaLimits } from './limits.ts';
 import { gatherCall, leaseRequestOf, type NextCall, returnOf } from './next-call.ts';
+import { type SpooledTakes, Succession } from './succession.ts';
 import {
   type AskOutcome,
   away,
@@ -23,9 +24,8 @@ import {
   WaitQueue,
 } from './wait-queue.ts';
 
-export interface LeaseCallsDeps {
+export interface LeaseCallsDeps extends SpooledTakes {
   readonly client: LeaseClient;
-  readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -46,6 +46,7 @@ export class LeaseCalls {
   readonly #client: LeaseClient;
   readonly #caller: LeaseCaller;
   readonly #windows: () => Iterable<HeldWindow>;
+  readonly #succession: Succession;
   readonly #queue: WaitQueue;
   /** Windows that run low; the next call leases ahead for them. */
   readonly #low = new Set<HeldWindow>();
@@ -70,6 +71,7 @@ export class LeaseCalls {
     this.#logger = deps.logger;
     this.#windows = deps.windows;
     this.#client = deps.client;
+    this.#succession = new Succession(deps);
     this.#caller = new LeaseCaller({ ...deps, onFailure: () => this.#dismissIfAway() });
     this.#queue = new WaitQueue(deps.clock, (waiter) =>
       this.#answer(waiter, waiter.refused ?? this.#without),
@@ -148,12 +150,17 @@ export class LeaseCalls {
   async #giveAllBack(): Promise<void> {
     await this.#inFlight;
     const nowMs = this.#clock.monotonic();
+    this.#gatherAll(nowMs);
+    while (this.#surplus.size > 0) await this.#send(gatherCall([], noWindow, this.#surplus, nowMs));
+  }
+
+  /** All that is available goes back with the next calls. */
+  #gatherAll(nowMs: number): void {
     this.#surplus.clear();
     for (const window of this.#granted) {
       window.lease.endIfOver(nowMs);
       if (window.lease.available > 0) this.#surplus.set(window, window.lease.available);
     }
-    while (this.#surplus.size > 0) await this.#send(gatherCall([], noWindow, this.#surplus, nowMs));
   }
 
   /**
@@ -173,10 +180,13 @@ export class LeaseCalls {
   #callNext(): void {
     const nowMs = this.#clock.monotonic();
     this.#serve(nowMs);
-    const call = gatherCall(this.#queue.all(), this.#low, this.#surplus, nowMs);
+    if (this.#succession.isLeaving) this.#leave(nowMs);
+    const call = this.#succession.isLeaving
+      ? gatherCall([], noWindow, this.#surplus, nowMs)
+      : gatherCall(this.#queue.all(), this.#low, this.#surplus, nowMs);
     if (call.dryUntilMs !== null) this.#wakeIn(call.dryUntilMs - nowMs);
     if (call.returns.size === 0) this.#notifyRefused();
-    if (call.asks.size === 0 && call.returns.size === 0) return;
+    if (call.asks.size === 0 && call.returns.size === 0 && !this.#succession.isUnannounced) return;
     this.#inFlight = this.#send(call).finally(() => {
       this.#inFlight = null;
       this.#wake();
@@ -219,6 +229,7 @@ export class LeaseCalls {
     switch (outcome.kind) {
       case 'answered':
         this.#calls++;
+        this.#succession.answered();
         this.#applyAnswer(call, outcome.answer, outcome.sentAtMs);
         return;
       case 'holder_unknown':
@@ -302,6 +313,7 @@ export class LeaseCalls {
     this.#surplus.clear();
     this.#granted.clear();
     this.#caller.beginAnew();
+    this.#succession.begin(this.#clock.monotonic());
   }
 
   /** Outcome of a request that gets no answer about its units. */
@@ -318,6 +330,18 @@ export class LeaseCalls {
     for (const waiter of [...this.#queue.all()]) this.#answer(waiter, waiter.refused ?? this.#without);
   }
 
+  /**
+   * What is available goes back, and what settlements have reserved is theirs until they end: within
+   * `limits.quotaWaitMsMax`, because nothing is granted to this holder any more.
+   */
+  #leave(nowMs: number): void {
+    this.#gatherAll(nowMs);
+    if (this.#surplus.size > 0) return;
+    for (const { reserved } of this.#granted) if (reserved > 0) return;
+    this.#logger.info({}, 'the spool has lost records; units are leased under another name from now on');
+    this.#dropAll();
+  }
+
   #findSurplus(): void {
     const nowMs = this.#clock.monotonic();
     for (const window of this.#granted) {
@@ -327,7 +351,7 @@ export class LeaseCalls {
       if (idle > 0) this.#surplus.set(window, idle);
       else if (window.isForgettable) this.#granted.delete(window);
     }
-    if (this.#surplus.size > 0) this.#wake();
+    if (this.#succession.sweep(nowMs) || this.#surplus.size > 0) this.#wake();
   }
 
   #answer(waiter: WaitingRequest, outcome: AskOutcome): void {

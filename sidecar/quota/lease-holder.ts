@@ -15,6 +15,7 @@ import type { LeaseClient } from './lease-caller.ts';
 import { LeaseCalls } from './lease-calls.ts';
 import { quotaLimits } from './limits.ts';
 import { Reservation } from './reservation.ts';
+import type { SpooledTakes } from './succession.ts';
 import type { AskOutcome } from './wait-queue.ts';
 import { type LimitedGate, type LimitedPassport, WindowTable } from './window-table.ts';
 
@@ -33,13 +34,9 @@ export interface LeaseCounts {
   readonly windows: number;
 }
 
-export interface LeaseHolderDeps {
+/** Without an epoch, units of a holder that dies stay counted until their windows end. */
+export interface LeaseHolderDeps extends SpooledTakes {
   readonly client: LeaseClient;
-  /**
-   * The live epoch of the spool that records what is taken here. Absent: units of a holder that dies stay
-   * counted until their windows end.
-   */
-  readonly epoch?: () => string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -72,7 +69,8 @@ export class LeaseHolder {
   }
 
   /**
-   * The name under which the control plane counts these units. Changes after `holder_unknown` (LeaseCall).
+   * The name under which the control plane counts these units. Changes after `holder_unknown` (LeaseCall),
+   * and when the spool has lost records or begun another epoch.
    */
   get holder(): string {
     return this.#calls.holder;

@@ -7,6 +7,8 @@ export const quotaLimits = {
   leaseDryPauseMs: 25,
   /** Time to return held units at shutdown. Units not returned become free when their windows end. */
   leaseStopMsMax: secondMs,
+  /** Shortest life of a holder on a disk that fails again and again: each costs the ledger a row. */
+  leaseHolderLastsMsMin: secondMs,
   /** Requests that wait for leases: a quarter second at 20,000 a second. More are blocked at once. */
   leaseWaitersMax: 5_000,
   /** Known windows, about 1 KB each: a minute and a day for each passport that a sidecar remembers. */

@@ -127,7 +127,9 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
   const verifier = startVerifier(parts, follower, pool);
   started.add('verification', () => verifier.close());
   const leases = new LeaseHolder({
-    ...{ client: leaseClient(follower), epoch: () => spool.epoch, clock, random, logger },
+    ...{ client: leaseClient(follower), clock, random, logger },
+    epoch: () => spool.epoch,
+    failedTurns: () => spool.failedTurns,
   });
   reach.onBack(() => leases.endPause());
   started.add('leases', () => leases.stop());

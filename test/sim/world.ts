@@ -380,8 +380,6 @@ class World {
       const told = attempts[0]?.told ?? null;
       if (!asked.includes(number) || told?.kind === 'PERMIT') continue;
       const reason = told === null ? 'nothing' : saidBy(told);
-      // What failed writes took stays taken, and looks as if it could come back: a copy waits for it in vain.
-      if (reason === 'overloaded' && this.#nodes.some(({ hasFailedWrites }) => hasFailedWrites)) continue;
       if (!reason.endsWith('_limit_exceeded')) this.#wrong(`a sidecar at rest answers ${reason}`);
     }
   }

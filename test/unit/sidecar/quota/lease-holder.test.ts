@@ -22,7 +22,10 @@ const startMs = 1_800_000_000_000 + 20 * secondMs;
 
 let ledger: ModelLedger;
 let holder: LeaseHolder;
+/** Of the spool of the holder. */
+let spool: { epoch: string; failedTurns: number };
 beforeEach(() => {
+  spool = { epoch: 'e'.repeat(32), failedTurns: 0 };
   vi.useFakeTimers({ toFake: [...fakedTimers], now: startMs });
   ledger = new ModelLedger(fakedClock);
   holder = newHolder();
@@ -40,6 +43,8 @@ afterEach(async () => {
 const newHolder = (windowsMax?: number): LeaseHolder =>
   new LeaseHolder({
     client: ledger,
+    epoch: () => spool.epoch,
+    failedTurns: () => spool.failedTurns,
     clock: fakedClock,
     random: systemRandom(),
     logger: silentLogger,
@@ -418,6 +423,66 @@ describe('a process that was stopped past the end of its window', () => {
     await vi.advanceTimersByTimeAsync(10);
     expect(heard).toEqual(['granted']);
     expect(ledger.leased.get(`gate_rate minute gate_1 null ${1_800_000_000_000 + minuteMs}`)).toBe(1);
+  });
+});
+
+describe('a holder whose spool has lost records', () => {
+  const sweeps = (count: number) => vi.advanceTimersByTimeAsync(count * limits.leaseSweepMs);
+  const holders = () => [...new Set(ledger.calls.map((call) => call.holder))];
+
+  it('returns what is left and is followed by another one, which calls though it needs nothing', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'day', 100));
+    for (let i = 0; i < 8; i++) request(gate, oneRequest);
+    await turn();
+    spool.failedTurns = 1;
+    await sweeps(4);
+    expect(holders()).toHaveLength(2);
+    expect(ledger.calls.at(-1)).toMatchObject({ holder: holder.holder, seq: 1, asks: [], returns: [] });
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'day' })).toBe(8);
+    const calls = ledger.calls.length;
+    await sweeps(20);
+    expect(ledger.calls).toHaveLength(calls);
+    expect(request(gate, oneRequest)).toEqual([]);
+    await turn();
+    expect(ledger.calls.at(-1)).toMatchObject({ holder: holders()[1], seq: 2 });
+  });
+
+  it('stays until its settlements are over, and gives their units back', async () => {
+    const gate = gateWith(limitOf('gate_spend', 'day', 100));
+    const taken: Reservation[] = [];
+    const untilMs = (performance.now() + limits.quotaWaitMsMax) as MonotonicMillis;
+    holder.ask(holder.view(gate, unlimited), money(60), untilMs, () => {
+      taken.push(holder.reserve(holder.view(gate, unlimited), money(60)));
+    });
+    await turn();
+    spool.failedTurns = 1;
+    await sweeps(4);
+    const waiting = request(gate, money(50));
+    await sweeps(1);
+    expect([holders().length, waiting]).toEqual([1, []]);
+    holder.giveBack(must(taken[0], 'it was granted'));
+    await sweeps(2);
+    expect([holders().length, waiting]).toEqual([2, ['granted']]);
+    expect(ledger.leasedOf({ kind: 'gate_spend', window: 'day' })).toBe(50);
+  });
+
+  it('is followed by another one when the spool has begun another epoch', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'day', 100));
+    request(gate, oneRequest);
+    await turn();
+    spool.epoch = 'f'.repeat(32);
+    await sweeps(4);
+    expect(ledger.calls.at(-1)).toMatchObject({ holder: holders()[1], epoch: spool.epoch, seq: 1 });
+  });
+
+  it('is followed by no more than one a second, however often the disk fails', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'day', 100));
+    const failing = setInterval(() => spool.failedTurns++, 10);
+    request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(10 * secondMs);
+    clearInterval(failing);
+    expect(holders().length).toBeLessThanOrEqual(11);
+    expect(holders().length).toBeGreaterThan(5);
   });
 });
 
