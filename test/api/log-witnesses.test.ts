@@ -357,7 +357,6 @@ describe('witnesses of the log', () => {
   });
 
   it('are asked what is lost also where a sidecar showed it first', async () => {
-    const { sql } = api.deps;
     await logOf(witnesses).round();
     const restore = await backUp();
     await grow();
