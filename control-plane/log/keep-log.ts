@@ -201,10 +201,7 @@ export class LogWriter {
     await this.#isContradicted(tree, round.shown);
   }
 
-  async #isContradicted(
-    tree: LogTree,
-    shown: Round['shown'],
-  ): Promise<boolean> {
+  async #isContradicted(tree: LogTree, shown: Round['shown']): Promise<boolean> {
     if (shown.length === 0) return false;
     this.#confirmed = null;
     this.#tell('regressed');
