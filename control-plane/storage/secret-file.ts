@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 /**
@@ -36,6 +36,16 @@ export async function replaceSecretFile(path: string, secret: string): Promise<v
     await rm(temporary, { force: true });
   }
   await syncDirectory(dirname(path));
+}
+
+/** Removes what a kill left of a replacement. Only for the one process that replaces this file. */
+export async function removeUnfinished(path: string): Promise<void> {
+  const folder = dirname(path);
+  const start = `${basename(path)}.`;
+  for (const name of await readdir(folder)) {
+    const isUnfinished = name.startsWith(start) && /^[0-9a-f]{12}\.tmp$/.test(name.slice(start.length));
+    if (isUnfinished) await rm(join(folder, name), { force: true });
+  }
 }
 
 async function writeSynced(path: string, secret: string): Promise<void> {

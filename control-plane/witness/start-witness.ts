@@ -25,6 +25,7 @@ import { lockDataDir } from '../../shared/runtime/data-dir-lock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
+import { removeUnfinished } from '../storage/secret-file.ts';
 import { judgeSubmission, parseSubmission, type Submission } from './add-checkpoint.ts';
 import { witnessLimits } from './limits.ts';
 import { readState, type WitnessState, writeState } from './witness-state.ts';
@@ -58,6 +59,7 @@ export async function startWitness(options: WitnessOptions): Promise<RunningWitn
   const lock = await lockDataDir(folder, 'witness');
   try {
     const file = join(folder, 'witness.json');
+    await removeUnfinished(file);
     const state = (await readState(file)) ?? (await beginState(file, options));
     if (options.name !== null && options.name !== state.name)
       throw new StartError(`The witness of ${folder} is ${state.name}: a witness never changes its name.`);

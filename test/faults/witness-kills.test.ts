@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
@@ -138,6 +138,15 @@ describe('agent-trust witness', () => {
       size = kept;
       if (size > 4_000) break;
     }
+  });
+
+  it('leaves nothing of what a kill interrupted', async () => {
+    await program.stop('SIGKILL');
+    const unfinished = join(state, 'witness.json.0123456789ab.tmp');
+    writeFileSync(unfinished, '{"format":"agent-trust.witness.v1"');
+    await start();
+    expect(readdirSync(state)).toContain('witness.json');
+    expect(readdirSync(state).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
   it('cosigns nothing that the disk does not keep, and goes on when it does', async () => {
