@@ -13,6 +13,7 @@ import { hashesIn, readFromTiles, widthOf } from '../../shared/log/tiles.ts';
 import { parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { secondControlPlane } from '../support/second-control-plane.ts';
+import { until } from '../support/until.ts';
 import { logLines } from '../support/witnesses.ts';
 
 let api: Api;
@@ -93,17 +94,16 @@ describe('the log', () => {
   it('is served as tiles that give the root, and bundles that give the tiles', async () => {
     await decide();
     await round();
-    // Keeps the checkpoint for a moment.
-    const served = await new Promise<string>((resolve) => {
-      const ask = async () => {
-        const { bytes } = await get('/log/checkpoint');
-        const text = bytes.toString();
-        if (parseSignedCheckpoint(text)?.checkpoint.size === (await checkpoint()).checkpoint.size)
-          resolve(text);
-        else setTimeout(() => void ask(), 50);
-      };
-      void ask();
-    });
+    // It is kept for a moment.
+    const { size: published } = (await checkpoint()).checkpoint;
+    let served = '';
+    await until(
+      async () => {
+        served = (await get('/log/checkpoint')).bytes.toString();
+        return parseSignedCheckpoint(served)?.checkpoint.size === published;
+      },
+      { what: 'the checkpoint to be served' },
+    );
     const { size, root } = must(parseSignedCheckpoint(served), 'a checkpoint is served').checkpoint;
     const width = widthOf({ level: 0, number: 0 }, size);
     expect(width).toBe(size);
@@ -181,7 +181,9 @@ describe('the log', () => {
       signer: api.deps.ed25519.signer(Buffer.alloc(32, at)),
     }));
     const signingKeys = { ...api.deps.signingKeys, vouching: () => keys };
-    const note = parseNote(signCheckpoint({ signingKeys }, { origin: 'a.example/log', size: 0, root: emptyRoot }));
+    const note = parseNote(
+      signCheckpoint({ signingKeys }, { origin: 'a.example/log', size: 0, root: emptyRoot }),
+    );
     const signedBy = [keys[0], ...keys.slice(-7)].map((key) =>
       noteKeyId('a.example/log', signatureTypes.ed25519, must(key, 'a key').signer.publicKey),
     );
@@ -208,8 +210,11 @@ describe('the log', () => {
   it('has one writer at a time, and never goes back', async () => {
     const second = await secondControlPlane(api);
     const other = new LogWriter(second.deps, async () => undefined);
-    const { size } = (await checkpoint()).checkpoint;
+    // However long the tests before took, it is the writer now.
     await decide();
+    await round();
+    const { size } = (await checkpoint()).checkpoint;
+    await api.createGate();
     await round(other);
     expect((await checkpoint()).checkpoint.size).toBe(size);
     await api.deps.sql`UPDATE log_trees SET writer_until_ms = 0`;

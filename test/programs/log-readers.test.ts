@@ -12,6 +12,7 @@ import { renderVkey } from '../../shared/log/note.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { findDebianProgram } from '../support/debian-program.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { until } from '../support/until.ts';
 
 const run = promisify(execFile);
 
@@ -52,8 +53,11 @@ describe('the log, read by programs of others', () => {
   const read = async (older = '', proof = '') => (await run(program, [url, vkey(), older, proof])).stdout;
   const logged = async () => {
     await writer.round(() => false);
-    // A checkpoint is kept for half a second.
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    // A checkpoint is kept for a moment.
+    const [row] = await api.deps.sql<{ published: string }[]>`SELECT published FROM log_trees`;
+    await until(async () => (await (await fetch(`${url}checkpoint`)).text()) === row?.published, {
+      what: 'the checkpoint to be served',
+    });
   };
   const chains = (count: number) => api.deps.sql`
     INSERT INTO chains (chain_id, account_id, mode, sequence, hash)

@@ -16,7 +16,8 @@ it('counts how long the same entries wait for witnesses, also in a log that is n
       ...{ log: 1, origin: 'a.example/log', size, published: null, publishedSize: size, publishedAtMs: null },
       ...{ witnessed: null, witnessedSize, witnessedAtMs: null },
     };
-    const [value] = (await metrics.getSingleMetric('agent_trust_log_unwitnessed_seconds')?.get())?.values ?? [];
+    const [value] =
+      (await metrics.getSingleMetric('agent_trust_log_unwitnessed_seconds')?.get())?.values ?? [];
     return value?.value;
   };
   expect(await look(0, 10, 10)).toBe(0);
