@@ -1,15 +1,14 @@
 import { openSecurityEvent } from '../../shared/crypto/foreign-token.ts';
-import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { areKeysStale } from '../../shared/model/federation.ts';
 import type { IssuerId, RequestId } from '../../shared/model/ids.ts';
 import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { findFederation } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';
 import { lockPassportToEnd, setPassportStatus } from '../passports/passport-store.ts';
+import { publishStanding } from '../passports/publish-standing.ts';
 import { moveOwnerIn } from '../passports/suspend-owner.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { takeEventId } from './event-store.ts';
@@ -103,14 +102,7 @@ async function moveSubject(
     target.effect === 'suspend' ? (['active', 'suspended'] as const) : (['suspended', 'active'] as const);
   if (passport?.status !== from) return false;
   await setPassportStatus(tx, passportId, to);
-  await change(globalFeed, {
-    kind: 'passport.standing',
-    body: {
-      passport: idDigest(passportId),
-      standing: to,
-      expired_by_day: null,
-    },
-  });
+  await publishStanding(change, passport, to);
   return true;
 }
 

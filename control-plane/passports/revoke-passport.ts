@@ -1,4 +1,3 @@
-import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
@@ -7,7 +6,6 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
-import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer, type Changed } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
@@ -16,6 +14,7 @@ import type { WriteChange } from '../sync/change-transaction.ts';
 import { readHeads } from '../sync/feed-store.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { lockPassportToEnd, setPassportRevoked } from './passport-store.ts';
+import { publishStanding } from './publish-standing.ts';
 
 export interface Revocation {
   readonly passportId: PassportId;
@@ -80,14 +79,7 @@ export async function revokeIn(
     reason,
   };
   await emitEvents(tx, deps, [{ event: 'passport.revoked', to: [caller], data, timestampMs: nowMs }]);
-  const globalRevision = await change(globalFeed, {
-    kind: 'passport.standing',
-    body: {
-      passport: idDigest(passportId),
-      standing: 'revoked',
-      expired_by_day: expiredByDay(passport.expiresAtMs),
-    },
-  });
+  const globalRevision = await publishStanding(change, passport, 'revoked');
   const revoked: Passport = {
     ...passport,
     status: 'revoked',

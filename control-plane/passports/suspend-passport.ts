@@ -1,14 +1,13 @@
-import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AuditedOperation } from '../../shared/model/audit.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
-import { expiredByDay, globalFeed } from '../../shared/wire/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { hasLiveAgent, lockPassport, setPassportStatus } from './passport-store.ts';
+import { publishStanding } from './publish-standing.ts';
 
 /**
  * Blocks an active passport until it is reactivated. In any other state: `passport_state_conflict` (contract
@@ -66,14 +65,7 @@ async function movePassport(
     if (isLifted && (await hasLiveAgent(tx, passport)))
       throw new ApiError('agent_id_conflict', { param: 'agent_id' });
     await setPassportStatus(tx, passportId, to);
-    await change(globalFeed, {
-      kind: 'passport.standing',
-      body: {
-        passport: idDigest(passportId),
-        standing: to,
-        expired_by_day: expiredByDay(passport.expiresAtMs),
-      },
-    });
+    await publishStanding(change, passport, to);
     const moved: Passport = {
       ...passport,
       status: to,
