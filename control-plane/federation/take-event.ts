@@ -1,3 +1,4 @@
+import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import { openSecurityEvent } from '../../shared/crypto/foreign-token.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { areKeysStale } from '../../shared/model/federation.ts';
@@ -40,8 +41,8 @@ export async function takeEvent(
     if (!isNew) return { result: undefined, audited: null };
     const done: string[] = [];
     let reactivated = 0;
-    // Subjects before owners, as the order of locks demands.
-    for (const target of event.targets.toSorted((one, other) => (one.kind > other.kind ? -1 : 1))) {
+    const placeOf = placeIn(issuerId);
+    for (const target of event.targets.toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))) {
       const move = target.kind === 'subject' ? moveSubject : moveOwnerOf;
       if (await move(tx, change, deps, { target, issuerId, accountId, mode }))
         done.push(`${target.effect} ${target.kind} ${target.name}`);
@@ -58,6 +59,18 @@ export async function takeEvent(
     };
   });
 }
+
+/**
+ * In the order of locks: subjects by the ids of their passports, then owners. Of two effects on one the
+ * suspension comes last and stays.
+ */
+const placeIn =
+  (issuerId: IssuerId) =>
+  ({ kind, name, effect }: Target): string =>
+    [
+      kind === 'subject' ? `0 ${federatedPassportId(issuerId, name)}` : `1 ${name}`,
+      effect === 'reactivate' ? 0 : 1,
+    ].join('\0');
 
 function verifyEvent(deps: KeyDeps, issuer: ForeignIssuer, token: string): SecurityEvent {
   const open = openSecurityEvent(token);

@@ -682,14 +682,33 @@ describe('Shared Signals', () => {
     expect((await push(issuerId, enabled)).status).toBe(202);
     await sidecar.caughtUp();
     expect(await decide(gateId, await provider.sign())).toEqual(permit);
+    // The suspension counts, in whichever order one event names both.
+    const both = await event(
+      provider,
+      '',
+      {},
+      {
+        events: Object.fromEntries(
+          [`${caep}session-revoked`, `${risc}account-enabled`].map((type) => [
+            type,
+            { subject: about('of two minds') },
+          ]),
+        ),
+      },
+    );
+    expect((await push(issuerId, both)).status).toBe(202);
+    await sidecar.caughtUp();
+    expect(await decide(gateId, await provider.sign({ sub: 'of two minds' }))).toEqual(
+      block('passport_suspended'),
+    );
     // A repeat is accepted and changes nothing.
     expect((await push(issuerId, revoked)).status).toBe(202);
     await sidecar.caughtUp();
     expect(await decide(gateId, await provider.sign())).toEqual(permit);
     const entries = (await api.call({ url: `/v1/audit?operation=receiveSecurityEvent&target=${issuerId}` }))
       .body;
-    expect(entries.entries).toHaveLength(3);
-    expect(entries.entries[2]).toMatchObject({
+    expect(entries.entries).toHaveLength(4);
+    expect(entries.entries[3]).toMatchObject({
       actor: { type: 'issuer', id: issuerId },
       after: { effects: ['suspend subject planner'] },
     });
