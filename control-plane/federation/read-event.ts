@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
 import type { Federation } from '../../shared/model/federation.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { isPlainText } from '../../shared/model/plain-text.ts';
+import { isLabel } from '../../shared/model/plain-text.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { federationLimits } from './limits.ts';
 
@@ -44,9 +44,8 @@ export function readEvent(
   if (federation.type !== 'jwt-svid' && iss !== federation.issuer) return 'iss is another issuer';
   const named = Array.isArray(aud) ? aud : [aud];
   if (!named.some((each) => federation.audiences.includes(String(each)))) return 'aud is another receiver';
-  if (typeof jti !== 'string' || jti === '' || jti.length > federationLimits.eventIdCharsMax)
-    return 'jti is missing, or too long';
-  if (!isPlainText(jti) || !jti.isWellFormed()) return 'jti has characters that are not text';
+  if (!isLabel(jti, federationLimits.eventIdCharsMax))
+    return 'jti is missing, too long, or has characters that are not text';
   if (typeof iat !== 'number') return 'iat is missing';
   const ageMs = nowMs - iat * secondMs;
   if (!(ageMs <= federationLimits.eventAgeMsMax)) return 'iat is too long ago';
@@ -68,35 +67,27 @@ export function readEvent(
  * Those whom a subject identifier (RFC 9493) means, by the claims that name subjects and owners here. A
  * complex one (Shared Signals §3.2) means its user. Text that no label can be means nobody.
  */
-function targetsOf(identifier: unknown, { claims, issuer }: Federation): Omit<Target, 'effect'>[] {
+function targetsOf(identifier: unknown, federation: Federation): Omit<Target, 'effect'>[] {
   if (!isJsonObject(identifier)) return [];
+  const { claims, issuer } = federation;
   const format = identifier['format'] ?? identifier['subject_type'];
   const { user, iss, sub, id, email, uri } = identifier;
   const isComplex = format === 'complex' || (format === undefined && user !== undefined);
   // One level: a user is no complex subject.
-  if (isComplex)
-    return isJsonObject(user) && user['user'] === undefined
-      ? targetsOf(user, { claims, issuer } as Federation)
-      : [];
+  if (isComplex) return isJsonObject(user) && user['user'] === undefined ? targetsOf(user, federation) : [];
   const isOfIssuer = format === 'iss_sub' || format === 'iss-sub';
   const [value, pointers] =
     format === 'email'
       ? [email, addressClaims]
       : [isOfIssuer ? (iss === issuer ? sub : null) : (id ?? uri), subjectClaims];
-  if (!isLabel(value)) return [];
   const targets: Omit<Target, 'effect'>[] = [];
-  if (pointers.has(claims.agentId)) targets.push({ kind: 'subject', name: value });
-  if (claims.owner !== null && pointers.has(claims.owner)) targets.push({ kind: 'owner', name: value });
+  if (pointers.has(claims.agentId) && isLabel(value, limits.foreignSubjectCharsMax))
+    targets.push({ kind: 'subject', name: value });
+  if (claims.owner !== null && pointers.has(claims.owner) && isLabel(value, limits.ownerCharsMax))
+    targets.push({ kind: 'owner', name: value });
   return targets;
 }
 
 /** The claims whose values such an identifier names. */
 const subjectClaims: ReadonlySet<string> = new Set(['/sub']);
 const addressClaims: ReadonlySet<string> = new Set(['/email', '/preferred_username', '/upn']);
-
-const isLabel = (value: unknown): value is string =>
-  typeof value === 'string' &&
-  value !== '' &&
-  value.length <= limits.foreignSubjectCharsMax &&
-  value.isWellFormed() &&
-  isPlainText(value);

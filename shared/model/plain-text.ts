@@ -13,6 +13,14 @@ export const misleadingCharacter = new RegExp(`[${misleading}]`, 'g');
 
 export const isPlainText = (text: string): boolean => plainTextPattern.test(text);
 
+/** The same of what another system sent: text that is not empty and can be stored as it is. */
+export const isLabel = (value: unknown, charsMax: number): value is string =>
+  typeof value === 'string' &&
+  value.length >= 1 &&
+  value.length <= charsMax &&
+  value.isWellFormed() &&
+  isPlainText(value);
+
 /** Continues the name of a field. */
 export const plainTextDemand = 'must hold no control, bidirectional or line-separator characters';
 

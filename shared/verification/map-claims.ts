@@ -2,7 +2,7 @@ import type { JsonObject } from '../crypto/json-object.ts';
 import { type Federation, foreignLifetimeMsMax, type JsonPointer } from '../model/federation.ts';
 import { limits } from '../model/limits.ts';
 import { isGrantablePermission, type PermissionKey, permissionsPerPassportMax } from '../model/permission.ts';
-import { isPlainText } from '../model/plain-text.ts';
+import { isLabel } from '../model/plain-text.ts';
 import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
 import { isTrustTier, reachesTier, type TrustTier } from '../model/trust-tier.ts';
 
@@ -51,13 +51,6 @@ export function mapClaims(payload: JsonObject, federation: Federation): MappedCl
 }
 
 const malformed = (detail: string): UnmappedClaims => ({ reason: 'passport_malformed', detail });
-
-const isLabel = (value: unknown, charsMax: number): value is string =>
-  typeof value === 'string' &&
-  value.length >= 1 &&
-  value.length <= charsMax &&
-  value.isWellFormed() &&
-  isPlainText(value);
 
 /**
  * `exp` is needed. A token without `iat` and `nbf` counts from the longest lifetime before its end, so that

@@ -22,7 +22,7 @@ import { limits } from '../model/limits.ts';
 import { isMode, type Mode } from '../model/mode.ts';
 import { amountUsdMax, type MicroUsd, parseMicroUsd, parseUsd } from '../model/money.ts';
 import { isGrantablePermission } from '../model/permission.ts';
-import { isPlainText, plainTextPattern } from '../model/plain-text.ts';
+import { isLabel, plainTextPattern } from '../model/plain-text.ts';
 import { isUnixMillis, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
 import { stateAgeMsMax } from './attestation.ts';
@@ -458,13 +458,9 @@ function readChain(value: Fields): ReadChain | Malformed {
 function readSubject(value: unknown): ReadSubject | Malformed {
   if (!isObject(value)) return notValid('federated');
   const { issuer_id: issuerId, subject } = value;
-  const isSubject =
-    typeof subject === 'string' &&
-    subject.length >= 1 &&
-    subject.length <= limits.foreignSubjectCharsMax &&
-    subject.isWellFormed() &&
-    isPlainText(subject);
-  return isId('iss', issuerId) && isSubject ? { issuerId, subject } : notValid('federated');
+  return isId('iss', issuerId) && isLabel(subject, limits.foreignSubjectCharsMax)
+    ? { issuerId, subject }
+    : notValid('federated');
 }
 
 function readOutcome(value: Fields): ReadOutcome | Malformed {
