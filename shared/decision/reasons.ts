@@ -1,4 +1,5 @@
 import type { DecisionReason } from '../model/decision.ts';
+import { keyFetchMsMin } from '../model/federation.ts';
 import { limits } from '../model/limits.ts';
 
 /** Details of a reason in an answer (contract §5). */
@@ -31,7 +32,7 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   issuer_untrusted: final('The gate does not trust the issuer of the passport, or the issuer is suspended.'),
   issuer_keys_stale: passing(
     'The keys of the issuer of the passport could not be read for too long.',
-    limits.issuerKeysRetryMs,
+    keyFetchMsMin,
   ),
   proof_missing: final(
     'The gate or the passport requires proof that the agent holds the key of its passport, and none was given.',

@@ -77,8 +77,6 @@ export const limits = {
   federationAudiencesMax: 32,
   federationSubjectsMax: 64,
   federationMappedMax: 256,
-  /** The control plane reads keys again within this time. */
-  issuerKeysRetryMs: 60_000,
   /** Tokens that a sidecar shows in one call. */
   shownTokensMax: 64,
   idempotencyKeyCharsMax: 128,
