@@ -209,6 +209,25 @@ describe('the subject of another issuer', () => {
     );
   });
 
+  it('is revoked, and its owner suspended, at a sidecar that starts later', async () => {
+    const { provider, issuerId } = await registered({ claims: { owner: '/team' } });
+    const gateId = await gate();
+    await api.call({ url: `/v1/issuers/${issuerId}/revoke-subject`, body: { subject: 'never seen' } });
+    await api.call({ url: '/v1/owners/never%20seen/suspend', body: {} });
+    const later = await startTestSidecar({ api });
+    try {
+      await later.caughtUp();
+      const reasonFor = async (claims: object) =>
+        (await later.check(gateId, await provider.sign({ ...claims }), request)).body.reason;
+      expect(await reasonFor({ sub: 'never seen' })).toBe('passport_revoked');
+      expect(await reasonFor({ team: 'never seen' })).toBe('passport_suspended');
+      expect(await reasonFor({ team: 'never seen ' })).toBeNull();
+    } finally {
+      await later.close();
+      later.removeFolder();
+    }
+  });
+
   it('is suspended with its owner, and so is a passport of our own', async () => {
     const { provider } = await registered({ claims: { owner: '/team' } });
     const gateId = await gate();
@@ -465,6 +484,26 @@ describe('the keys of another issuer', () => {
     expect(await refreshKeys(api.deps, issuerId)).toBe(true);
     await sidecar.caughtUp();
     expect(await decide(gateId, await provider.sign())).toEqual(permit);
+  });
+
+  it('grow too old at a sidecar that has started from its disk alone', async () => {
+    const { provider } = await registered({ max_key_age_s: 300 });
+    const gateId = await gate({ trust_level: 'L1' });
+    const before = await startTestSidecar({ api });
+    await before.caughtUp();
+    await before.close();
+    const after = await startTestSidecar({ api, folder: before.folder, isCutOff: true });
+    try {
+      const token = await provider.sign();
+      await until(async () => (await after.check(gateId, token, request)).body.decision === 'PERMIT', {
+        what: 'the state on disk in force',
+      });
+      api.advance(5 * minuteMs + secondMs);
+      expect((await after.check(gateId, token, request)).body.reason).toBe('issuer_keys_stale');
+    } finally {
+      await after.close();
+      before.removeFolder();
+    }
   });
 
   it('are read by one replica a minute, and again at once where the clock was ahead', async () => {
