@@ -300,7 +300,7 @@ function TryDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): vo
           </p>
           <dl className="facts">
             {data.steps.map((step) => (
-              <div key={step.claim}>
+              <div key={`${step.claim} ${step.becomes}`}>
                 <dt>
                   <code>{step.claim}</code>
                 </dt>
