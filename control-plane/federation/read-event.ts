@@ -26,6 +26,7 @@ export interface Target {
 
 export interface SecurityEvent {
   readonly jti: string;
+  readonly issuedAtMs: UnixMillis;
   /** Every type in it, known or not. */
   readonly types: readonly string[];
   readonly targets: readonly Target[];
@@ -47,7 +48,8 @@ export function readEvent(
   if (!isLabel(jti, federationLimits.eventIdCharsMax))
     return 'jti is missing, too long, or has characters that are not text';
   if (typeof iat !== 'number') return 'iat is missing';
-  const ageMs = nowMs - iat * secondMs;
+  const issuedAtMs = Math.floor(iat * secondMs) as UnixMillis;
+  const ageMs = nowMs - issuedAtMs;
   if (!(ageMs <= federationLimits.eventAgeMsMax)) return 'iat is too long ago';
   if (ageMs < -federationLimits.eventAheadMsMax) return 'iat is in the future';
   if (!isJsonObject(events)) return 'events is missing';
@@ -60,7 +62,8 @@ export function readEvent(
     const subject = (isJsonObject(event) ? event['subject'] : undefined) ?? subjectOfAll;
     return targetsOf(subject, federation).map((target) => ({ ...target, effect }));
   });
-  return { jti, types: entries.map(([type]) => type.slice(0, limits.webhookUrlCharsMax)), targets };
+  const types = entries.map(([type]) => type.slice(0, limits.webhookUrlCharsMax));
+  return { jti, issuedAtMs, types, targets };
 }
 
 /**

@@ -1,18 +1,19 @@
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import { openSecurityEvent } from '../../shared/crypto/foreign-token.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
-import { areKeysStale } from '../../shared/model/federation.ts';
+import { areKeysStale, type FederatedIssuer } from '../../shared/model/federation.ts';
 import type { IssuerId, RequestId } from '../../shared/model/ids.ts';
 import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { findFederation } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';
+import { lockIssuer } from '../issuers/issuer-store.ts';
 import { lockPassportToEnd, setPassportStatus } from '../passports/passport-store.ts';
 import { publishStanding } from '../passports/publish-standing.ts';
 import { moveOwnerIn } from '../passports/suspend-owner.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
-import { takeEventId } from './event-store.ts';
+import { suspendedSince, takeEventId } from './event-store.ts';
 import { readEvent, type SecurityEvent, type Target } from './read-event.ts';
 import { lockSubject } from './revoke-subject.ts';
 import { readKeysSoon } from './verify-of-others.ts';
@@ -37,12 +38,12 @@ export async function takeEvent(
   const { accountId, mode } = stored;
   const actor = { type: 'issuer', id: issuerId, clientId: null };
   await administer(deps, { accountId, mode, actor, requestId }, async (tx, change) => {
-    const isNew = await takeEventId(tx, { issuerId, jti: event.jti, nowMs: deps.clock.now() });
+    const suspended = event.targets.filter(({ effect }) => effect === 'suspend').map(nameIn(issuerId));
+    const isNew = await takeEventId(tx, { issuerId, ...event, suspended }, deps.clock.now());
     if (!isNew) return { result: undefined, audited: null };
     const done: string[] = [];
     let reactivated = 0;
-    const placeOf = placeIn(issuerId);
-    for (const target of event.targets.toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))) {
+    for (const target of await targetsInForce(tx, stored, event)) {
       const move = target.kind === 'subject' ? moveSubject : moveOwnerOf;
       if (await move(tx, change, deps, { target, issuerId, accountId, mode }))
         done.push(`${target.effect} ${target.kind} ${target.name}`);
@@ -60,17 +61,34 @@ export async function takeEvent(
   });
 }
 
+/** What the store knows a target by. A subject is any text. */
+const nameIn =
+  (issuerId: IssuerId) =>
+  ({ kind, name }: Target): string =>
+    kind === 'subject' ? federatedPassportId(issuerId, name) : `owner:${name}`;
+
 /**
  * In the order of locks: subjects by the ids of their passports, then owners. Of two effects on one the
- * suspension comes last and stays.
+ * suspension comes last and stays. Events are pushed again until they are taken, so one may arrive late: it
+ * does not reactivate whom the issuer has suspended since.
  */
-const placeIn =
-  (issuerId: IssuerId) =>
-  ({ kind, name, effect }: Target): string =>
-    [
-      kind === 'subject' ? `0 ${federatedPassportId(issuerId, name)}` : `1 ${name}`,
-      effect === 'reactivate' ? 0 : 1,
-    ].join('\0');
+async function targetsInForce(
+  tx: Transaction,
+  issuer: FederatedIssuer,
+  event: SecurityEvent,
+): Promise<readonly Target[]> {
+  const { issuerId } = issuer;
+  const nameOf = nameIn(issuerId);
+  const reactivated = event.targets.filter(({ effect }) => effect === 'reactivate');
+  // Events of an issuer that are taken at once see each other from here on.
+  if (reactivated.length > 0) await lockIssuer(tx, issuer, issuerId);
+  const since = await suspendedSince(tx, { issuerId, ...event }, reactivated.map(nameOf));
+  const placeOf = (target: Target) =>
+    `${target.kind === 'subject' ? 0 : 1} ${nameOf(target)}\0${target.effect === 'reactivate' ? 0 : 1}`;
+  return event.targets
+    .filter((target) => target.effect === 'suspend' || !since.has(nameOf(target)))
+    .toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1));
+}
 
 function verifyEvent(deps: KeyDeps, issuer: ForeignIssuer, token: string): SecurityEvent {
   const open = openSecurityEvent(token);

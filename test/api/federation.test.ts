@@ -753,6 +753,30 @@ describe('Shared Signals', () => {
     });
   });
 
+  it('reactivate nobody whom the issuer has suspended since', async () => {
+    const { provider, issuerId } = await registered({ claims: { owner: '/email' } });
+    const gateId = await gate();
+    const subjects = [
+      { format: 'iss_sub', iss: provider.issuer, sub: 'planner' },
+      { format: 'email', email: 'ann@example.com' },
+    ];
+    const decideBoth = async () => [
+      (await decide(gateId, await provider.sign())).reason,
+      (await decide(gateId, await provider.sign({ sub: 'other', email: 'ann@example.com' }))).reason,
+    ];
+    const pushBoth = async (type: string, iat: number) => {
+      for (const subject of subjects)
+        expect((await push(issuerId, await event(provider, type, subject, { iat }))).status).toBe(202);
+      await sidecar.caughtUp();
+    };
+    await pushBoth(`${risc}account-disabled`, nowS() - 60);
+    expect(await decideBoth()).toEqual(['passport_suspended', 'passport_suspended']);
+    await pushBoth(`${risc}account-enabled`, nowS() - 61);
+    expect(await decideBoth()).toEqual(['passport_suspended', 'passport_suspended']);
+    await pushBoth(`${risc}account-enabled`, nowS() - 59);
+    expect(await decideBoth()).toEqual([null, null]);
+  });
+
   it('suspend an owner by address, and take events that they do not know', async () => {
     const { provider, issuerId } = await registered({ claims: { owner: '/email' } });
     const gateId = await gate();
