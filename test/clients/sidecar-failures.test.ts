@@ -248,6 +248,23 @@ describe('a question is repeated only where that cannot charge twice', () => {
     expect(server.arrived).toHaveLength(3);
   });
 
+  it.each([
+    ['after 503', http(503, errorBody('overloaded', 503), { 'retry-after': '0' }), 'overloaded'],
+    ['after a lost answer', '', 'connection_failed'],
+  ])('never with a proof that the first copy may have used up: %s', async (_name, answer, reason) => {
+    const server = await serve((socket) => {
+      if (answer === '') socket.end();
+      else socket.write(answer);
+    });
+    const proven = { ...keyed, request: { ...keyed.request, proof: { dpop: 'a.b.c' } } };
+    const sidecar = sidecarAt(server.url);
+    expect(await sidecar.check(gateId, proven)).toMatchObject({ decision: 'UNAVAILABLE', reason });
+    expect(server.arrived).toHaveLength(1);
+    const [one] = await sidecar.checkBatch(gateId, [proven, keyed]);
+    expect(one).toMatchObject({ decision: 'UNAVAILABLE', reason });
+    expect(server.arrived).toHaveLength(2);
+  });
+
   it('never after a deadline, which nothing is left of', async () => {
     const server = await serve(() => undefined);
     expect(await sidecarAt(server.url, 50).check(gateId, keyed)).toMatchObject({ reason: 'timeout' });

@@ -76,7 +76,7 @@ const frameBytesMax = 64 * 1024 - 32;
  * (`InvalidRequestError`) and an idempotency key of another request (`ConflictError`).
  *
  * A check is retried only if that cannot charge twice: if it was never sent, after 503, or with
- * `request.idempotency_key`. All within the deadline.
+ * `request.idempotency_key`. One with `request.proof`, only if it was never sent. All within the deadline.
  */
 export class Sidecar {
   readonly #transport: Transport;
@@ -114,10 +114,9 @@ export class Sidecar {
     options: CallOptions = {},
   ): Promise<readonly (Decision | AgentTrustError)[]> {
     const body = { checks: checks.map(({ passport, request }) => ({ passport, request })) };
-    const isKeyed = checks.every(({ request }) => typeof request.idempotency_key === 'string');
     const path = `/v1/gates/${segment(gateId)}/check/batch`;
     const outcome = await this.#transport.exchange(
-      this.#callOf(path, JSON.stringify(body), isKeyed, options),
+      this.#callOf(path, JSON.stringify(body), repeatsOf(checks), options),
     );
     const answer = answerOf(outcome);
     const results = answer.kind === 'text' ? parseResults(answer.text, checks.length) : null;
@@ -137,7 +136,10 @@ export class Sidecar {
   ): Promise<void> {
     const path = `/v1/attestations/${segment(attestationId)}/outcome`;
     const reported = await this.#transport.exchange(
-      this.#callOf(path, JSON.stringify(outcome), true, { deadlineMs: outcomeDeadlineMs, ...options }),
+      this.#callOf(path, JSON.stringify(outcome), repeatsAlways, {
+        deadlineMs: outcomeDeadlineMs,
+        ...options,
+      }),
     );
     if (reported.kind === 'failed')
       throw new AgentTrustError(details[reported.code], { code: reported.code });
@@ -156,16 +158,16 @@ export class Sidecar {
   async #ask(
     path: string,
     gateId: string | null,
-    { passport, request }: CheckInput,
+    check: CheckInput,
     options: CallOptions,
   ): Promise<Decision> {
-    const isKeyed = typeof request.idempotency_key === 'string';
+    const { passport, request } = check;
     const body = JSON.stringify({ passport, request });
     const stream = this.#stream;
     const frame = stream === null ? '' : `"gate_id":${JSON.stringify(gateId)},${body.slice(1)}`;
     const isFrame = stream !== null && Buffer.byteLength(frame) <= frameBytesMax;
     const outcome = await this.#transport.exchange(
-      this.#callOf(path, body, isKeyed, options),
+      this.#callOf(path, body, repeatsOf([check]), options),
       isFrame ? (call) => stream.attempt(call, frame) : undefined,
     );
     const answer = answerOf(outcome);
@@ -175,7 +177,7 @@ export class Sidecar {
     );
   }
 
-  #callOf(path: string, body: string, isIdempotent: boolean, options: CallOptions): Call {
+  #callOf(path: string, body: string, repeats: Repeats, options: CallOptions): Call {
     const deadlineMs = options.deadlineMs === undefined ? this.#deadlineMs : deadlineOf(options.deadlineMs);
     return {
       method: 'POST',
@@ -186,10 +188,21 @@ export class Sidecar {
       signal: options.signal,
       retriesMax,
       pauseMs,
-      isIdempotent,
-      isVoidAt503: true,
+      ...repeats,
     };
   }
+}
+
+/** When a call may be sent again. */
+type Repeats = Pick<Call, 'isIdempotent' | 'isVoidAt503'>;
+
+const repeatsAlways: Repeats = { isIdempotent: true, isVoidAt503: true };
+
+function repeatsOf(checks: readonly CheckInput[]): Repeats {
+  // The first copy may have used a proof up: a second would be BLOCK `proof_replayed`.
+  const isProven = checks.some(({ request }) => (request['proof'] ?? null) !== null);
+  const isKeyed = checks.every(({ request }) => typeof request.idempotency_key === 'string');
+  return { isIdempotent: isKeyed && !isProven, isVoidAt503: !isProven };
 }
 
 /** @internal */

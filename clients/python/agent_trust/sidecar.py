@@ -85,7 +85,7 @@ class Sidecar:
     cannot be sent.
 
     A question is sent again only where that cannot charge twice: if it was never sent, after 503, or if
-    `request["idempotency_key"]` is set.
+    `request["idempotency_key"]` is set. One with `request["proof"]`, only if it was never sent.
 
     `traceparent` of a call is the W3C Trace Context of what it is for, which the service takes as the parent.
     One that is not valid is ignored.
@@ -137,9 +137,9 @@ class Sidecar:
         """
         deadline = self._deadline(deadline_ms)
         path = f"/v1/gates/{segment(gate_id)}/check/batch"
-        is_keyed = all(_is_keyed(check["request"]) for check in checks)
+        requests = [check["request"] for check in checks]
         body = {"checks": [{"passport": each["passport"], "request": each["request"]} for each in checks]}
-        answer = self._send(path, body, is_keyed, deadline, traceparent)
+        answer = self._send(path, body, requests, deadline, traceparent)
         if not isinstance(answer, Answer):
             return [answer for _ in checks]
         value = parse_json(answer.body)
@@ -208,7 +208,7 @@ class Sidecar:
         traceparent: str | None,
     ) -> Decision:
         body = {"passport": passport, "request": request}
-        answer = self._send(path, body, _is_keyed(request), deadline, traceparent)
+        answer = self._send(path, body, [request], deadline, traceparent)
         if not isinstance(answer, Answer):
             return answer
         decision = _read_decision(parse_json(answer.body))
@@ -218,11 +218,13 @@ class Sidecar:
         self,
         path: str,
         body: Mapping[str, Any],
-        is_keyed: bool,
+        requests: Sequence[Mapping[str, Any]],
         deadline: Deadline,
         traceparent: str | None,
     ) -> Answer | Unavailable:
         """The answer if it is a success. Raises what a repetition cannot cure."""
+        # The first copy may have used the proof up: a second would be BLOCK `proof_replayed`.
+        is_proven = any(request.get("proof") is not None for request in requests)
         call = Call(
             "POST",
             path,
@@ -231,8 +233,8 @@ class Sidecar:
             trace_header(traceparent),
             retries_max=_RETRIES_MAX,
             pause_s=_PAUSE_S,
-            is_idempotent=is_keyed,
-            is_void_at_503=True,
+            is_idempotent=not is_proven and all(map(_is_keyed, requests)),
+            is_void_at_503=not is_proven,
         )
         outcome = self._transport.exchange(call)
         if isinstance(outcome, Failure):

@@ -337,6 +337,19 @@ class Repetition(Case):
         self.assert_unavailable(self.sidecar(server.url).check(GATE, "a.b.c", PLAIN), "overloaded")
         self.assertEqual(len(server.arrived), 3)
 
+    def test_never_with_a_proof_that_the_first_copy_may_have_used_up(self) -> None:
+        overloaded = http(503, error_body("overloaded", 503), {"retry-after": "0"})
+        proven = {**KEYED, "proof": {"dpop": "a.b.c"}}
+        for answer, reason in ((writes(overloaded), "overloaded"), (closes_after(b""), "connection_failed")):
+            with self.subTest(reason=reason):
+                server = self.serve(answer)
+                sidecar = self.sidecar(server.url)
+                self.assert_unavailable(sidecar.check(GATE, "a.b.c", proven), reason)
+                self.assertEqual(len(server.arrived), 1)
+                batch: Any = [{"passport": "a.b.c", "request": each} for each in (proven, KEYED)]
+                self.assertEqual([each["reason"] for each in sidecar.check_batch(GATE, batch)], [reason] * 2)
+                self.assertEqual(len(server.arrived), 2)
+
     def test_never_after_the_deadline(self) -> None:
         arrived = threading.Event()
         server = self.serve(lambda connection, number: arrived.set())
