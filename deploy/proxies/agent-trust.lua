@@ -12,6 +12,12 @@ local passed_on = {
   "x-gate-decision", "x-gate-reason", "x-attestation-id", "x-passport-id",
 }
 
+-- Proofs of possession, and what a signature may cover.
+local proofs = {
+  "dpop", "signature", "signature-input", "signature-agent", "content-digest",
+  "content-type", "date", "accept", "user-agent",
+}
+
 -- The sidecar gets what is named here and nothing else of the request, so that no header of an agent passes
 -- for one that FORWARD_AUTH_HEADERS trusts.
 local function question(txn)
@@ -34,6 +40,7 @@ local function question(txn)
   -- Repeated ones too: the sidecar refuses more than one passport.
   copy("x-agent-passport", "")
   copy("authorization", "^passport%s")
+  for _, name in ipairs(proofs) do copy(name, "") end
   return headers
 end
 

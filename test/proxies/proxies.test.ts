@@ -2,9 +2,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { agentSigner } from '../../clients/node/src/agent.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { askForward } from '../support/forward-auth.ts';
+import { makeAgentKey } from '../support/proofs.ts';
 import {
   type CountingService,
   type Question,
@@ -736,6 +738,38 @@ describe('a request in the shape of', () => {
     const headers = [['authorization', `Passport ${passports.other}`]] as const;
     const answer = await askForward(sidecar, envoy({ headers }));
     expect([answer?.status, answer?.reason]).toEqual([401, 'passport_ambiguous']);
+  });
+});
+
+describe('proofs of possession', () => {
+  const provenPassport = async () => {
+    const { privateKey, publicJwk } = makeAgentKey();
+    const constraints = { proof_of_possession: 'required' };
+    const issued = { permissions: ['orders:read'], public_key: publicJwk, constraints };
+    const { jwt } = await api.issuePassport(issued);
+    return (proof: 'dpop' | 'httpsig', at = host) =>
+      Object.entries(
+        agentSigner(jwt, privateKey, { proof, signatureAgent: 'https://agent.example' })({
+          ...{ method: 'GET', url: `https://${at}/orders/1`, hasAuthorization: true },
+        }),
+      );
+  };
+
+  it.each(proxyNames)('reach the sidecar through %s', async (name) => {
+    const sign = await provenPassport();
+    const proxy = must(proxies.get(name), 'it runs');
+    const outcome = async (headers: Ask['headers'] = [], at = host) =>
+      outcomeOf(await ask(proxy, { passport: null, headers, host: at }));
+    for (const proof of ['dpop', 'httpsig'] as const) {
+      const signed = sign(proof);
+      expect(await outcome(signed)).toBe('200, served');
+      expect(await outcome(signed)).toBe('403 `proof_replayed`');
+      expect(await outcome(sign(proof, 'other.example'))).toBe('403 `proof_invalid`');
+      // A proof for the thief's own server, which sends it on under the name of that server.
+      expect(await outcome(sign(proof, 'evil.example'), 'evil.example')).toBe('403 `domain_not_allowed`');
+    }
+    const [passport] = sign('dpop').filter(([header]) => header === 'x-agent-passport');
+    expect(await outcome([must(passport, 'it is shown')])).toBe('403 `proof_missing`');
   });
 });
 
