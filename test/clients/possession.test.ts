@@ -198,7 +198,7 @@ describe('agentFetch', () => {
 describe('the agent of Python', () => {
   it.each(['httpsig', 'dpop'])('signs what a gate permits, with %s', async (proof) => {
     const { jwt, private_key: key } = await service.api.issuePassport();
-    const url = 'https://shop.example/orders?a=1';
+    const url = "https://Shop.example:443/it's?$filter=name%20eq%20'tea'&b=~";
     const script = `
 import json, sys
 from agent_trust.agent import AgentSigner

@@ -100,10 +100,12 @@ class AgentSigner:
         if body:
             headers["content-digest"] = f"sha-256=:{base64.b64encode(_sha256(body)).decode()}:"
         target = urlsplit(url)
+        # As the URL standard writes it, which the service compares.
+        query = target.query.replace("'", "%27")
         parts = {
             "@method": method,
             "@authority": _authority(url),
-            "@target-uri": urlunsplit((target.scheme, _authority(url), target.path or "/", target.query, "")),
+            "@target-uri": urlunsplit((target.scheme, _authority(url), target.path or "/", query, "")),
             **headers,
         }
         created = int(time.time())
