@@ -349,7 +349,8 @@ _JSON_TYPE = re.compile("application/json(?:; ?charset=utf-8)?", re.IGNORECASE)
 
 def _proof_of(request: GuardedRequest, origin: str) -> dict[str, Any] | None:
     """`request.proof` (contract §5): what the request's own headers hold, for its method and its URL here."""
-    url = origin + request.target
+    # Without the slash a target could end the host of the origin in another way.
+    url = f"{origin}/{request.target.removeprefix('/')}"
     signed = request.header("signature-input") or ""
     if re.search(r';tag="(?:web-bot-auth|agent-trust)"', signed) is not None:
         names = ["signature-input", "signature", *_COMPONENT.findall(signed)][:_COMPONENTS_MAX]

@@ -110,10 +110,16 @@ class Fetching(unittest.TestCase):
 class Guarding(unittest.TestCase):
     route = GuardRoute("POST", "/orders", "gate_01m7w8f9hdzbnzm1x73rrwwwpj", "orders:create")
 
-    def proof(self, headers: dict[str, str], origin: str | None = "https://shop.example") -> Any:
+    def proof(
+        self,
+        headers: dict[str, str],
+        origin: str | None = "https://shop.example",
+        target: str = "/orders?a=1",
+        body: bytes = b"tea",
+    ) -> Any:
         guard = Guard("http://127.0.0.1:8080", [self.route], origin)
         shown = {name: [value] for name, value in headers.items()}
-        request = GuardedRequest("POST", "/orders", "/orders?a=1", shown, {}, b"tea", None)
+        request = GuardedRequest("POST", "/orders", target, shown, {}, body, None)
         question = guard.question(self.route, request, PASSPORT)
         assert isinstance(question, Question)
         return question.request.get("proof")
@@ -128,6 +134,12 @@ class Guarding(unittest.TestCase):
             self.proof({"dpop": "a.b.c"}),
             {"dpop": "a.b.c", "method": "POST", "url": "https://shop.example/orders?a=1"},
         )
+
+    def test_takes_no_host_from_the_target(self) -> None:
+        for target in (".evil.example/orders", "@evil.example/orders", ":81/orders", "https://evil.example/"):
+            with self.subTest(target=target):
+                proof = self.proof({"dpop": "a.b.c"}, target=target)
+                self.assertTrue(proof["url"].startswith("https://shop.example/"))
 
     def test_passes_none_on_without_an_origin(self) -> None:
         self.assertIsNone(self.proof({"dpop": "a.b.c"}, None))
