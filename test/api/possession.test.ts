@@ -127,6 +127,9 @@ it('reads the proof at the per-gate address of the request itself, and its URL o
     expect(await ask({ 'x-forwarded-host': 'other.example' }, proof)).toMatchObject(refused);
     expect(await ask({ 'x-forwarded-method': 'DELETE' }, proof)).toMatchObject(refused);
   }
+  const { 'signature-input': input = '', ...others } = agentSigner(jwt, privateKey)({ method: 'POST', url });
+  const spaced = { ...others, 'signature-input': input.replaceAll(';', '; ') };
+  expect(await ask(spaced)).toMatchObject({ decision: 'PERMIT' });
   const bare = [['authorization', `Passport ${jwt}`]] as const;
   expect(await askForward(sidecar, { target: `/${gateId}/orders`, headers: bare as never })).toMatchObject({
     reason: 'proof_missing',

@@ -11,7 +11,7 @@ interface ProvenRequest {
 }
 
 /** Other signatures are those of proxies. */
-const isForUs = (input: string): boolean => /;tag="(?:web-bot-auth|agent-trust)"/.test(input);
+const isForUs = (input: string): boolean => /; *tag="(?:web-bot-auth|agent-trust)"/.test(input);
 const componentName = /"([a-z0-9!#$%&'*+.^_`|~-]{1,64})"/g;
 /** The token is sent as `passport`: what carries it need not be repeated. */
 const carriesToken: ReadonlySet<string> = new Set(['authorization', 'x-agent-passport']);
@@ -20,7 +20,7 @@ const componentsMax = 32;
 /**
  * `request.proof` of an incoming request (contract §5): what its own headers hold, for its own method and the
  * URL at `origin`. Undefined: it presents none, or there is no origin, without which a proof for another
- * server would count here. `shown`: where its passport was taken from.
+ * server would count here.
  */
 export function proofOf(
   { method, path, header, body }: ProvenRequest,

@@ -352,7 +352,7 @@ def _proof_of(request: GuardedRequest, origin: str) -> dict[str, Any] | None:
     # Without the slash a target could end the host of the origin in another way.
     url = f"{origin}/{request.target.removeprefix('/')}"
     signed = request.header("signature-input") or ""
-    if re.search(r';tag="(?:web-bot-auth|agent-trust)"', signed) is not None:
+    if re.search(r'; *tag="(?:web-bot-auth|agent-trust)"', signed) is not None:
         names = ["signature-input", "signature", *_COMPONENT.findall(signed)][:_COMPONENTS_MAX]
         shown = {name: value for name in names if (value := request.header(name)) is not None}
         # The token is sent as `passport`: what carries it need not be repeated.

@@ -141,6 +141,11 @@ class Guarding(unittest.TestCase):
                 proof = self.proof({"dpop": "a.b.c"}, target=target)
                 self.assertTrue(proof["url"].startswith("https://shop.example/"))
 
+    def test_reads_a_tag_after_a_blank(self) -> None:
+        headers = AgentSigner(PASSPORT, KEY).headers("POST", "https://shop.example/orders?a=1", b"tea")
+        headers["signature-input"] = headers["signature-input"].replace(";", "; ")
+        self.assertIn("signature-input", self.proof(headers)["headers"])
+
     def test_passes_none_on_without_an_origin(self) -> None:
         self.assertIsNone(self.proof({"dpop": "a.b.c"}, None))
         self.assertIsNone(self.proof({}))

@@ -29,7 +29,7 @@ export interface OriginalRequest {
 }
 
 /** By a tag that is meant for us: other signatures are those of proxies. */
-const isForUs = (input: string): boolean => /;tag="(?:web-bot-auth|agent-trust)"/.test(input);
+const isForUs = (input: string): boolean => /; *tag="(?:web-bot-auth|agent-trust)"/.test(input);
 
 /**
  * `request.proof` of a request that a proxy asks about. Null: it presents none. `headers`: by their names;
