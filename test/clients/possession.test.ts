@@ -47,7 +47,7 @@ const frameworks: Readonly<
     const app = fastify();
     app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, bytes, done) => {
       Object.assign(request, { rawBody: bytes });
-      done(null, JSON.parse(bytes.toString()));
+      done(null, JSON.parse(bytes.toString() || 'null'));
     });
     const preHandler = fastifyGuard(setup)({ gate, permission });
     app.post('/orders', { preHandler }, async (_request, reply) => reply.code(201).send({}));
@@ -120,6 +120,7 @@ describe.each(Object.keys(frameworks))('the guard of %s', (name) => {
       const { jwt, key } = await newAgent();
       const fetchAsAgent = agentFetch(jwt, key, { proof });
       for (let i = 0; i < 2; i++) expect((await fetchAsAgent(url, post)).status).toBe(201);
+      expect((await fetchAsAgent(url, { method: 'POST' })).status).toBe(201);
 
       const signed = agentSigner(jwt, key, { proof })({ method: 'POST', url, body: post.body });
       const send = (
@@ -136,6 +137,7 @@ describe.each(Object.keys(frameworks))('the guard of %s', (name) => {
       if (proof === 'httpsig') {
         expect(await reasonOf(await send({ url: url.replace('a=1', 'a=2') }))).toBe('proof_invalid');
         expect(await reasonOf(await send({ body: '{ "item": "gold" }' }))).toBe('proof_invalid');
+        expect(await reasonOf(await send({ body: '' }))).toBe('proof_invalid');
       }
       const elsewhere = agentSigner(jwt, key, { proof })({
         ...{ method: 'POST', url: 'https://other.example/orders?a=1', body: post.body },

@@ -161,9 +161,10 @@ export async function decide<Request, Answer>(
 
 /** The request that a proof is about, with the bytes of the body where they are known. */
 function seenBy(incoming: Incoming, given: unknown): Incoming {
+  const { carrier } = incoming;
+  if (carrier !== undefined) return { ...incoming, ...carrier, body: { kind: 'unread' } };
   const value = incoming.rawBody ?? given;
-  const seen = { ...incoming, ...incoming.carrier };
-  return value === undefined ? seen : { ...seen, body: { kind: 'read', value } };
+  return value === undefined ? incoming : { ...incoming, body: { kind: 'read', value } };
 }
 
 interface Question {

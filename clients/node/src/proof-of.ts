@@ -30,7 +30,7 @@ export function proofOf(
   const url = origin.replace(/\/+$/, '') + (path.startsWith('/') ? path : `/${path}`);
   const input = header('signature-input') ?? '';
   if (isForUs(input)) {
-    const digest = digestHeaderOf(body);
+    const digest = digestHeaderOf(body, input);
     return {
       ...{ method, url, headers: signedHeaders(input, header) },
       ...(digest !== null && { content_digest: digest }),
@@ -57,10 +57,14 @@ function signedHeaders(input: string, header: ProvenRequest['header']): Readonly
   return Object.fromEntries(entries);
 }
 
-/** Of bytes or text alone: a value that a framework has parsed may have been other bytes. */
-function digestHeaderOf(body: IncomingBody): string | null {
-  if (body.kind !== 'read') return null;
-  const { value } = body;
+/**
+ * Of bytes or text alone: a value that a framework has parsed may have been other bytes. Of an empty body only
+ * where a digest was signed: the body may have been taken away.
+ */
+function digestHeaderOf(body: IncomingBody, input: string): string | null {
+  if (body.kind === 'unread') return null;
+  const value = body.kind === 'none' ? '' : body.value;
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) return null;
+  if (value.length === 0 && !input.includes('"content-digest"')) return null;
   return `sha-256=:${createHash('sha256').update(value).digest('base64')}:`;
 }

@@ -141,6 +141,14 @@ class Guarding(unittest.TestCase):
                 proof = self.proof({"dpop": "a.b.c"}, target=target)
                 self.assertTrue(proof["url"].startswith("https://shop.example/"))
 
+    def test_says_that_a_body_which_was_signed_is_gone(self) -> None:
+        signer = AgentSigner(PASSPORT, KEY)
+        signed = signer.headers("POST", "https://shop.example/orders?a=1", b"tea")
+        empty = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+        self.assertEqual(self.proof(signed, body=b"")["content_digest"], empty)
+        signed = signer.headers("POST", "https://shop.example/orders?a=1")
+        self.assertNotIn("content_digest", self.proof(signed, body=b""))
+
     def test_reads_a_tag_after_a_blank(self) -> None:
         headers = AgentSigner(PASSPORT, KEY).headers("POST", "https://shop.example/orders?a=1", b"tea")
         headers["signature-input"] = headers["signature-input"].replace(";", "; ")
