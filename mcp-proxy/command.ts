@@ -37,6 +37,11 @@ export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
     )
     .option('--allow-origin <origins...>', 'origins of browsers that may call it')
     .option(
+      '--public-url <url>',
+      'the address by which clients reach the proxy, which their proofs of possession are for',
+      httpUrl,
+    )
+    .option(
       '--amounts <file>',
       'JSON: for each tool its price in USD, or where the arguments hold it ("/amount")',
     )
@@ -98,9 +103,12 @@ function faultIn(options: GuardMcpOptions, serverCommand: readonly string[]): st
   if (options.upstream !== undefined && options.passportFile !== undefined) {
     return '--passport-file is for a command: over HTTP each request shows its own passport';
   }
+  if (options.publicUrl !== undefined && options.upstream === undefined) {
+    return '--public-url is for --upstream: a command is reached at no address';
+  }
   const isLocal = ['127.0.0.1', '::1', 'localhost'].includes(options.host);
-  if (options.upstream !== undefined && !isLocal && options.allowHost === undefined) {
-    return `--host ${options.host} needs --allow-host with the names by which clients reach this machine`;
+  if (options.upstream !== undefined && !isLocal && (options.allowHost ?? options.publicUrl) === undefined) {
+    return `--host ${options.host} needs --allow-host with the names by which clients reach this machine, or --public-url`;
   }
   return null;
 }

@@ -5,6 +5,7 @@ import {
   type GuardOptions,
   type GuardSetup,
   type GuardVerdict,
+  type Incoming,
   passportsIn,
 } from '../clients/node/src/guard.ts';
 import { canonicalJson } from '../shared/crypto/canonical-json.ts';
@@ -46,6 +47,8 @@ export interface Asked {
   readonly params: JsonObject;
   /** Null: a call of a tool. */
   readonly as: GuardedMethod | null;
+  /** The HTTP request of the client that it came in, which proofs of possession are about. */
+  readonly carrier?: Incoming['carrier'];
 }
 
 export type RequestAnswer = { readonly result: JsonObject } | { readonly error: JsonObject };
@@ -97,8 +100,9 @@ export function callGuard(options: CallGuardOptions): CallGuard {
     let verdict = await verdictOn(options, asked, shownWithMeta, remembered);
     if (remembered !== undefined && reasonsOfEnd.has(reasonOf(verdict))) {
       approvals.delete(key);
-      // Denied: the client learns that once. Otherwise the approval does not fit any more.
-      if (reasonOf(verdict) !== 'approval_denied') {
+      // Denied: the client learns that once. Otherwise the approval does not fit any more. A proof of
+      // possession is used up by now.
+      if (reasonOf(verdict) !== 'approval_denied' && !showsProof(options, asked, shown)) {
         verdict = await verdictOn(options, asked, shownWithMeta, undefined);
       }
     }
@@ -122,6 +126,9 @@ const reasonsOfEnd: ReadonlySet<unknown> = new Set([
   'approval_used',
   'approval_mismatch',
 ]);
+
+const showsProof = ({ origin }: CallGuardOptions, { carrier }: Asked, shown: Shown): boolean =>
+  origin !== undefined && carrier !== undefined && (shown('dpop') ?? shown('signature-input')) !== undefined;
 
 type Refusal = Extract<GuardVerdict, { kind: 'refuse' }>;
 
@@ -185,6 +192,7 @@ async function verdictOn(
       path,
       header: (header) => shown(header) ?? (header === 'x-agent-approval' ? approvalId : undefined),
       body: { kind: 'none' },
+      carrier: asked.carrier,
     },
   ).catch((error: unknown) => {
     if (error instanceof GuardError) options.logger.error({ err: error }, 'this proxy is set up wrong');

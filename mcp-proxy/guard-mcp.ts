@@ -64,6 +64,7 @@ export interface GuardMcpOptions {
   readonly port: number;
   readonly allowHost?: readonly string[];
   readonly allowOrigin?: readonly string[];
+  readonly publicUrl?: URL;
   readonly amounts?: string;
   readonly hide?: readonly Pointer[];
   readonly passportFile?: string;
@@ -106,6 +107,7 @@ export async function guardMcp(run: {
   const guard = callGuard({
     sidecar,
     controlPlaneUrl,
+    ...(options.publicUrl !== undefined && { origin: options.publicUrl.origin }),
     gate: options.gate,
     amounts,
     hidden: options.hide ?? [],
@@ -162,9 +164,13 @@ type Shared = Pick<
 >;
 
 async function listen(shared: Shared, options: GuardMcpOptions) {
-  const { host, port, allowHost = [], allowOrigin = [], timeout } = options;
-  const site = { hosts: allowHost, origins: allowOrigin };
-  const proxy = await startHttpProxy({ ...shared, host, port, site, answerMsMax: timeout * 1_000 });
+  const { host, port, allowHost = [], allowOrigin = [], publicUrl = null, timeout } = options;
+  const hosts = publicUrl === null ? allowHost : [...allowHost, publicUrl.hostname];
+  const site = { hosts, origins: allowOrigin };
+  const proxy = await startHttpProxy({
+    ...shared,
+    ...{ host, port, site, publicUrl, answerMsMax: timeout * 1_000 },
+  });
   process.stdout.write(`agent-trust guards ${shared.upstream.origin} at ${proxy.url}\n`);
   return proxy;
 }

@@ -24,7 +24,7 @@ import {
   readMessages,
   refusalText,
 } from './read-messages.ts';
-import type { RequestGuard } from './request-guard.ts';
+import type { RequestGuard, Sender } from './request-guard.ts';
 import {
   eventOf,
   kindOf,
@@ -46,6 +46,8 @@ export interface HttpProxyOptions {
   /** 0: a free one. */
   readonly port: number;
   readonly site: Site;
+  /** As clients reach it, which proofs of possession are for. Null: none is passed on. */
+  readonly publicUrl: URL | null;
   readonly requests: RequestGuard;
   readonly answers: AnswerGuard;
   /** The lists of tools of each client. */
@@ -250,7 +252,7 @@ class GuardingProxy {
     exchange.id = read.isBatch ? null : read.messages[0]?.['id'];
     refuseMismatch(exchange.request, read);
     exchange.methods = new Map(read.messages.map(({ id, method }) => [id, method]));
-    const answered = await this.#decide(read, exchange);
+    const answered = await this.#decide(read, exchange, body);
     if (exchange.gone.aborted) return;
     const own = [...answered.values()];
     const left = read.messages.filter((message) => !answered.has(message));
@@ -267,16 +269,28 @@ class GuardingProxy {
   async #decide(
     { messages }: ClientMessages,
     exchange: Exchange,
+    body: Buffer,
   ): Promise<ReadonlyMap<JsonObject, JsonObject>> {
     const answered = new Map<JsonObject, JsonObject>();
-    const view = viewOf(exchange);
+    const sender = {
+      shown: exchange.shown,
+      view: viewOf(exchange),
+      carrier: this.#carrierOf(exchange, body),
+    };
     await Promise.all(
       messages.filter(isDecided).map(async (message) => {
-        const answer = await this.#options.requests.answerTo(message, exchange.shown, view);
+        const answer = await this.#options.requests.answerTo(message, sender);
         if (answer !== null) answered.set(message, answer);
       }),
     );
     return answered;
+  }
+
+  #carrierOf({ request }: Exchange, body: Buffer): Sender['carrier'] {
+    const { publicUrl } = this.#options;
+    if (publicUrl === null) return undefined;
+    const path = publicUrl.pathname + searchOf(request);
+    return { method: 'POST', path, body: { kind: 'read', value: body } };
   }
 
   #contextOf(exchange: Exchange, params: unknown = null): AnswerContext {
@@ -303,10 +317,14 @@ class GuardingProxy {
     headers.push('Accept-Encoding', 'identity');
     if (own !== undefined) headers.push(...own.headers);
     if (body !== null) headers.push('Content-Length', String(body.length));
-    const { url = '' } = request;
     const method = own?.method ?? request.method ?? '';
-    const search = url.includes('?') ? url.slice(url.indexOf('?')) : '';
-    return this.#upstream.send({ method, search, headers, body, signal: own?.signal ?? gone });
+    return this.#upstream.send({
+      method,
+      search: searchOf(request),
+      headers,
+      body,
+      signal: own?.signal ?? gone,
+    });
   }
 
   /** Neither JSON nor a stream, so that no client finds a message in it. */
@@ -514,6 +532,9 @@ const ownNames: ReadonlySet<string> = new Set([
   'mcp-method',
   'mcp-name',
 ]);
+
+const searchOf = ({ url = '' }: IncomingMessage): string =>
+  url.includes('?') ? url.slice(url.indexOf('?')) : '';
 
 const cursorOf = ({ params }: JsonObject): unknown => (isJsonObject(params) ? params['cursor'] : undefined);
 

@@ -1,8 +1,16 @@
 import type { JsonObject } from '../shared/crypto/json-object.ts';
-import { type CallGuard, type RequestAnswer, refusedCode, type Shown } from './guard-calls.ts';
+import { type Asked, type CallGuard, type RequestAnswer, refusedCode, type Shown } from './guard-calls.ts';
 import { clientMethods, guardedMethod } from './guarded-methods.ts';
 import { type DecidedMessage, isToolCall } from './read-messages.ts';
 import type { PinRefusal, ToolPins } from './tool-pins.ts';
+
+/** Who sent a message, and how. */
+export interface Sender {
+  readonly shown: Shown;
+  /** The client, as `ToolViews` tells clients apart. */
+  readonly view: string;
+  readonly carrier?: Asked['carrier'];
+}
 
 /**
  * Decides what a client asks: first whether the tool is as it was pinned, which costs nothing, then what the
@@ -18,28 +26,23 @@ export class RequestGuard {
   }
 
   /** The answer to the client; null: the request may go to the server. */
-  async answerTo(
-    message: JsonObject & DecidedMessage,
-    shown: Shown,
-    view: string,
-  ): Promise<JsonObject | null> {
-    const answer = await this.#decide(message, shown, view);
+  async answerTo(message: JsonObject & DecidedMessage, sender: Sender): Promise<JsonObject | null> {
+    const answer = await this.#decide(message, sender);
     return answer === null ? null : { jsonrpc: '2.0', id: message.id, ...answer };
   }
 
   async #decide(
     message: JsonObject & DecidedMessage,
-    shown: Shown,
-    view: string,
+    { shown, view, carrier }: Sender,
   ): Promise<RequestAnswer | null> {
     const { method, params } = message;
     if (!isToolCall(message)) {
-      return this.#guard({ method, params, as: guardedMethod(clientMethods, message) }, shown);
+      return this.#guard({ method, params, as: guardedMethod(clientMethods, message), carrier }, shown);
     }
     const { name } = message.params;
     const refused = await this.#pins.refusalOf(view, name);
     if (refused !== null) return { error: errorOf(refused) };
-    const answer = await this.#guard({ method, params, as: null }, shown);
+    const answer = await this.#guard({ method, params, as: null, carrier }, shown);
     if (answer !== null) return answer;
     // The server may have shown another tool meanwhile.
     const late = this.#pins.refusalNow(view, name);

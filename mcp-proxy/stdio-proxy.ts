@@ -204,7 +204,7 @@ async function passed(
   const own: JsonObject[] = [];
   const results = await Promise.all(
     read.messages.map((message) =>
-      isDecided(message) ? options.requests.answerTo(message, shown, view) : null,
+      isDecided(message) ? options.requests.answerTo(message, { shown, view }) : null,
     ),
   );
   for (const [index, message] of read.messages.entries()) {

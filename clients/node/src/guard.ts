@@ -94,8 +94,10 @@ export interface Incoming {
   readonly body: IncomingBody;
   /** The body as it was sent, where that is kept beside the parsed one. */
   readonly rawBody?: Uint8Array | undefined;
-  /** The HTTP request, where what is asked about is only a part of it. */
-  readonly carrier?: { readonly method: string; readonly path: string } | undefined;
+  /** The HTTP request, where what is asked about is only a part of it. `body`: default unknown. */
+  readonly carrier?:
+    | { readonly method: string; readonly path: string; readonly body?: IncomingBody }
+    | undefined;
 }
 
 /** The outcome of a guard. */
@@ -162,7 +164,7 @@ export async function decide<Request, Answer>(
 /** The request that a proof is about, with the bytes of the body where they are known. */
 function seenBy(incoming: Incoming, given: unknown): Incoming {
   const { carrier } = incoming;
-  if (carrier !== undefined) return { ...incoming, ...carrier, body: { kind: 'unread' } };
+  if (carrier !== undefined) return { ...incoming, body: { kind: 'unread' }, ...carrier };
   const value = incoming.rawBody ?? given;
   return value === undefined ? incoming : { ...incoming, body: { kind: 'read', value } };
 }

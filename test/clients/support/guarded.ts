@@ -27,6 +27,8 @@ export interface GuardedOptions {
   readonly forwardsPassport?: boolean;
   readonly showsAllTools?: boolean;
   readonly origins?: readonly string[];
+  /** Default: none, so that no proof is passed on. */
+  readonly publicUrl?: URL;
   readonly openRequestsMax?: number;
   /** Default: `observe`. */
   readonly pin?: PinMode;
@@ -47,6 +49,7 @@ export async function guardParts(options: Omit<GuardedOptions, 'upstream'>, upst
   const guard = callGuard({
     sidecar: options.sidecar ?? service.sidecar,
     controlPlaneUrl,
+    ...(options.publicUrl !== undefined && { origin: options.publicUrl.origin }),
     gate,
     amounts: options.amounts ?? amounts,
     hidden: [],
@@ -81,6 +84,7 @@ export async function startGuarded(options: GuardedOptions): Promise<HttpProxy> 
     host: '127.0.0.1',
     port: 0,
     site: { hosts: [], origins: options.origins ?? [] },
+    publicUrl: options.publicUrl ?? null,
     ...(answerBytesMax === undefined ? {} : { answerBytesMax }),
     forwardsPassport: options.forwardsPassport ?? false,
     ...(openRequestsMax === undefined ? {} : { openRequestsMax }),
