@@ -132,7 +132,7 @@ describe('a subject without a token', () => {
     expect([taken.body.decision, chain.body.chain_id]).toEqual([true, next.passport_id]);
   });
 
-  it('is refused when it has expired, its issuer is suspended, or its gate trusts others', async () => {
+  it('is refused when it has expired, its key or issuer is bad, or its gate trusts others', async () => {
     const issuer = await api.createIssuer();
     const { evaluation } = await setUp({}, { issuer_id: issuer.issuer_id });
     await api.call({ method: 'PUT', url: `/v1/issuers/${issuer.issuer_id}`, body: { status: 'suspended' } });
@@ -144,17 +144,21 @@ describe('a subject without a token', () => {
     const own = await startApi();
     try {
       const { gate_id: id } = await own.createGate();
+      const resource = { type: 'gate', id };
+      const reasonOf = async ({ agent_id }: { agent_id: string }) => {
+        const body = { ...evaluation, subject: { type: 'agent', id: agent_id }, resource };
+        return (await own.call({ url: '/access/v1/evaluation', body })).body.context.reason;
+      };
       const passport = await own.issuePassport({ expires_in: '60s' });
+      const ofBadKey = await own.issuePassport();
       own.advance(61_000);
-      const { body } = await own.call({
-        url: '/access/v1/evaluation',
-        body: {
-          ...evaluation,
-          subject: { type: 'agent', id: passport.agent_id },
-          resource: { type: 'gate', id },
-        },
+      expect(await reasonOf(passport)).toBe('passport_expired');
+      expect(await reasonOf(ofBadKey)).toBeNull();
+      await own.call({
+        url: '/v1/signing-keys/rotate',
+        body: { purpose: 'passport', compromised: true },
       });
-      expect(body).toMatchObject({ decision: false, context: { reason: 'passport_expired' } });
+      expect(await reasonOf(ofBadKey)).toBe('passport_unknown_key');
     } finally {
       await own.close();
     }

@@ -5,6 +5,7 @@ import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import { minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
 import { type ForeignProvider, startForeignProvider } from '../support/foreign-issuer.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { brokenRules } from '../support/sound-database.ts';
@@ -65,6 +66,17 @@ async function decide(gateId: string | null, token: string, asked: object = requ
   expect(there.body.decision).toBe(here.body.decision);
   return { decision: there.body.decision, reason: there.body.reason };
 }
+
+/** Without its token (contract §16). */
+const evaluateNamed = (gateId: string, id: string) =>
+  api.call({
+    url: '/access/v1/evaluation',
+    body: {
+      subject: { type: 'agent', id },
+      action: { name: 'orders:create', properties: { amount: 1 } },
+      resource: { type: 'gate', id: gateId },
+    },
+  });
 
 const gate = async (change: object = {}) => {
   const { gate_id } = await api.createGate(change);
@@ -228,6 +240,16 @@ describe('the subject of another issuer', () => {
     }
   });
 
+  it('is named by nobody without its token: what it may do is in the token alone', async () => {
+    const { provider, issuerId } = await registered();
+    const gateId = await gate();
+    expect(await decide(gateId, await provider.sign({ sub: 'unnamed' }))).toEqual(permit);
+    const passportId = federatedPassportId(issuerId, 'unnamed');
+    expect((await api.call({ url: `/v1/passports/${passportId}` })).body.agent_id).toBe('unnamed');
+    for (const id of ['unnamed', passportId])
+      expectError(await evaluateNamed(gateId, id), 'passport_not_found', 'subject.id');
+  });
+
   it('is suspended with its owner, and so is a passport of our own', async () => {
     const { provider } = await registered({ claims: { owner: '/team' } });
     const gateId = await gate();
@@ -244,6 +266,17 @@ describe('the subject of another issuer', () => {
     expect(await decide(gateId, await provider.sign({ team: 'team b' }))).toEqual(permit);
     const verified = await api.call({ url: `/v1/passports/${own.passport_id}/verify` });
     expect(verified.body).toMatchObject({ valid: false, reason: 'owner_suspended' });
+    const named = await evaluateNamed(gateId, own.agent_id);
+    expect(named.body).toMatchObject({ decision: false, context: { reason: 'passport_suspended' } });
+    const { body: found } = await api.call({
+      url: '/access/v1/search/subject',
+      body: {
+        subject: { type: 'agent' },
+        action: { name: 'orders:create' },
+        resource: { type: 'gate', id: gateId },
+      },
+    });
+    expect(found.results.map(({ id }: { id: string }) => id)).not.toContain(own.agent_id);
     await api.call({ url: '/v1/owners/team%20a/reactivate', body: {} });
     await sidecar.caughtUp();
     expect(await decide(gateId, own.jwt)).toEqual(permit);
