@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { type AuthzenVocabulary, noVocabulary } from '../../shared/model/authzen-vocabulary.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
@@ -94,5 +93,3 @@ const otherSubject = (): ApiError =>
     'subject.id',
     'subject.id must be the agent_id or the passport_id of the passport in subject.properties.',
   );
-
-export const hasGone = ({ socket }: FastifyRequest): boolean => socket.destroyed;

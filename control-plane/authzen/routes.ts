@@ -23,13 +23,14 @@ import {
 import { SearchAnswer, searchReaders } from '../../shared/wire/authzen-search.ts';
 import { assertSingleCheck, lossesByIndex } from '../../shared/wire/check-batch.ts';
 import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
+import { type AnswerAt, decideInOrder } from '../decisions/decide-in-order.ts';
 import { retryUntilMs } from '../decisions/decide-request.ts';
 import type { DecisionDeps } from '../decisions/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { jsonReader } from '../http/json-body.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readAccessRequest, submitAccessRequest, Task } from './access-requests.ts';
-import { type Evaluator, evaluators, hasGone } from './evaluate.ts';
+import { type Evaluator, evaluators } from './evaluate.ts';
 import { authzenLimits } from './limits.ts';
 import { searchActions, searchResources, searchSubjects } from './search.ts';
 
@@ -138,7 +139,7 @@ function evaluationRoutes(deps: DecisionDeps, requestsUrl: string): FastifyPlugi
         const { bodies, semantic } = evaluations;
         const losses = lossesByIndex(unread, 'evaluations');
         const evaluator = await evaluatorOf(callerOf(request), bodies);
-        const each = async (place: number, untilMs: MonotonicMillis | null): Promise<Answer | null> => {
+        const each: AnswerAt<Answer> = async (place, untilMs) => {
           try {
             const body = bodies[place];
             assertSafeJson(body);
@@ -150,14 +151,13 @@ function evaluationRoutes(deps: DecisionDeps, requestsUrl: string): FastifyPlugi
             return denied({ ...app.renderFailure(error, request) });
           }
         };
-        const gone = () => hasGone(request);
+        const how = { count: bodies.length, isGone: (): boolean => request.socket.destroyed };
         return {
           evaluations: await (semantic === 'execute_all'
-            ? evaluateAll(each, { count: bodies.length, untilMs: retryUntilMs(deps), gone })
+            ? decideInOrder(each, { ...how, untilMs: retryUntilMs(deps) })
             : evaluateUntil(each, {
-                count: bodies.length,
+                ...how,
                 untilMs: () => retryUntilMs(deps),
-                gone,
                 ends: ({ decision }) => endsEvaluations(semantic, decision),
               })),
         };
@@ -167,36 +167,24 @@ function evaluationRoutes(deps: DecisionDeps, requestsUrl: string): FastifyPlugi
 }
 
 type Answer = NonNullable<Awaited<ReturnType<Evaluator['evaluate']>>>;
-type Each = (place: number, untilMs: MonotonicMillis | null) => Promise<Answer | null>;
 
 const denied = (context: Static<typeof EvaluationAnswer>['context']): Answer => ({
   decision: false,
   context,
 });
 
-/** In order; those that have to wait let the others pass, then wait together (as batch-routes.ts). */
-async function evaluateAll(
-  each: Each,
-  how: { readonly count: number; readonly untilMs: MonotonicMillis; readonly gone: () => boolean },
-): Promise<Answer[]> {
-  const answers: (Answer | null)[] = [];
-  for (let place = 0; place < how.count && !how.gone(); place++) answers.push(await each(place, null));
-  const all = await Promise.all(answers.map((answer, place) => answer ?? each(place, how.untilMs)));
-  return all.filter((answer) => answer !== null);
-}
-
 /** Each after the answer to the one before it, until one ends it. */
 async function evaluateUntil(
-  each: Each,
+  each: AnswerAt<Answer>,
   how: {
     readonly count: number;
     readonly untilMs: () => MonotonicMillis;
-    readonly gone: () => boolean;
+    readonly isGone: () => boolean;
     readonly ends: (answer: Answer) => boolean;
   },
 ): Promise<Answer[]> {
   const answers: Answer[] = [];
-  for (let place = 0; place < how.count && !how.gone(); place++) {
+  for (let place = 0; place < how.count && !how.isGone(); place++) {
     const answer = (await each(place, how.untilMs())) ?? denied({});
     answers.push(answer);
     if (how.ends(answer)) break;

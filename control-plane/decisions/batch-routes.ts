@@ -13,6 +13,7 @@ import { assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { jsonReader } from '../http/json-body.ts';
 import { IdParams } from '../http/path-id.ts';
+import { decideInOrder } from './decide-in-order.ts';
 
 /**
  * Decides one check; `body` is the body of `POST check`. Throws its refusal. Null: the check has to wait for
@@ -66,15 +67,8 @@ export function batchRoutes(check: Check, beginWaiting: () => MonotonicMillis): 
             return app.renderFailure(error, request);
           }
         };
-        const results: (Result | null)[] = [];
-        // Sequential, to decide in request order. If the client disconnects, the rest is not decided.
-        for (const place of checks.keys()) {
-          if (request.socket.destroyed) break;
-          results.push(await decide(place, null));
-        }
-        // Checks that have to wait let the others pass, then wait together.
-        const decided = await Promise.all(results.map((result, place) => result ?? decide(place, untilMs)));
-        return { results: decided.filter((result) => result !== null) };
+        const isGone = (): boolean => request.socket.destroyed;
+        return { results: await decideInOrder(decide, { count: checks.length, untilMs, isGone }) };
       },
     );
   };
