@@ -44,7 +44,8 @@ export async function searchSubjects(deps: SearchDeps, owner: Owner, search: Sea
   if (target === null) return renderSearch<Entity>(place, [], null);
   const { gate, question, permission } = target;
   const nowMs = deps.clock.now();
-  return examine(place, {
+  return examine(deps, place, {
+    atOnce: authzenLimits.passportsAtOnce,
     next: (behind, max) =>
       listPassportsWith(deps.sql, owner, {
         ...{ behind, max, nowMs },
@@ -66,7 +67,8 @@ export async function searchResources(deps: SearchDeps, owner: Owner, search: Se
   if (type !== 'gate') return searchVocabulary(deps, owner, { place, search, subject });
   const question = questionOf(requestOf(search));
   if (question === null) return renderSearch<Entity>(place, [], null);
-  return examine(place, {
+  return examine(deps, place, {
+    atOnce: authzenLimits.gatesAtOnce,
     next: (behind, max) => readGatesBehind(deps.sql, owner, { behind, max }),
     nameOf: ({ gateId }) => gateId,
     resultOf: (gate): Entity | null =>
@@ -86,23 +88,25 @@ async function searchVocabulary(
   const { action, resource, context } = search;
   const vocabulary = await readVocabulary(deps.sql, owner);
   const ofType = vocabulary.resources.filter(({ type, id }) => type === resource.type && id !== null);
-  const gates = await compileGates(
-    deps,
-    owner,
-    ofType.map(({ gateId }) => gateId),
-  );
+  let gates: ReadonlyMap<string, CompiledGate> = new Map();
   const nowMs = deps.clock.now();
-  return examineList(place, ofType, (known): Entity | null => {
-    const gate = gates.get(known.gateId);
-    const id = known.id ?? '';
-    const translated = translateResource(known, { ...resource, id });
-    const name = wordFor(vocabulary, { type: resource.type, properties: translated.properties }, action);
-    const question = questionOrNone({
-      ...{ action: { ...action, name }, resource: translated },
-      ...(context && { context }),
-    });
-    const isFound = gate !== undefined && question !== null && mayByPolicy(gate, subject, question, nowMs);
-    return isFound ? { type: resource.type, id } : null;
+  return examineList(deps, place, {
+    candidates: ofType,
+    begin: async (known) => {
+      gates = await compileGates(deps, owner, known, gates);
+    },
+    resultOf: (known): Entity | null => {
+      const gate = gates.get(known.gateId);
+      const id = known.id ?? '';
+      const translated = translateResource(known, { ...resource, id });
+      const name = wordFor(vocabulary, { type: resource.type, properties: translated.properties }, action);
+      const question = questionOrNone({
+        ...{ action: { ...action, name }, resource: translated },
+        ...(context && { context }),
+      });
+      const isFound = gate !== undefined && question !== null && mayByPolicy(gate, subject, question, nowMs);
+      return isFound ? { type: resource.type, id } : null;
+    },
   });
 }
 
@@ -132,14 +136,17 @@ export async function searchActions(deps: SearchDeps, owner: Owner, search: Sear
           vocabulary.actions.flatMap(({ resourceType, name }) => (resourceType === type ? [name] : [])),
         );
   const nowMs = deps.clock.now();
-  return examineList(place, words, (word) => {
-    const name =
-      vocabulary === null
-        ? word
-        : wordFor(vocabulary, { type, properties: resource.properties }, { name: word });
-    const { context } = search;
-    const question = questionOf(requestOf({ action: { name }, resource, ...(context && { context }) }));
-    return question !== null && mayByPolicy(compiled, subject, question, nowMs) ? { name: word } : null;
+  return examineList(deps, place, {
+    candidates: words,
+    resultOf: (word) => {
+      const name =
+        vocabulary === null
+          ? word
+          : wordFor(vocabulary, { type, properties: resource.properties }, { name: word });
+      const { context } = search;
+      const question = questionOf(requestOf({ action: { name }, resource, ...(context && { context }) }));
+      return question !== null && mayByPolicy(compiled, subject, question, nowMs) ? { name: word } : null;
+    },
   });
 }
 
@@ -205,20 +212,30 @@ async function readTarget(
     : { gate: compileForSearch(gate), question, permission };
 }
 
+/** The gates of these resources, without those that are `known` already. Not all at once: they are large. */
 async function compileGates(
   { sql }: SearchDeps,
   { accountId, mode }: Owner,
-  ids: Parameters<typeof findGates>[2],
+  resources: AuthzenVocabulary['resources'],
+  known: ReadonlyMap<string, CompiledGate>,
 ): Promise<ReadonlyMap<string, CompiledGate>> {
-  const gates = await findGates(sql, accountId, distinct(ids));
+  const ids = distinct(resources.map(({ gateId }) => gateId));
+  const read = await findGates(
+    sql,
+    accountId,
+    ids.filter((id) => !known.has(id)),
+  );
   return new Map(
-    [...gates]
-      .filter(([, gate]) => gate.mode === mode)
-      .map(([id, gate]) => [id, compileForSearch(gate)] as const),
+    ids.flatMap((id) => {
+      const gate = read.get(id);
+      const compiled = gate?.mode === mode ? compileForSearch(gate) : known.get(id);
+      return compiled === undefined ? [] : [[id, compiled] as const];
+    }),
   );
 }
 
 interface Walk<Candidate, Result> {
+  readonly atOnce: number;
   /** Those behind a name, in ascending order, at most `max`. */
   readonly next: (behind: string, max: number) => Promise<readonly Candidate[]>;
   readonly nameOf: (candidate: Candidate) => string;
@@ -230,40 +247,54 @@ interface Walk<Candidate, Result> {
  * more; and after `examinedMax` candidates, where more may follow.
  */
 async function examine<Candidate, Result>(
+  { clock }: Pick<SearchDeps, 'clock'>,
   place: SearchPlace,
-  { next, nameOf, resultOf }: Walk<Candidate, Result>,
+  { atOnce, next, nameOf, resultOf }: Walk<Candidate, Result>,
 ) {
-  const { examinedMax, examinedAtOnce } = authzenLimits;
+  const { examinedMax, turnMsMax } = authzenLimits;
   const results: Result[] = [];
   let { behind } = place;
-  for (let examined = 0; examined < examinedMax; examined += examinedAtOnce) {
-    const candidates = await next(behind, examinedAtOnce);
+  for (let left: number = examinedMax; left > 0; left -= atOnce) {
+    const max = Math.min(atOnce, left);
+    const candidates = await next(behind, max);
+    let turnBeganAtMs = clock.monotonic();
     for (const candidate of candidates) {
       const result = resultOf(candidate);
       if (result !== null && results.length === place.limit) return renderSearch(place, results, behind);
       if (result !== null) results.push(result);
       behind = nameOf(candidate);
+      if (clock.monotonic() - turnBeganAtMs < turnMsMax) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      turnBeganAtMs = clock.monotonic();
     }
-    if (candidates.length < examinedAtOnce) return renderSearch(place, results, null);
+    if (candidates.length < max) return renderSearch(place, results, null);
   }
   return renderSearch(place, results, behind);
 }
 
 /** The same over a list, where a candidate's name is its place. */
 const examineList = <Candidate, Result>(
+  deps: Pick<SearchDeps, 'clock'>,
   place: SearchPlace,
-  candidates: readonly Candidate[],
-  resultOf: (candidate: Candidate) => Result | null,
+  {
+    candidates,
+    begin,
+    resultOf,
+  }: {
+    readonly candidates: readonly Candidate[];
+    /** Before the results of these. */
+    readonly begin?: (few: readonly Candidate[]) => Promise<void>;
+    readonly resultOf: (candidate: Candidate) => Result | null;
+  },
 ) =>
-  examine(place, {
+  examine(deps, place, {
+    atOnce: authzenLimits.gatesAtOnce,
     next: async (behind, max) => {
-      // Other requests have their turn.
-      await new Promise((resolve) => setImmediate(resolve));
       const from = behind === '' ? 0 : Number(behind) + 1;
       // A token that was made up names no place, and nothing follows it.
-      return candidates
-        .slice(from, from + max)
-        .map((candidate, index) => ({ candidate, name: `${from + index}` }));
+      const few = candidates.slice(from, from + max);
+      await begin?.(few);
+      return few.map((candidate, index) => ({ candidate, name: `${from + index}` }));
     },
     nameOf: ({ name }) => name,
     resultOf: ({ candidate }) => resultOf(candidate),

@@ -135,6 +135,31 @@ it('passes over resources of the vocabulary that contradict the search, or name 
   expect(await walk((of) => search('resource', of), body, 1)).toEqual([['other'], ['fine']]);
 });
 
+it('finds resources of a long vocabulary, whose gates are read a few at a time', async () => {
+  const { admin, search } = await account();
+  const { agent_id } = await api.issuePassport({}, admin);
+  const gates: string[] = [];
+  for (let each = 0; each < authzenLimits.gatesAtOnce + 3; each++) {
+    const constraints = each % 5 === 0 ? { allowed_domains: ['shop.example.com'] } : {};
+    gates.push((await api.createGate({ constraints }, admin)).gate_id);
+  }
+  const resources = Array.from({ length: 3 * gates.length }, (_, place) => ({
+    ...{ type: 'file', id: `file-${place}`, gate_id: gates[(7 * place) % gates.length] },
+  }));
+  const actions = [{ resource_type: 'file', name: 'order', permission_key: 'orders:create' }];
+  const vocabulary = { resources, actions };
+  const put = await api.call({ method: 'PUT', url: '/v1/authzen/vocabulary', body: vocabulary, key: admin });
+  expect(put.status).toBe(200);
+  const open = resources.filter(({ gate_id }) => gates.indexOf(gate_id ?? '') % 5 !== 0).map(({ id }) => id);
+  const body = {
+    subject: { type: 'user', id: agent_id },
+    action: { name: 'order' },
+    resource: { type: 'file' },
+  };
+  expect(idsOf(await search('resource', body))).toEqual(open);
+  expect((await walk((of) => search('resource', of), body, 10)).flat()).toEqual(open);
+});
+
 it('finds actions of whole areas by what the gate names', async () => {
   const { admin, search } = await account();
   const { gate_id: id } = await api.createGate({}, admin);
