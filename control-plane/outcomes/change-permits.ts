@@ -129,12 +129,12 @@ interface KnownPermits {
 }
 
 async function readPermits(tx: Transaction, ids: readonly AttestationId[]): Promise<KnownPermits> {
-  const [records, locked] = await together([() => findStoredRecords(tx, ids), () => lockPermits(tx, ids)]);
+  const records = await findStoredRecords(tx, ids);
   const permits = [...records.values()].filter((found) => whyNoPermit(found) === null);
-  const fresh = permits.filter(({ record }) => !locked.has(record.id));
+  // All are there before the first is locked, as where PERMITs are voided: so the two meet in one order.
   await beginPermits(
     tx,
-    fresh.map(({ record, passportOwner, gateOwner }) => ({
+    permits.map(({ record, passportOwner, gateOwner }) => ({
       attestationId: record.id,
       owner: record.gateId === null ? (passportOwner ?? gateOwner) : gateOwner,
       gateId: record.gateId,
@@ -143,17 +143,17 @@ async function readPermits(tx: Transaction, ids: readonly AttestationId[]): Prom
       isVoid: false,
     })),
   );
-  const [begun, voids, rules] = await together([
+  const [locked, voids, rules] = await together([
     () =>
       lockPermits(
         tx,
-        fresh.map(({ record }) => record.id),
+        permits.map(({ record }) => record.id),
       ),
     () => findVoids(tx, ids),
     () => findHoldRules(tx, distinct(permits.map(({ record }) => record.gateId))),
   ]);
   const states = new Map(
-    [...locked, ...begun].map(([id, state]) => [id, voids.has(id) ? { ...state, isVoid: true } : state]),
+    [...locked].map(([id, state]) => [id, voids.has(id) ? { ...state, isVoid: true } : state]),
   );
   return { records, states, rules };
 }

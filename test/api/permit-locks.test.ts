@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { changePermits } from '../../control-plane/outcomes/change-permits.ts';
+import { beginPermits, lockPermits } from '../../control-plane/outcomes/outcome-store.ts';
+import type { AttestationId } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+/** Otherwise one of the two fails after a second, and with it a batch of records or of outcomes. */
+it('a void and an outcome of the same two PERMITs lock them in one order', async () => {
+  const { gate_id: gateId } = await api.createGate({ constraints: { spend_limits: { daily_usd: 100 } } });
+  const { jwt } = await api.issuePassport({ permissions: ['orders:create'] });
+  const permit = async (more: object): Promise<AttestationId> => {
+    const request = { permission_key: 'orders:create', amount: 10, ...more };
+    return (await api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: jwt, request } })).body
+      .attestation_id;
+  };
+  const plain = await permit({});
+  const held = await permit({ hold: true });
+  const { sql } = api.deps;
+  const [owner] = await sql<[Owner]>`SELECT account_id AS "accountId", mode FROM gates WHERE gate_id = ${gateId}`;
+  const waiting = async () =>
+    (await sql`SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`).length;
+  let outcomes: Promise<unknown> = Promise.resolve();
+  await sql.begin(async (tx) => {
+    await beginPermits(tx, [
+      {
+        attestationId: plain,
+        owner,
+        gateId,
+        passportId: null,
+        countsMicroUsd: 10_000_000 as MicroUsd,
+        isVoid: false,
+      },
+    ]);
+    outcomes = sql.begin((other) =>
+      changePermits(
+        other,
+        api.deps,
+        [held, plain].map((attestationId) => ({
+          attestationId,
+          change: { kind: 'outcome', outcome: 'served', amountMicroUsd: null, detail: null },
+          owner: null,
+          source: 'control-plane',
+        })),
+        api.deps.clock.now(),
+      ),
+    );
+    await until(async () => (await waiting()) > 0, { what: 'the outcomes wait for the void' });
+    await lockPermits(tx, [plain, held]);
+  });
+  expect(await outcomes).toMatchObject([{ kind: 'changed' }, { kind: 'changed' }]);
+});
