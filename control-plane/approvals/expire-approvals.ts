@@ -1,9 +1,8 @@
-import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { freeUnits } from '../quota/hold.ts';
-import { databaseFailure } from '../storage/database-away.ts';
+import { isOutage } from '../storage/outage.ts';
 import {
   findDueApprovals,
   lockDueApprovals,
@@ -34,7 +33,7 @@ export async function expireApprovals(deps: ExpiryDeps): Promise<number> {
   try {
     return await expireBatch(deps, null);
   } catch (error) {
-    if (isNobodysFault(error)) throw error;
+    if (isOutage(error)) throw error;
     return expireOneByOne(deps);
   }
 }
@@ -66,7 +65,7 @@ async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
     try {
       await expireBatch(deps, approvalId);
     } catch (error) {
-      if (isNobodysFault(error)) throw error;
+      if (isOutage(error)) throw error;
       deps.logger.error(
         { approval_id: approvalId, ...withoutContent(error) },
         'an approval could not be expired: its money stays held until a retry succeeds',
@@ -76,10 +75,6 @@ async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
   }
   return due.length;
 }
-
-/** The database is unreachable, or this replica stops. */
-const isNobodysFault = (error: unknown): boolean =>
-  error instanceof ApiError || databaseFailure(error) === 'service_unavailable';
 
 /** The error of a refused row may quote the row. */
 const withoutContent = (error: unknown): object =>

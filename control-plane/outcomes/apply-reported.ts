@@ -1,13 +1,13 @@
-import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { catalogue } from '../../shared/errors/catalogue.ts';
+import type { OutcomeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Transaction } from '../base/database.ts';
 import { trimFormerLeases } from '../quota/return-money.ts';
-import { databaseFailure } from '../storage/database-away.ts';
 import { advisoryLocks } from '../storage/locks.ts';
-import { type ChangeResult, changePermits, NoRoomForOverrun } from './change-permits.ts';
+import { isOutage } from '../storage/outage.ts';
+import { type AskedChange, type ChangeResult, changePermits, NoRoomForOverrun } from './change-permits.ts';
 import { emitRefused } from './emit-outcome-events.ts';
 import type { SweepDeps } from './expire-holds.ts';
 import { outcomesLimits } from './limits.ts';
@@ -15,6 +15,7 @@ import { trimPermits } from './outcome-store.ts';
 import {
   awaitPermits,
   findDueReported,
+  putOffReported,
   type ReportedOutcome,
   refuseReported,
   removeReported,
@@ -26,28 +27,49 @@ import {
  * Each is removed in the transaction that applies it, so it counts once; one that is refused stays, for the
  * list, and causes an event. One without its PERMIT waits for it, `outcomesLimits.outcomeWaitsMsMax` at most.
  * Resolves to the number looked at; more may be due.
+ *
+ * One that fails must not hold up the others: a failed batch is tried again one by one. Throws if nothing can
+ * be written at all.
  */
 export async function applyReported(deps: SweepDeps): Promise<number> {
   if (deps.appending.recordForm() === 1) return 0;
   try {
-    return await applySome(deps, outcomesLimits.outcomesPerTurnMax);
+    const { count, alone } = await applyInTurn(deps, null, null);
+    for (const outcomeId of alone) await applyOne(deps, outcomeId);
+    return count;
   } catch (error) {
-    // One of them costs more than was held: the first comes alone, until it is its turn.
-    if (error instanceof NoRoomForOverrun) return applySome(deps, 1);
-    if (error instanceof ApiError || databaseFailure(error) === 'service_unavailable') throw error;
-    deps.logger.error({ err: error }, 'reported outcomes could not be applied: they are tried one by one');
-    return applySome(deps, 1);
+    if (isOutage(error)) throw error;
+    return applyOneByOne(deps);
   }
 }
 
-async function applySome(deps: SweepDeps, max: number): Promise<number> {
+async function applyOneByOne(deps: SweepDeps): Promise<number> {
+  const due = await findDueReported(deps.sql, deps.clock.now(), { only: null, max: perTurn });
+  for (const { outcomeId } of due) {
+    try {
+      await applyOne(deps, outcomeId);
+    } catch (error) {
+      if (isOutage(error)) throw error;
+      deps.logger.error(
+        { err: error, outcome_id: outcomeId },
+        'a reported outcome could not be applied: it waits until a retry succeeds',
+      );
+      await putOffReported(deps.sql, outcomeId, deps.clock.now() + outcomesLimits.putOffMs);
+    }
+  }
+  return due.length;
+}
+
+async function applyOne(deps: SweepDeps, outcomeId: OutcomeId): Promise<void> {
   try {
-    return await deps.sql.begin((tx) => applyInTurn(tx, deps, max, null));
+    await applyInTurn(deps, outcomeId, null);
   } catch (error) {
-    if (max > 1 || !(error instanceof NoRoomForOverrun)) throw error;
-    return deps.sql.begin((tx) => applyInTurn(tx, deps, 1, noRoom));
+    if (!(error instanceof NoRoomForOverrun)) throw error;
+    await applyInTurn(deps, outcomeId, noRoom);
   }
 }
+
+const perTurn = outcomesLimits.outcomesPerTurnMax;
 
 const noRoom: ChangeResult = {
   kind: 'refused',
@@ -55,37 +77,41 @@ const noRoom: ChangeResult = {
   message: catalogue.spend_limit_exceeded.message,
 };
 
-/** `verdict`: known already, of the only one. */
-async function applyInTurn(
-  tx: Transaction,
-  deps: SweepDeps,
-  max: number,
-  verdict: ChangeResult | null,
-): Promise<number> {
-  const [turn] = await tx<{ isMine: boolean }[]>`
-    SELECT pg_try_advisory_xact_lock(${advisoryLocks.reportedOutcomes}) AS "isMine"`;
-  if (turn?.isMine !== true) return 0;
-  const nowMs = deps.clock.now();
-  const due = await findDueReported(tx, nowMs, max);
-  if (due.length === 0) return 0;
-  const results =
-    verdict === null
-      ? await changePermits(
-          tx,
-          deps,
-          due.map(({ attestationId, given, owner, sidecarId }) => ({
-            attestationId,
-            change: { kind: 'outcome', ...given },
-            owner,
-            source: sidecarId,
-          })),
-          nowMs,
-        )
-      : [verdict];
-  await note(tx, deps, { due, results, nowMs });
-  return due.length;
+interface Applied {
+  readonly count: number;
+  /** Still to be applied, each in a transaction of its own, in this order. */
+  readonly alone: readonly OutcomeId[];
 }
 
+const nothing: Applied = { count: 0, alone: [] };
+
+/** `only`: at most this one; `verdict`: known already, of that one. */
+const applyInTurn = (
+  deps: SweepDeps,
+  only: OutcomeId | null,
+  verdict: ChangeResult | null,
+): Promise<Applied> =>
+  deps.sql.begin(async (tx) => {
+    const [turn] = await tx<{ isMine: boolean }[]>`
+      SELECT pg_try_advisory_xact_lock(${advisoryLocks.reportedOutcomes}) AS "isMine"`;
+    if (turn?.isMine !== true) return nothing;
+    const nowMs = deps.clock.now();
+    const due = await findDueReported(tx, nowMs, { only, max: perTurn });
+    if (due.length === 0) return nothing;
+    const asked = due.map(
+      ({ attestationId, given, owner, sidecarId }): AskedChange => ({
+        attestationId,
+        change: { kind: 'outcome', ...given },
+        owner,
+        source: sidecarId,
+      }),
+    );
+    const results = verdict === null ? await changePermits(tx, deps, asked, nowMs) : [verdict];
+    const alone = await note(tx, deps, { due, results, nowMs });
+    return { count: due.length, alone };
+  });
+
+/** Resolves to those that have to come alone. */
 async function note(
   tx: Transaction,
   deps: SweepDeps,
@@ -98,7 +124,8 @@ async function note(
     readonly results: readonly ChangeResult[];
     readonly nowMs: UnixMillis;
   },
-): Promise<void> {
+): Promise<readonly OutcomeId[]> {
+  const alone: OutcomeId[] = [];
   const refused: ReportedOutcome[] = [];
   const waiting: ReportedOutcome[] = [];
   const done: ReportedOutcome[] = [];
@@ -106,7 +133,8 @@ async function note(
     const result = must(results[place], 'each outcome has a result');
     if (result.kind === 'refused') {
       refused.push({ ...each, refusal: { code: result.code, message: result.message } });
-    } else if (result.kind !== 'unknown') done.push(each);
+    } else if (result.kind === 'alone') alone.push(each.outcomeId);
+    else if (result.kind !== 'unknown') done.push(each);
     else if (nowMs - each.receivedAtMs < outcomesLimits.outcomeWaitsMsMax) waiting.push(each);
     else refused.push({ ...each, refusal: neverCame });
   });
@@ -121,6 +149,7 @@ async function note(
   );
   await refuseReported(tx, refused);
   await emitRefused(tx, deps, refused, nowMs);
+  return alone;
 }
 
 const neverCame = {

@@ -4,7 +4,7 @@
  * transaction, `expire-holds.ts` the end of a hold by time, `apply-reported.ts` what sidecars have shipped.
  */
 
-import { must } from '../../shared/errors/assert.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
 import type { ErrorCode } from '../../shared/errors/catalogue.ts';
 import { emptyExtras, type PermitResolution } from '../../shared/model/attestation.ts';
 import type { HoldRule } from '../../shared/model/constraints.ts';
@@ -53,11 +53,13 @@ export type ChangeResult =
     }
   /** No such record that the owner may change; it may arrive yet. */
   | { readonly kind: 'unknown' }
+  /** Of several changes: this one may find no room for an overrun. It has to come alone, nothing was done. */
+  | { readonly kind: 'alone' }
   | { readonly kind: 'refused'; readonly code: ErrorCode; readonly message: string };
 
 export type ChangingDeps = Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending' | 'baseUrl'>;
 
-/** Thrown to roll back: a limit has no room for an overrun, which is found at the end. Control flow. */
+/** Thrown to roll back the only change: a limit has no room for its overrun, found at the end. Control flow. */
 export class NoRoomForOverrun extends Error {
   override readonly name = 'NoRoomForOverrun';
 }
@@ -68,8 +70,8 @@ export class NoRoomForOverrun extends Error {
  * these have not ended. Results are in the order given.
  *
  * Locks the rows of the PERMITs first, so that changes of one PERMIT, and its void, come one after the other;
- * quota windows are last. Throws NoRoomForOverrun; then nothing may be committed, and several changes are
- * tried again one by one.
+ * quota windows are last. A single change may throw NoRoomForOverrun; of several, one that would charge an
+ * overrun is `alone`, and so are those of its PERMIT behind it.
  */
 export async function changePermits(
   tx: Transaction,
@@ -84,6 +86,7 @@ export async function changePermits(
   const states = new Map(known.states);
   const results: ChangeResult[] = [];
   const moves: Move[] = [];
+  const alone = new Set<AttestationId>();
   for (const each of asked) {
     const found = known.records.get(each.attestationId);
     const state = states.get(each.attestationId);
@@ -97,7 +100,11 @@ export async function changePermits(
       continue;
     }
     const verdict = changePermit(state, each.change, termsOf(found, known.rules), nowMs);
-    if (verdict.kind === 'refused') results.push(verdict);
+    const charges = verdict.kind === 'changed' && verdict.chargeMicroUsd > 0;
+    if (asked.length > 1 && (charges || alone.has(each.attestationId))) {
+      alone.add(each.attestationId);
+      results.push({ kind: 'alone' });
+    } else if (verdict.kind === 'refused') results.push(verdict);
     else if (verdict.kind === 'repeated') results.push({ kind: 'repeated', permit: state, before: state });
     else {
       const record = changeRecord(deps, found, { ...verdict, by: each, nowMs });
@@ -256,11 +263,10 @@ async function carryOut(
   nowMs: UnixMillis,
 ): Promise<void> {
   if (moves.length === 0) return;
-  const charging = moves.filter(({ chargeMicroUsd }) => chargeMicroUsd > 0);
-  if (charging.length > 0 && moves.length > 1) throw new NoRoomForOverrun();
   const { returns, overruns, permits } = splitReturns(moves);
   const released = await returnMoney(tx, await withApprovals(tx, returns));
-  const [charged] = charging;
+  // It came alone.
+  const charged = moves.find(({ chargeMicroUsd }) => chargeMicroUsd > 0);
   const ask = charged === undefined ? null : await chargeMore.find(tx, charged.found.record, charged);
   const last = new Map(permits.map((permit) => [permit.attestationId, permit]));
   await writePermits(
@@ -340,6 +346,9 @@ async function withApprovals(
   }));
 }
 
-/** The first of a single change. */
-export const onlyResult = (results: readonly ChangeResult[]): ChangeResult =>
-  must(results[0], 'each change has a result');
+/** The result of a single change. */
+export function onlyResult(results: readonly ChangeResult[]): Exclude<ChangeResult, { kind: 'alone' }> {
+  const result = must(results[0], 'each change has a result');
+  assert(result.kind !== 'alone', 'a single change is alone');
+  return result;
+}

@@ -1,8 +1,7 @@
-import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { databaseFailure } from '../storage/database-away.ts';
+import { isOutage } from '../storage/outage.ts';
 import { type ChangeResult, changePermits } from './change-permits.ts';
 import { emitExpired } from './emit-outcome-events.ts';
 import { outcomesLimits } from './limits.ts';
@@ -27,7 +26,7 @@ export async function expireHolds(deps: SweepDeps): Promise<number> {
   try {
     return await expireBatch(deps, null);
   } catch (error) {
-    if (isNobodysFault(error)) throw error;
+    if (isOutage(error)) throw error;
     return expireOneByOne(deps);
   }
 }
@@ -68,7 +67,7 @@ async function expireOneByOne(deps: SweepDeps): Promise<number> {
     try {
       await expireBatch(deps, attestationId);
     } catch (error) {
-      if (isNobodysFault(error)) throw error;
+      if (isOutage(error)) throw error;
       deps.logger.error(
         { err: error, attestation_id: attestationId },
         'a hold could not be ended: its money stays held until a retry succeeds',
@@ -78,10 +77,6 @@ async function expireOneByOne(deps: SweepDeps): Promise<number> {
   }
   return due.length;
 }
-
-/** The database is unreachable, or this replica stops. */
-const isNobodysFault = (error: unknown): boolean =>
-  error instanceof ApiError || databaseFailure(error) === 'service_unavailable';
 
 /** Ends holds on every replica. While the database is away it pauses. Never throws. */
 export function startHoldSweep(deps: SweepDeps): Repetition {

@@ -99,17 +99,24 @@ export const takeShipped =
       })),
     );
 
-/** Those to be applied now, in the order in which they came. One replica reads them at a time. */
+/** Those to be applied now, in the order in which they came. `only`: at most this one. */
 export async function findDueReported(
-  tx: Transaction,
+  sql: Database | Transaction,
   nowMs: UnixMillis,
-  max: number,
+  { only, max }: { readonly only: OutcomeId | null; readonly max: number },
 ): Promise<readonly ReportedOutcome[]> {
-  const rows = await tx<ReportedRow[]>`
-    SELECT ${columns(tx)} FROM (
-      SELECT * FROM reported_outcomes WHERE due_at_ms <= ${nowMs} ORDER BY due_at_ms, place LIMIT ${max}
+  const rows = await sql<ReportedRow[]>`
+    SELECT ${columns(sql)} FROM (
+      SELECT * FROM reported_outcomes
+      WHERE due_at_ms <= ${nowMs} ${only === null ? sql`` : sql`AND outcome_id = ${only}`}
+      ORDER BY due_at_ms, place LIMIT ${max}
     ) AS due ORDER BY place`;
   return rows.map(ofRow);
+}
+
+export async function putOffReported(sql: Database, id: OutcomeId, untilMs: number): Promise<void> {
+  await sql`
+    UPDATE reported_outcomes SET due_at_ms = ${untilMs}::bigint WHERE outcome_id = ${id} AND due_at_ms IS NOT NULL`;
 }
 
 export async function removeReported(tx: Transaction, ids: readonly OutcomeId[]): Promise<void> {

@@ -143,7 +143,7 @@ const listRoutes =
 
 type Done = Extract<ChangeResult, { readonly kind: 'changed' | 'repeated' }>;
 
-function changedOr(result: ChangeResult): Done {
+function changedOr(result: ReturnType<typeof onlyResult>): Done {
   if (result.kind === 'unknown') throw new ApiError('attestation_not_found');
   if (result.kind === 'refused') throw new ApiError(result.code, { message: result.message });
   return result;

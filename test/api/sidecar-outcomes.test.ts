@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
-import { dayMs, hourMs } from '../../shared/model/time.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -58,6 +59,11 @@ const settled = async (id: string) => {
   );
   return outcomeOf(id);
 };
+/** PERMITs of reports that are not applied yet, one for each report. */
+const waitingOf = async (ids: readonly string[]): Promise<readonly string[]> =>
+  (await list('waiting&limit=100'))
+    .map((each: Reply['body']) => each.attestation_id)
+    .filter((id: string) => ids.includes(id));
 const list = async (status: string) => (await api.call({ url: `/v1/outcomes?status=${status}` })).body.items;
 /** What the gate's day counts as used: given out, less what sidecars hold and can return. */
 const usedToday = async ({ gateId }: Shop): Promise<number> => {
@@ -192,6 +198,49 @@ describe('POST /v1/attestations/:id/outcome of a sidecar', () => {
     const [refused] = (await list('refused')).filter((each: Reply['body']) => each.attestation_id === id);
     expect(refused.refusal.code).toBe('amount_exceeds_hold');
     expect(await outcomeOf(id)).toMatchObject({ outcome: null, hold: { status: 'open' } });
+  });
+
+  it('charges overruns of many PERMITs in one look, and refuses those that find no room', async () => {
+    const shop = await open({ spend_limits: { daily_usd: 400 }, holds: { overrun: 'charge' } });
+    const ids: string[] = [];
+    for (let n = 0; n < 8; n++) ids.push(await hold(shop));
+    for (const id of ids) await stored(id);
+    const last = must(ids.at(-1), 'there are eight');
+    for (const id of ids) await report(id, { outcome: 'served', amount: id === last ? 401 : 15 });
+    // Behind what was refused the hold is still open.
+    await report(last, { outcome: 'failed' });
+    await until(async () => (await waitingOf(ids)).length === 9, { what: 'the reports' });
+    await applyReported(api.deps);
+    expect(await waitingOf(ids)).toEqual([]);
+    const counts = await Promise.all(ids.map(async (id) => (await outcomeOf(id)).counts_usd));
+    expect(counts).toEqual([15, 15, 15, 15, 15, 15, 15, 0]);
+    const refused = (await list('refused')).filter((each: Reply['body']) => each.attestation_id === last);
+    expect(refused).toMatchObject([{ refusal: { code: 'spend_limit_exceeded' } }]);
+    expect(await usedToday(shop)).toBe(7 * 15);
+  });
+
+  it('that cannot be applied does not hold up the others', async () => {
+    const bad = await open({ spend_limits: { daily_usd: 100 }, holds: { overrun: 'charge' } });
+    const good = await open();
+    const [badId, goodId] = [await hold(bad), await hold(good)];
+    await stored(badId);
+    await stored(goodId);
+    const constraintsAre = (constraints: object) =>
+      api.deps.sql`
+        UPDATE passports SET constraints = ${JSON.stringify(constraints)}::text::jsonb WHERE passport_id = ${bad.passportId}`;
+    await constraintsAre({ spend_limits: 'unreadable' });
+    await report(badId, { outcome: 'served', amount: 11 });
+    await report(goodId, { outcome: 'served', amount: 4 });
+    await until(async () => (await waitingOf([badId, goodId])).length === 2, { what: 'the reports' });
+    await applyReported(api.deps);
+    expect(await waitingOf([badId, goodId])).toEqual([badId]);
+    expect(await outcomeOf(goodId)).toMatchObject({ counts_usd: 4 });
+    // It is left alone until its next turn.
+    expect(await applyReported(api.deps)).toBe(0);
+    await constraintsAre({});
+    api.advance(minuteMs);
+    await applyReported(api.deps);
+    expect(await outcomeOf(badId)).toMatchObject({ counts_usd: 11 });
   });
 
   it.each([
