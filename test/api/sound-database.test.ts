@@ -127,6 +127,12 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `UPDATE webhook_deliveries SET attempts = 1`,
     `INSERT INTO webhook_attempts SELECT delivery_id, 1, 0, 0, 200, NULL, '' FROM webhook_deliveries`,
   ],
+  'a PERMIT counts what its last record says, and an open hold ends': [
+    `UPDATE permit_outcomes SET counts_micro_usd = counts_micro_usd + 1 WHERE record_id IS NOT NULL`,
+    `UPDATE permit_outcomes SET record_id = NULL WHERE record_id IS NOT NULL`,
+    `INSERT INTO permit_outcomes (attestation_id, account_id, mode, counts_micro_usd, hold_status)
+      VALUES ('att_x', 'acct_x', 'live', 1, 'open')`,
+  ],
   'each purpose has one key that is not retired': [
     `UPDATE signing_keys SET retired_at_ms = 1`,
     `UPDATE signing_keys SET retired_at_ms = NULL`,

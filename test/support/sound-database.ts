@@ -38,7 +38,8 @@ export const rules = {
       OR t.kind IS DISTINCT FROM CASE WHEN g.deleted_at_ms IS NULL THEN 'gate.put' ELSE 'gate.delete' END
       OR (t.kind = 'gate.put' AND (
         (t.body->>'version')::bigint <> g.version OR t.body->>'trust_level' <> g.trust_level OR t.body->>'mode' <> g.mode
-        OR t.body->'constraints' <> g.constraints #- '{approvals,approvers}' #- '{approvals,passkey}'
+        OR t.body->'constraints' <> g.constraints #- '{approvals,approvers}' #- '{approvals,passkey}' #- '{holds}'
+        OR coalesce((t.body->>'hold_expires_in_ms')::bigint, 3600000) <> coalesce((g.constraints->'holds'->>'expires_in_s')::bigint, 3600) * 1000
         OR nullif(t.body->'catalog', 'null') IS DISTINCT FROM g.catalog_prices
         OR coalesce(t.body->'catalog_approvals', '[]') <> to_jsonb(g.catalog_approvals)))`,
   'the last change of a gate has its standing approvals in force': `
@@ -144,8 +145,10 @@ export const rules = {
   'what an approval holds, or has spent, is given out in the ledger': `
     SELECT * FROM (
       SELECT held->>'counter' AS counter, held->>'window' AS window_name, (held->>'startsAtMs')::bigint AS starts_at_ms,
-        sum((held->>'units')::bigint) AS units
-      FROM approvals, jsonb_array_elements(holds) AS held WHERE due_at_ms IS NOT NULL OR status = 'used' GROUP BY 1, 2, 3
+        -- Less what was given back behind its PERMIT.
+        sum(least((held->>'units')::bigint, p.counts_micro_usd - p.overrun_micro_usd)) AS units
+      FROM approvals LEFT JOIN permit_outcomes p USING (attestation_id), jsonb_array_elements(holds) AS held
+      WHERE approvals.due_at_ms IS NOT NULL OR status = 'used' GROUP BY 1, 2, 3
     ) AS held JOIN quota_windows q USING (counter, window_name, starts_at_ms) WHERE q.leased < held.units`,
   'each resolution of an approval is on record, once': `
     WITH expected AS (
@@ -169,6 +172,14 @@ export const rules = {
   'what used an approval is on record': `
     SELECT approval_id FROM approvals WHERE status = 'used' AND attestation_id NOT IN (
       SELECT attestation_id FROM attestations WHERE decision = 'PERMIT')`,
+  'a PERMIT counts what its last record says, and an open hold ends': `
+    SELECT p.attestation_id FROM permit_outcomes p LEFT JOIN LATERAL (
+      SELECT attestation_id, amount_micro_usd FROM attestations a
+      WHERE a.refers_to = p.attestation_id AND a.resolution <> 'voided' ORDER BY a.sequence DESC LIMIT 1) AS last ON true
+    WHERE last.attestation_id IS DISTINCT FROM p.record_id
+      OR NOT p.is_void AND last.attestation_id IS NOT NULL AND last.amount_micro_usd IS DISTINCT FROM p.counts_micro_usd
+      OR p.is_void AND p.counts_micro_usd > 0
+      OR (p.hold_status = 'open') IS DISTINCT FROM (p.due_at_ms IS NOT NULL) AND p.hold_status IS NOT NULL`,
   'each purpose has one key that is not retired': `
     SELECT purpose FROM signing_keys GROUP BY purpose HAVING count(*) FILTER (WHERE retired_at_ms IS NULL) <> 1`,
   'the last change of a signing key is what the key is': `
