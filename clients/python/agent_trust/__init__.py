@@ -15,6 +15,7 @@ from .errors import (
     ServiceError,
 )
 from .guard import GuardedRequest, GuardError, GuardRoute, OpenRoute, PassedDecision
+from .settlement import GuardedAnswer, Settlement
 from .sidecar import AsyncSidecar, CheckInput, Decision, Sidecar, Unavailable
 from .wsgi import GuardWSGI
 
@@ -34,6 +35,7 @@ __all__ = [
     "GuardError",
     "GuardRoute",
     "GuardWSGI",
+    "GuardedAnswer",
     "GuardedRequest",
     "InvalidRequestError",
     "NotFoundError",
@@ -43,6 +45,7 @@ __all__ = [
     "RateLimitedError",
     "ResponseInfo",
     "ServiceError",
+    "Settlement",
     "Sidecar",
     "Unavailable",
     "response_of",

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ._operations import Permit
 from ._transport import segment
 from .errors import AgentTrustError, parse_json
+from .settlement import Settlement, hold_of
 from .sidecar import Decision, Unavailable, encode_json
 
 # The decision with which a request reaches its handler. UNAVAILABLE only where that was asked for by name.
@@ -105,6 +106,9 @@ class GuardRoute:
     # What is asked, for the person who approves it (contract §8): `{"title", "lines": [{"label", "value"}],
     # "url"?}`, at most 2 KiB of JSON. An approval is bound to it. None: nothing is shown.
     display: Reads[Mapping[str, Any] | None] | None = None
+    # Has the amount held, and reports how the request ended: `served`, or `failed` for an exception or a 5xx,
+    # which gives all of it back (contract §19). None: the amount is spent with the PERMIT.
+    settle: Literal[True] | Settlement | None = None
     # Serves requests while the sidecar gives no decision: nothing is limited, charged or recorded then, and
     # revoked passports pass. Default: they get 503.
     dangerously_serve_without_decision: bool = False
@@ -248,6 +252,8 @@ class Guard:
         proof = None if self._origin is None else _proof_of(request, self._origin)
         if proof is not None:
             asked["proof"] = proof
+        if route.settle is not None:
+            asked["hold"] = hold_of(route.settle)
         return Question(route.gate, passport, asked)
 
     def verdict(self, route: GuardRoute, decision: Decision) -> PassedDecision | Refusal:

@@ -341,7 +341,9 @@ class AsyncSidecar:
         deadline_ms: float = _OUTCOME_DEADLINE_MS,
         traceparent: str | None = None,
     ) -> None:
-        """As `Sidecar.report_outcome`."""
+        """As `Sidecar.report_outcome`. Of more calls than may wait, it is an AgentTrustError `overloaded`."""
+        if self._open >= self._open_max:
+            raise AgentTrustError("Too many calls are under way.", code="overloaded")
 
         def report() -> None:
             self._sidecar.report_outcome(
@@ -353,7 +355,10 @@ class AsyncSidecar:
                 traceparent=traceparent,
             )
 
-        await asyncio.get_running_loop().run_in_executor(self._threads, report)
+        future = asyncio.get_running_loop().run_in_executor(self._threads, report)
+        self._open += 1
+        future.add_done_callback(self._done)
+        await future
 
     async def aclose(self) -> None:
         """Closes its connections. A call that is under way becomes UNAVAILABLE."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from .errors import AgentTrustError
@@ -25,6 +25,7 @@ from .guard import (
     length_required,
     unsendable,
 )
+from .settlement import Ending, GuardedAnswer, OnReportError, log_report_error
 from .sidecar import Sidecar
 
 __all__ = ["GuardError", "GuardRoute", "GuardWSGI", "GuardedRequest", "OpenRoute", "PassedDecision"]
@@ -38,7 +39,9 @@ class GuardWSGI:
     """Asks a gate before `app` gets a request. The app gets it on a PERMIT alone.
 
     As `GuardASGI`: every route has to be named, and anything else is answered 403. The decision is
-    `environ["agent_trust"]` (Flask: `request.environ`, Django: `request.META`).
+    `environ["agent_trust"]` (Flask: `request.environ`, Django: `request.META`). With `settle` the outcome is
+    reported in the thread of the request, behind its answer. `on_report_error` gets the error of one that was
+    not reported; default: it is logged.
     """
 
     def __init__(
@@ -50,9 +53,11 @@ class GuardWSGI:
         routes: Iterable[GuardRoute | OpenRoute],
         origin: str | None = None,
         body_bytes_max: int = BODY_BYTES_MAX,
+        on_report_error: OnReportError = log_report_error,
     ) -> None:
         if not isinstance(sidecar, Sidecar):
             raise TypeError("sidecar must be a Sidecar")
+        self._on_report_error = on_report_error
         self._app, self._sidecar, self._body_bytes_max = app, sidecar, body_bytes_max
         self._guard = Guard(control_plane_url, routes, origin)
 
@@ -98,7 +103,34 @@ class GuardWSGI:
         if isinstance(verdict, Refusal):
             return _answer(start_response, verdict)
         environ["agent_trust"] = verdict
-        return self._app(environ, start_response)
+        ending = Ending(route, verdict, request, self._on_report_error)
+        return self._serve(ending, environ, start_response)
+
+    def _serve(self, ending: Ending, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if not ending.is_awaited:
+            return self._app(environ, start_response)
+
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            values: dict[str, list[str]] = {}
+            for name, value in headers:
+                values.setdefault(name.lower(), []).append(value)
+            ending.answer = GuardedAnswer(int(status[:3]), values)
+            return start_response(status, headers, *error)
+
+        def report(ended: Literal["served", "failed", "left"]) -> None:
+            found = ending.report(ended)
+            if found is None:
+                return
+            try:
+                self._sidecar.report_outcome(found.attestation_id, found.outcome, amount=found.amount)
+            except Exception as error:
+                self._on_report_error(error)
+
+        try:
+            return _Reported(self._app(environ, start), report)
+        except BaseException:
+            report("failed")
+            raise
 
     def _decide(self, route: GuardRoute, request: GuardedRequest) -> PassedDecision | Refusal:
         passport = self._guard.passport_of(route, request)
@@ -136,6 +168,34 @@ class GuardWSGI:
         if len(body) > self._body_bytes_max:
             return body_too_large()
         return body_incomplete() if length and len(body) < size else body
+
+
+class _Reported:
+    """The chunks of an answer. The server closes it behind the last one, or where its client is gone."""
+
+    def __init__(
+        self, chunks: Iterable[bytes], report: Callable[[Literal["served", "failed", "left"]], None]
+    ) -> None:
+        self._chunks, self._report = chunks, report
+        self._ended: Literal["served", "failed", "left"] = "left"
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._chunks
+            self._ended = "served"
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self._ended = "failed"
+            raise
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._chunks, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._report(self._ended)
 
 
 def _decoded(path: str) -> str:
