@@ -26,6 +26,11 @@ const sizes: readonly Replacement[] = [
     to: 'verifiedPassportsMax: 64',
   },
   {
+    file: 'sidecar/replica/limits.ts',
+    from: 'shownPassportsMax: 50_000',
+    to: 'shownPassportsMax: 64',
+  },
+  {
     file: 'shared/model/limits.ts',
     from: 'ingestBodyBytesMax: 2 * 1024 * 1024',
     to: 'ingestBodyBytesMax: 1024 * 1024',
