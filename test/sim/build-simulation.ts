@@ -16,6 +16,9 @@ const replaced: Readonly<Record<string, string>> = {
   piscina: 'piscina.ts',
 };
 
+/** The engine of signatures; `edges/choose-ed25519.ts` itself has the real one. */
+const engine = /\/choose-ed25519\.ts$/;
+
 const programs = /\/(?:sidecar|shared|clients\/node\/src)\//;
 
 /** Small files and tables: a start reads and makes all of them, and in a simulation there are many. */
@@ -89,6 +92,9 @@ const outside: Plugin = {
       const edge = replaced[path];
       return edge === undefined || !programs.test(importer) ? null : { path: `${edges}${edge}` };
     });
+    bundle.onResolve({ filter: engine }, ({ importer }) =>
+      engine.test(importer) ? null : { path: `${edges}choose-ed25519.ts` },
+    );
   },
 };
 

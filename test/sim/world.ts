@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
-import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { SimulatedBus } from './bus.ts';
 import { Chance } from './chance.ts';
 import { Clients } from './clients.ts';
 import { type Course, type Gate, makeCourse } from './course.ts';
 import { Disk, noTrouble } from './disk.ts';
+import { chooseEd25519, chooseSignatures } from './edges/choose-ed25519.ts';
 import { Loop, type Machine, Process, setLoop } from './loop.ts';
 import { ControlPlane } from './model/control-plane.ts';
 import { fair, Network, type Server, setNetwork } from './network.ts';
 import { Oracle, type Told } from './oracle.ts';
 import { type Fault, isFault, makePlan, type Step } from './plan.ts';
 import { dataFolder, SidecarNode } from './sidecar-node.ts';
-
-const ed25519 = chooseEd25519();
 
 export interface RunOptions {
   /** Steps of the plan to leave out. */
@@ -43,6 +42,7 @@ const probeMs = 3_500;
 
 /** Plays one seed, from an empty disk to rest. */
 export async function runSeed(seed: bigint, options: RunOptions = {}): Promise<Result> {
+  chooseSignatures(seed);
   const world = new World(seed, options);
   const onUnhandled = (error: unknown): void => world.noteUnhandled(error);
   process.on('unhandledRejection', onUnhandled);
@@ -58,6 +58,7 @@ export async function runSeed(seed: bigint, options: RunOptions = {}): Promise<R
 class World {
   readonly #seed: bigint;
   readonly #options: RunOptions;
+  readonly #ed25519: Ed25519 = chooseEd25519();
   readonly #course: Course;
   readonly #steps: readonly Step[];
   readonly #loop: Loop;
@@ -78,7 +79,7 @@ class World {
   constructor(seed: bigint, options: RunOptions) {
     this.#seed = seed;
     this.#options = options;
-    this.#course = makeCourse(new Chance(seed, 'course'), ed25519);
+    this.#course = makeCourse(new Chance(seed, 'course'), this.#ed25519);
     this.#steps = makePlan(new Chance(seed, 'plan'), this.#course, durationMs);
     this.#loop = new Loop(this.#course.startsAtMs);
     setLoop(this.#loop);
@@ -89,7 +90,7 @@ class World {
     const wrong = (sentence: string) => this.#wrong(sentence);
     const note = (line: string) => this.#note(line);
     this.#controlPlane = new ControlPlane({
-      ed25519,
+      ed25519: this.#ed25519,
       accountId: this.#course.accountId,
       chance: new Chance(seed, 'control plane'),
       bus: this.#bus,
@@ -340,21 +341,31 @@ class World {
 
   /** After the last fault: all comes to rest, and what is idle goes back. */
   async #rest(): Promise<void> {
-    const loop = this.#loop;
     this.#heal();
-    let unrest: string | null = 'nothing has been looked at';
-    const endMs = loop.nowMs + restMsMax;
-    while (unrest !== null && loop.nowMs < endMs) {
-      await loop.runUntil(loop.nowMs + restStepMs, () => this.#violation !== null);
-      if (this.#violation !== null) return;
-      unrest = this.#findUnrest();
-    }
-    if (unrest !== null) this.#wrong(`no rest: ${unrest}`);
+    await this.#comeToRest();
+    if (this.#violation !== null) return;
     await this.#expectDecisions();
+    await this.#comeToRest();
+    if (this.#violation !== null) return;
     const fault = this.#oracle.findFault(this.#network.counts.repeated);
     if (fault !== null) this.#wrong(fault);
-    const broken = this.#controlPlane.chains.findFault(this.#controlPlane.keysetOf(ed25519));
+    const broken = this.#controlPlane.chains.findFault(this.#controlPlane.keysetOf(this.#ed25519));
     if (broken !== null) this.#wrong(`a chain does not verify: ${broken}`);
+  }
+
+  async #comeToRest(): Promise<void> {
+    const loop = this.#loop;
+    const endMs = loop.nowMs + restMsMax;
+    for (;;) {
+      await loop.runUntil(loop.nowMs + restStepMs, () => this.#violation !== null);
+      if (this.#violation !== null) return;
+      const unrest = this.#findUnrest();
+      if (unrest === null) return;
+      if (loop.nowMs >= endMs) {
+        this.#wrong(`no rest: ${unrest}`);
+        return;
+      }
+    }
   }
 
   /** Every sidecar decides again, with units and without, and settles. */
@@ -375,10 +386,12 @@ class World {
         return request;
       }),
     );
-    await this.#loop.runUntil(this.#loop.nowMs + probeMs, () => this.#violation !== null);
-    for (const { number, attempts } of this.#oracle.requests) {
+    const probes = this.#oracle.requests.filter(({ number }) => asked.includes(number));
+    const areAnswered = (): boolean => probes.every(({ attempts }) => attempts.every(({ isOver }) => isOver));
+    await this.#loop.runUntil(this.#loop.nowMs + probeMs, () => this.#violation !== null || areAnswered());
+    for (const { attempts } of probes) {
       const told = attempts[0]?.told ?? null;
-      if (!asked.includes(number) || told?.kind === 'PERMIT') continue;
+      if (told?.kind === 'PERMIT') continue;
       const reason = told === null ? 'nothing' : saidBy(told);
       if (!reason.endsWith('_limit_exceeded')) this.#wrong(`a sidecar at rest answers ${reason}`);
     }
