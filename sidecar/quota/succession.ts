@@ -9,7 +9,7 @@ export interface SpooledTakes {
 }
 
 /**
- * When one holder follows another in a process. What a failed write took stays taken, because its record may
+ * When one holder of a sidecar follows another. What a failed write took stays taken, because its record may
  * turn up; to the ledger these are units that nothing used, and requests would wait for them until their
  * window ends. Units of an earlier holder of a sidecar are waited for by nothing. So a holder leaves when its
  * spool has lost records, and when the spool has begun another epoch, with whose end unused units return.
@@ -23,13 +23,15 @@ export interface SpooledTakes {
  */
 export class Succession {
   readonly #spool: SpooledTakes;
-  #state: 'staying' | 'leaving' | 'begun' | 'unannounced' = 'staying';
+  #state: 'staying' | 'leaving' | 'begun' | 'unannounced';
   /** What `#now` was when the holder began. */
   #begunWith: string;
   #begunAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(spool: SpooledTakes) {
     this.#spool = spool;
+    // The first holder of a process follows the last of the process before, whose spool may be lost.
+    this.#state = spool.epoch === undefined ? 'staying' : 'begun';
     this.#begunWith = this.#now;
   }
 

@@ -8,6 +8,7 @@ import { Disk, noTrouble } from './disk.ts';
 import { chooseEd25519, chooseSignatures } from './edges/choose-ed25519.ts';
 import { Loop, type Machine, Process, setLoop } from './loop.ts';
 import { ControlPlane } from './model/control-plane.ts';
+import type { Lease } from './model/ledger.ts';
 import { fair, Network, type Server, setNetwork } from './network.ts';
 import { Oracle, type Told } from './oracle.ts';
 import { type Fault, isFault, makePlan, type Step } from './plan.ts';
@@ -454,16 +455,19 @@ class World {
       if (lease.unused === 0 || lease.at.window.endsAtMs <= nowMs) continue;
       const holder = ledger.holders.get(lease.holder);
       const end = epochs.get(`${lease.sidecarId} ${holder?.epoch}`)?.end ?? null;
-      if (end === 'kept' || this.#mayStayTaken(lease.sidecarId)) continue;
+      if (end === 'kept' || this.#mayStayTaken(lease)) continue;
       return `${lease.unused} units of ${lease.at.counter} are with ${lease.holder} of ${lease.sidecarId}, whose epoch is ${end ?? 'live'}`;
     }
     return null;
   }
 
-  /** What a record took whose write failed stays taken: the record may turn up all the same. */
-  #mayStayTaken(sidecarId: string): boolean {
+  /**
+   * What a record took whose write failed stays taken: the record may turn up all the same. Its holder goes, so
+   * that nothing waits for it.
+   */
+  #mayStayTaken({ sidecarId, holder }: Lease): boolean {
     const node = this.#nodes.find((each) => each.sidecarId === sidecarId);
-    return node === undefined || node.hasFailedWrites;
+    return node === undefined || (node.hasFailedWrites && !this.#controlPlane.ledger.isNewest(holder));
   }
 
   #note(line: string): void {

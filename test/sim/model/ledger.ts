@@ -288,12 +288,13 @@ export class Ledger {
     let units = 0;
     for (const lease of this.leases.values()) {
       if (lease.holder === asking || windowKey(lease.at.counter, lease.at.window) !== key) continue;
-      if (this.#isNewest(lease.holder) && isConnected(lease.sidecarId)) units += lease.unused;
+      if (this.isNewest(lease.holder) && isConnected(lease.sidecarId)) units += lease.unused;
     }
     return units;
   }
 
-  #isNewest(name: string): boolean {
+  /** Of its sidecar: units of the others are waited for by nothing. */
+  isNewest(name: string): boolean {
     const holder = this.holders.get(name);
     if (holder === undefined) return false;
     for (const other of this.holders.values())

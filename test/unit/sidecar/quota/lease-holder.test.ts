@@ -475,6 +475,11 @@ describe('a holder whose spool has lost records', () => {
     expect(ledger.calls.at(-1)).toMatchObject({ holder: holders()[1], epoch: spool.epoch, seq: 1 });
   });
 
+  it('may be that of the process before: the next process calls once, though it needs nothing', async () => {
+    await sweeps(20);
+    expect(ledger.calls).toMatchObject([{ holder: holder.holder, seq: 1, asks: [], returns: [] }]);
+  });
+
   it('is followed by no more than one a second, however often the disk fails', async () => {
     const gate = gateWith(limitOf('gate_rate', 'day', 100));
     const failing = setInterval(() => spool.failedTurns++, 10);
