@@ -25,7 +25,9 @@ it('a void and an outcome of the same two PERMITs lock them in one order', async
   const plain = await permit({});
   const held = await permit({ hold: true });
   const { sql } = api.deps;
-  const [owner] = await sql<[Owner]>`SELECT account_id AS "accountId", mode FROM gates WHERE gate_id = ${gateId}`;
+  const [owner] = await sql<
+    [Owner]
+  >`SELECT account_id AS "accountId", mode FROM gates WHERE gate_id = ${gateId}`;
   const waiting = async () =>
     (await sql`SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`).length;
   let outcomes: Promise<unknown> = Promise.resolve();

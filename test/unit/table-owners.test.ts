@@ -125,14 +125,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'passports/named-passport-store.ts': ['issuers', 'signing_keys'],
   'passports/passport-store.ts': ['issuers', 'passport_use', 'signing_keys'],
   'people/invite-first-owner.ts': ['accounts'],
-  'recovery/recovery-store.ts': [
-    'accounts',
-    'api_keys',
-    'gates',
-    'issuers',
-    'owner_standings',
-    'passports',
-  ],
+  'recovery/recovery-store.ts': ['accounts', 'api_keys', 'gates', 'issuers', 'owner_standings', 'passports'],
   'sessions/session-store.ts': ['accounts', 'users'],
   'sync/sidecar-store.ts': ['gates', 'record_names', 'records', 'sidecar_epochs'],
   'sync/take-snapshot.ts': [

@@ -204,7 +204,9 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ],
     [
       'a policy with 400 arrays in arrays',
-      form2.map((line) => line.replace('"L1"},"policy', `"L1","zzz":${'['.repeat(400)}${']'.repeat(400)}},"policy`)),
+      form2.map((line) =>
+        line.replace('"L1"},"policy', `"L1","zzz":${'['.repeat(400)}${']'.repeat(400)}},"policy`),
+      ),
     ],
     ['a policy within a chain', form2.toSpliced(4, 0, form2[7] ?? '')],
     ['a chain behind a policy', [...form2.slice(0, -1), ...lines.slice(1, 5), form2.at(-1) ?? '']],
