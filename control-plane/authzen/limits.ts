@@ -1,8 +1,8 @@
 /** Bounds used only in this room, each with its reason. */
 export const authzenLimits = {
   /**
-   * Passports, or gates, that one page of a search looks at. Each is compiled and decided on. A page that ends
-   * here has a `next_token`, however few results it has.
+   * Passports, or gates, that one page of a search looks at. Each is compiled and decided on. A page that
+   * ends here has a `next_token`, however few results it has.
    */
   examinedMax: 1_000,
   /** Of a search: what it holds is hashed, and scanned, for each candidate of a list. */

@@ -59,7 +59,7 @@ export type ChangeResult =
 
 export type ChangingDeps = Pick<AppendingDeps, 'random' | 'signingKeys' | 'appending' | 'baseUrl'>;
 
-/** Thrown to roll back the only change: a limit has no room for its overrun, found at the end. Control flow. */
+/** Thrown to roll back the only change: a limit has no room for its overrun, as its end has shown. */
 export class NoRoomForOverrun extends Error {
   override readonly name = 'NoRoomForOverrun';
 }

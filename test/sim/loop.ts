@@ -177,7 +177,7 @@ export class Loop {
 const isBefore = (one: Event, other: Event): boolean =>
   one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
 
-/** The next tick comes once no promise has anything left to do, and costs less than a turn of the event loop. */
+/** The next tick comes once no promise has anything left to do, and is cheaper than a turn of the loop. */
 const settled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
 
 let current: Loop | null = null;

@@ -18,8 +18,8 @@
  *
  * Nothing of the programs is mocked or changed: `build-simulation.ts` bundles them with the modules of
  * `edges/` in place of `node:fs`, timers, clocks, the two kinds of threads and, for most seeds, the engine of
- * signatures, and so a fault can be planted in them without touching their files. Where the programs begin to use more of Node, the build says what
- * `edges/` lacks.
+ * signatures, and so a fault can be planted in them without touching their files. Where the programs begin to
+ * use more of Node, the build says what `edges/` lacks.
  *
  * To add a promise, say in `oracle.ts` what must be true, and plant a fault in `mutants.ts` that breaks it. A
  * seed that failed goes into `failed-seeds.ts` with its repair.

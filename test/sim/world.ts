@@ -462,8 +462,8 @@ class World {
   }
 
   /**
-   * What a record took whose write failed stays taken: the record may turn up all the same. Its holder goes, so
-   * that nothing waits for it.
+   * What a record took whose write failed stays taken: the record may turn up all the same. Its holder goes,
+   * so that nothing waits for it.
    */
   #mayStayTaken({ sidecarId, holder }: Lease): boolean {
     const node = this.#nodes.find((each) => each.sidecarId === sidecarId);

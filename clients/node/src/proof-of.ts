@@ -58,8 +58,8 @@ function signedHeaders(input: string, header: ProvenRequest['header']): Readonly
 }
 
 /**
- * Of bytes or text alone: a value that a framework has parsed may have been other bytes. Of an empty body only
- * where a digest was signed: the body may have been taken away.
+ * Of bytes or text alone: a value that a framework has parsed may have been other bytes. Of an empty body
+ * only where a digest was signed: the body may have been taken away.
  */
 function digestHeaderOf(body: IncomingBody, input: string): string | null {
   if (body.kind === 'unread') return null;

@@ -8,8 +8,8 @@ const real = chooseReal();
 const seeds = new Map<string, Uint8Array>();
 
 /**
- * Signatures that only this process can check: a hash over the seed of the key and the message, twenty times as
- * fast. Who changes a byte of key, message or signature fails here, too.
+ * Signatures that only this process can check: a hash over the seed of the key and the message, twenty times
+ * as fast. A changed byte of key, message or signature fails here, too.
  */
 const quick: Ed25519 = {
   name: real.name,
