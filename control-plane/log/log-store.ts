@@ -61,7 +61,7 @@ export async function beginFirstLog(sql: Database, origin: string): Promise<void
 
 /** A further one, in which every chain is logged anew. The caller holds the lock of the generation. */
 export async function beginNextLog(tx: Transaction, originFor: (log: number) => string): Promise<void> {
-  const [row] = await tx<{ log: number }[]>`SELECT max(log) + 1 AS log FROM log_trees`;
+  const [row] = await tx<{ log: number }[]>`SELECT coalesce(max(log), 0) + 1 AS log FROM log_trees`;
   const log = must(row, 'max is a row').log;
   await tx`
     INSERT INTO log_trees (log, origin, begun_at_ms, size, root)
