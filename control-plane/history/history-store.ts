@@ -2,7 +2,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { ToldHistory } from '../../shared/wire/receipt.ts';
 import { type FeedId, globalFeed } from '../../shared/wire/sync.ts';
-import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
+import type { FederationInFeed, SealedEntry } from '../../shared/wire/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { historyLimits } from './limits.ts';
@@ -181,15 +181,25 @@ export async function noteLosses(tx: Transaction, number: number, { heads, place
 
 /** Something that was taken away, by what a sidecar knows. */
 export interface KnownEnd {
-  readonly kind: 'passport' | 'owner' | 'issuer' | 'account' | 'gate' | 'api_key' | 'gate_policy';
+  readonly kind:
+    | 'passport'
+    | 'owner'
+    | 'issuer'
+    | 'federation'
+    | 'account'
+    | 'gate'
+    | 'api_key'
+    | 'gate_policy';
   /** Of an owner of passports: as `ownerName`. */
   readonly id: string;
   readonly accountId: AccountId;
   readonly mode: Mode | null;
   readonly standing: 'suspended' | 'revoked' | 'deleted' | 'changed';
+  /** What it was; null where the standing says all. */
+  readonly detail: FederationInFeed | null;
 }
 
-/** Of two standings the one that takes more away is kept. */
+/** Of two standings the one that takes more away is kept, and of two states of an issuer the later one. */
 export async function noteKnownEnds(
   tx: Transaction,
   number: number,
@@ -197,17 +207,20 @@ export async function noteKnownEnds(
 ): Promise<void> {
   if (ends.length === 0) return;
   await tx`
-    INSERT INTO known_ends AS known (in_generation, kind, id, account_id, mode, standing)
-    SELECT ${number}, * FROM unnest(${ends.map(({ kind }) => kind)}::text[], ${ends.map(({ id }) => id)}::text[],
+    INSERT INTO known_ends AS known (in_generation, kind, id, account_id, mode, standing, detail)
+    SELECT ${number}, kind, id, account_id, mode, standing, detail::jsonb FROM unnest(${ends.map(({ kind }) => kind)}::text[], ${ends.map(({ id }) => id)}::text[],
       ${ends.map(({ accountId }) => accountId)}::text[], ${ends.map(({ mode }) => mode)}::text[],
-      ${ends.map(({ standing }) => standing)}::text[])
-    ON CONFLICT (in_generation, kind, id) DO UPDATE SET standing = excluded.standing
-    WHERE known.standing = 'suspended'`;
+      ${ends.map(({ standing }) => standing)}::text[],
+      ${ends.map(({ detail }) => (detail === null ? null : JSON.stringify(detail)))}::text[])
+      AS new (kind, id, account_id, mode, standing, detail)
+    ON CONFLICT (in_generation, kind, id) DO UPDATE SET standing = excluded.standing, detail = excluded.detail
+    WHERE known.standing = 'suspended'
+      OR (excluded.detail->>'version')::bigint > (known.detail->>'version')::bigint`;
 }
 
 export const readKnownEnds = (sql: Database | Transaction) =>
   sql<KnownEnd[]>`
-    SELECT kind, id, account_id AS "accountId", mode, standing FROM known_ends
+    SELECT kind, id, account_id AS "accountId", mode, standing, detail FROM known_ends
     WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY kind, id`;
 
 /** A chain with places that are lost. */

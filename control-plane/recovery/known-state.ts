@@ -6,6 +6,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { globalFeed } from '../../shared/wire/sync.ts';
 import {
   type ChangeEntry,
+  type FederationInFeed,
   openEntry,
   readSnapshot,
   type SealedEntry,
@@ -21,6 +22,8 @@ export interface KnownState {
   readonly passports: ReadonlyMap<string, 'suspended' | 'revoked'>;
   readonly issuers: ReadonlySet<string>;
   readonly accounts: ReadonlySet<string>;
+  /** Issuers of others of the account, by id. */
+  readonly federations: ReadonlyMap<string, FederationInFeed>;
   /** Everything that the account had, by id: gates with the version of their policy. */
   readonly gates: ReadonlyMap<string, number>;
   readonly apiKeys: ReadonlySet<string>;
@@ -48,6 +51,9 @@ export function readKnownState(
     ),
     issuers: new Set<string>(snapshot.suspended_issuers),
     accounts: new Set<string>(snapshot.suspended_accounts),
+    federations: new Map<string, FederationInFeed>(
+      (snapshot.federations ?? []).map((each) => [each.issuer_id, each]),
+    ),
     gates: new Map<string, number>(
       snapshot.gates.map(({ gate_id, policy_version }) => [gate_id, policy_version]),
     ),
@@ -71,6 +77,7 @@ interface Changing {
   readonly passports: Map<string, 'suspended' | 'revoked'>;
   readonly issuers: Set<string>;
   readonly accounts: Set<string>;
+  readonly federations: Map<string, FederationInFeed>;
   readonly gates: Map<string, number>;
   readonly apiKeys: Set<string>;
 }
@@ -83,8 +90,10 @@ function apply(state: Changing, { kind, body }: ChangeEntry): void {
   } else if (kind === 'issuer.standing') put(state.issuers, body.issuer, body.standing === 'suspended');
   else if (kind === 'account.standing') put(state.accounts, body.account, body.standing === 'suspended');
   else if (kind === 'gate.put') state.gates.set(body.gate_id, body.policy_version);
-  else if (kind === 'gate.delete') state.gates.delete(body.gate_id);
-  else if (kind === 'api_key.put') state.apiKeys.add(body.key_id);
+  else if (kind === 'gate.delete') {
+    state.gates.delete(body.gate_id);
+    if (body.federation !== undefined) state.federations.set(body.federation.issuer_id, body.federation);
+  } else if (kind === 'api_key.put') state.apiKeys.add(body.key_id);
   else if (kind === 'api_key.delete') state.apiKeys.delete(body.key_id);
 }
 

@@ -5,8 +5,10 @@
 
 import { ownerName } from '../../shared/crypto/federated-id.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
+import { parseFederatedIssuer } from '../../shared/wire/federation.ts';
 import { updateAccount } from '../accounts/update-account.ts';
 import { deleteApiKey } from '../api-keys/delete-api-key.ts';
 import { endAllStandingApprovals } from '../approvals/standing-approval-store.ts';
@@ -29,6 +31,7 @@ import {
 } from '../history/history-store.ts';
 import { type LostTree, readLostTrees } from '../history/lost-trees.ts';
 import type { Caller } from '../http/caller.ts';
+import { takeBackFederation } from '../issuers/take-back-federation.ts';
 import { updateIssuer } from '../issuers/update-issuer.ts';
 import { type LogDeps, originOf } from '../log/deps.ts';
 import { beginNextLog } from '../log/log-store.ts';
@@ -112,6 +115,8 @@ async function takeBack(deps: RecoveryDeps, caller: Caller, end: KnownEnd): Prom
   if (end.kind === 'account') await updateAccount(deps, caller, { accountId: end.accountId, ...suspended });
   else if (end.kind === 'owner')
     await moveOwner(deps, owner, { owner: end.id.slice(ownerName(owner, '').length), to: 'suspended' });
+  else if (end.kind === 'federation')
+    await takeBackFederation(deps, owner, parseFederatedIssuer(must(end.detail, 'it has a state')));
   else if (end.kind === 'issuer')
     await updateIssuer(deps, owner, { issuerId: end.id as IssuerId, ...suspended });
   else if (end.kind === 'api_key') await deleteApiKey(deps, owner, end.id as ApiKeyId);

@@ -2,8 +2,12 @@ import { decodeBase64url } from '../../shared/crypto/base64url.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { parseFederatedIssuer } from '../../shared/wire/federation.ts';
+import type { FederationInFeed } from '../../shared/wire/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { KnownEnd } from '../history/history-store.ts';
+import { findFederations } from '../issuers/federation-store.ts';
+import { isFederationBehind } from '../issuers/take-back-federation.ts';
 import type { KnownState } from './known-state.ts';
 
 /** What the database gives that was taken away by this state, which an account's sidecar knew. */
@@ -20,41 +24,60 @@ export async function findKnownEnds(
   const digests = [...state.passports.keys()].map(hexOf);
   const standings = [...state.passports.values()];
   const passports = await tx<KnownEnd[]>`
-    SELECT 'passport' AS kind, passport_id AS id, account_id AS "accountId", mode, known.standing
+    SELECT 'passport' AS kind, passport_id AS id, account_id AS "accountId", mode, known.standing, NULL AS detail
     FROM unnest(${digests}::text[], ${standings}::text[]) AS known (digest, standing)
     JOIN passports ON ${digestOf('passport_id')} = known.digest
     WHERE status = 'active' OR (status = 'suspended' AND known.standing = 'revoked')`;
   // A sidecar knows owners among the passports. Names are here of those with a passport or a suspension.
   const owners = await tx<KnownEnd[]>`
-    SELECT 'owner' AS kind, name AS id, account_id AS "accountId", mode, 'suspended' AS standing
+    SELECT 'owner' AS kind, name AS id, account_id AS "accountId", mode, 'suspended' AS standing, NULL AS detail
     FROM (
       SELECT account_id, mode, ${ownerNameOf(tx)} AS name FROM passports WHERE owner IS NOT NULL
       UNION SELECT account_id, mode, ${ownerNameOf(tx)} FROM owner_standings
       EXCEPT SELECT account_id, mode, ${ownerNameOf(tx)} FROM owner_standings WHERE status = 'suspended'
     ) AS named WHERE ${digestOf('name')} = ANY(${digests}::text[])`;
   const issuers = await tx<KnownEnd[]>`
-    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", mode, 'suspended' AS standing
+    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", mode, 'suspended' AS standing, NULL AS detail
     FROM issuers WHERE status <> 'suspended'
       AND ${digestOf('issuer_id')} = ANY(${[...state.issuers].map(hexOf)}::text[])`;
   const accounts = await tx<KnownEnd[]>`
-    SELECT 'account' AS kind, account_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing
+    SELECT 'account' AS kind, account_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing, NULL AS detail
     FROM accounts WHERE status <> 'suspended'
       AND ${digestOf('account_id')} = ANY(${[...state.accounts].map(hexOf)}::text[])`;
   // What was made after the state is in no state: it is of the history that went on.
   const gates = await tx<KnownEnd[]>`
     SELECT CASE WHEN known.id IS NULL THEN 'gate' ELSE 'gate_policy' END AS kind, gate_id AS id,
-      account_id AS "accountId", mode, CASE WHEN known.id IS NULL THEN 'deleted' ELSE 'changed' END AS standing
+      account_id AS "accountId", mode, CASE WHEN known.id IS NULL THEN 'deleted' ELSE 'changed' END AS standing, NULL AS detail
     FROM gates LEFT JOIN unnest(${[...state.gates.keys()]}::text[], ${[...state.gates.values()]}::int[])
       AS known (id, policy_version) ON known.id = gate_id
     WHERE account_id = ${accountId} AND deleted_at_ms IS NULL
       AND CASE WHEN known.id IS NULL THEN created_at_ms < ${state.takenAtMs}
         ELSE known.policy_version > gates.policy_version END`;
   const apiKeys = await tx<KnownEnd[]>`
-    SELECT 'api_key' AS kind, key_id AS id, account_id AS "accountId", mode, 'deleted' AS standing
+    SELECT 'api_key' AS kind, key_id AS id, account_id AS "accountId", mode, 'deleted' AS standing, NULL AS detail
     FROM api_keys
     WHERE account_id = ${accountId} AND revoked_at_ms IS NULL AND created_at_ms < ${state.takenAtMs}
       AND (expires_at_ms IS NULL OR expires_at_ms > ${state.takenAtMs}) AND key_id <> ALL(${[...state.apiKeys]}::text[])`;
-  return [...passports, ...owners, ...issuers, ...accounts, ...gates, ...apiKeys];
+  const federations = await findBehind(tx, [...state.federations.values()]);
+  const own = federations.filter((end) => end.accountId === accountId);
+  return [...passports, ...owners, ...issuers, ...own, ...accounts, ...gates, ...apiKeys];
+}
+
+/** Issuers of others of which the database has an earlier state than these. */
+async function findBehind(
+  sql: Database | Transaction,
+  told: readonly FederationInFeed[],
+): Promise<KnownEnd[]> {
+  const stored = await findFederations(
+    sql,
+    told.map(({ issuer_id }) => issuer_id),
+  );
+  return told.flatMap((detail): KnownEnd[] => {
+    const here = stored.get(detail.issuer_id);
+    if (here === undefined || !isFederationBehind(here, parseFederatedIssuer(detail))) return [];
+    const { issuerId: id, accountId, mode } = here;
+    return [{ kind: 'federation', id, accountId, mode, standing: 'changed', detail }];
+  });
 }
 
 /** `ownerName` in SQL. */
@@ -78,7 +101,14 @@ export async function stillOpen(sql: Database, ends: readonly KnownEnd[]): Promi
       WHERE gate_id = ANY(${ids('gate_policy')}::text[]) AND deleted_at_ms IS NULL
     UNION ALL SELECT 'api_key', key_id, 'live' FROM api_keys
       WHERE key_id = ANY(${ids('api_key')}::text[]) AND revoked_at_ms IS NULL`;
+  const behind = await findBehind(
+    sql,
+    ends.flatMap(({ detail }) => detail ?? []),
+  );
+  const isOpen = new Set(behind.map(({ id }) => id));
   return ends.filter((end) =>
-    rows.some(({ kind, id, status }) => kind === end.kind && id === end.id && status !== end.standing),
+    end.kind === 'federation'
+      ? isOpen.has(end.id)
+      : rows.some(({ kind, id, status }) => kind === end.kind && id === end.id && status !== end.standing),
   );
 }

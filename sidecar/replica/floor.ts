@@ -1,6 +1,9 @@
+import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { digestAt } from '../../shared/model/id-digest.ts';
+import type { ForeignIssuer, ForeignIssuerTable } from '../../shared/verification/foreign-issuers.ts';
+import { renderFederation } from '../../shared/wire/federation.ts';
 import type { ReplicaState } from './replica-state.ts';
 import { statusIn } from './status-table.ts';
 
@@ -12,14 +15,16 @@ export interface KnownFloor {
 
 /**
  * What was in force here, under what the control plane says now: of the two, the stricter decides. What
- * permits must be in both: gates, their standing approvals, and keys. What forbids is enough in one:
- * revocations, suspensions, keys that are compromised. A gate of which a later policy was in force blocks
+ * permits must be in both: gates, their standing approvals, keys, and issuers of others with their settings
+ * and keys. What forbids is enough in one: revocations, suspensions, keys that are compromised. A gate of which a later policy was in force blocks
  * with `state_stale`: the ledger counts by the earlier one, and a limit that was lowered since would be
  * passed.
  */
 export class Floor {
   readonly #floors: readonly KnownFloor[];
   readonly #stricter = new WeakMap<CompiledGate, CompiledGate>();
+  /** By `kid`; a verified passport names one that its issuer has. */
+  readonly #trusted = new WeakMap<ForeignIssuer, Map<string, boolean>>();
 
   constructor(floors: readonly KnownFloor[]) {
     this.#floors = floors;
@@ -63,20 +68,52 @@ export class Floor {
     return this.#floors.some(({ state }) => state.suspendedAccounts.get(state.accountDigest, 0) !== 0);
   }
 
-  standing(told: PassportStanding, passport: VerifiedPassport): PassportStanding {
-    const { digests, keyId, source } = passport;
+  /** `issuers`: of others, as they are told now. */
+  standing(
+    told: PassportStanding,
+    passport: VerifiedPassport,
+    issuers: ForeignIssuerTable,
+  ): PassportStanding {
+    const { digests, keyId, source, issuerId } = passport;
     let { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised } = told;
+    isIssuerSuspended ||= source !== null && !this.#trusts(issuers.find(issuerId), keyId);
     for (const { state } of this.#floors) {
       const known = statusIn(state.standings, passport);
       if (severity[known] > severity[status]) status = known;
-      isIssuerSuspended ||= source !== null && state.foreignIssuers.find(passport.issuerId) === null;
       isIssuerSuspended ||= state.suspendedIssuers.get(digests, digestAt.issuer) !== 0;
       isAccountSuspended ||= state.suspendedAccounts.get(digests, digestAt.account) !== 0;
       isKeyCompromised ||= source === null && state.keys.find('passport', keyId)?.key.compromised === true;
     }
     return { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised, stateAgeMs: told.stateAgeMs };
   }
+
+  #trusts(told: ForeignIssuer | null, keyId: string): boolean {
+    if (told === null) return false;
+    const verdicts = this.#trusted.get(told) ?? new Map<string, boolean>();
+    const isTrusted =
+      verdicts.get(keyId) ??
+      this.#floors.every(({ state }) => trustsToo(state.foreignIssuers.find(told.issuerId), told, keyId));
+    this.#trusted.set(told, verdicts.set(keyId, isTrusted));
+    return isTrusted;
+  }
 }
+
+/**
+ * Whether what this issuer verifies by this key was a passport where it was known, too: not where its
+ * settings have changed since, or the key was withdrawn.
+ */
+function trustsToo(known: ForeignIssuer | null, told: ForeignIssuer, keyId: string): boolean {
+  if (known === null) return false;
+  if (known.version < told.version) return true;
+  if (settingsOf(known) !== settingsOf(told)) return false;
+  const names = new Set(known.keys.map(nameOf));
+  return told.keys.every((key) => (key.kid ?? '') !== keyId || names.has(nameOf(key)));
+}
+
+const settingsOf = ({ federation }: ForeignIssuer): string => canonicalJson(renderFederation(federation));
+
+const nameOf = ({ kid, algorithm, publicKey }: ForeignIssuer['keys'][number]): string =>
+  `${algorithm} ${publicKey} ${kid ?? ''}`;
 
 const severity: Readonly<Record<PassportStanding['status'], number>> = {
   active: 0,

@@ -169,7 +169,7 @@ export class Replica {
         passport.source === null && state.keys.find('passport', passport.keyId)?.key.compromised !== false,
       stateAgeMs: nowMs - this.asOfMs,
     };
-    return this.#floor === null ? told : this.#floor.standing(told, passport);
+    return this.#floor === null ? told : this.#floor.standing(told, passport, state.foreignIssuers);
   }
 
   /** Time since both feeds were last known to be complete. Infinity: never in this process. */

@@ -1,0 +1,133 @@
+import * as jose from 'jose';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { IssuerId } from '../../shared/model/ids.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { until } from '../support/until.ts';
+
+let api: Api;
+let sidecar: TestSidecar;
+beforeEach(async () => {
+  api = await startApi();
+  sidecar = await startTestSidecar({ api });
+});
+afterEach(async () => {
+  await sidecar.close();
+  sidecar.removeFolder();
+  await api.close();
+});
+
+const iss = 'https://people.example';
+const request = { permission_key: 'orders:create' };
+
+async function keyNamed(kid: string) {
+  const { publicKey, privateKey } = await jose.generateKeyPair('ES256');
+  const sign = (sub: string, claims: object = {}) =>
+    new jose.SignJWT({ sub, ...claims })
+      .setProtectedHeader({ alg: 'ES256', kid })
+      .setIssuer(iss)
+      .setAudience('gate')
+      .setIssuedAt()
+      .setExpirationTime('1h')
+      .sign(privateKey);
+  return { jwk: { ...(await jose.exportJWK(publicKey)), kid, alg: 'ES256' }, sign };
+}
+
+const federation = (keys: readonly object[], change: object = {}) => ({
+  type: 'jwks',
+  issuer: iss,
+  jwks: { keys },
+  audiences: ['gate'],
+  permissions: ['orders:create'],
+  claims: { owner: '/team' },
+  ...change,
+});
+
+/** The tables that hold what is restored, as they are now; call the result to put them back. */
+async function backUp(): Promise<() => Promise<void>> {
+  const { sql } = api.deps;
+  const tables = ['owner_standings', 'federations', 'feeds', 'changes'] as const;
+  for (const table of tables) await sql`CREATE TABLE ${sql(`${table}_then`)} AS TABLE ${sql(table)}`;
+  const passports = await sql<{ id: string; status: string }[]>`
+    SELECT passport_id AS id, status FROM passports`;
+  const issuers = await sql<{ id: string; status: string }[]>`SELECT issuer_id AS id, status FROM issuers`;
+  return async () => {
+    sidecar.link.cut();
+    for (const table of ['changes', 'owner_standings', 'federations'] as const)
+      await sql`DELETE FROM ${sql(table)}`;
+    await sql`DELETE FROM passports WHERE passport_id <> ALL(${passports.map(({ id }) => id)}::text[])`;
+    for (const { id, status } of passports)
+      await sql`UPDATE passports SET status = ${status}, revoked_at_ms = NULL, revocation_reason = NULL
+        WHERE passport_id = ${id}`;
+    for (const { id, status } of issuers)
+      await sql`UPDATE issuers SET status = ${status} WHERE issuer_id = ${id}`;
+    await sql`UPDATE feeds SET revision = t.revision FROM feeds_then t WHERE feeds.feed_id = t.feed_id`;
+    for (const table of ['changes', 'owner_standings', 'federations'] as const)
+      await sql`INSERT INTO ${sql(table)} SELECT * FROM ${sql(`${table}_then`)}`;
+    sidecar.link.restore();
+  };
+}
+
+/** Whom the database had: three agents of one issuer with two keys, and another issuer. */
+async function world() {
+  const [old, kept] = [await keyNamed('old'), await keyNamed('kept')];
+  const { issuer_id: issuerId } = await api.createIssuer({
+    name: 'People',
+    federation: federation([old.jwk, kept.jwk]),
+  });
+  const { gate_id: gateId } = await api.createGate();
+  await sidecar.caughtUp();
+  const reasonAt = async (token: string) => (await sidecar.check(gateId, token, request)).body.reason;
+  const reasonHere = async (token: string) =>
+    (await api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: token, request } })).body.reason;
+  const replaceKeys = (keys: readonly object[], change: object = {}) =>
+    api.call({
+      method: 'PUT',
+      url: `/v1/issuers/${issuerId}`,
+      body: { federation: federation(keys, change) },
+    });
+  return { old, kept, issuerId: issuerId as IssuerId, reasonAt, reasonHere, replaceKeys };
+}
+
+const isRegressed = async () =>
+  (await api.call({ url: '/readyz', key: null })).body.history.state === 'regressed';
+const recover = async (apply: boolean) =>
+  (await api.call({ url: '/v1/sync/history/recover', body: { apply } })).body;
+const sidecarIsWhole = async () =>
+  (await sidecar.call({ path: '/readyz', key: null })).body.history.state === 'whole';
+
+/** Restores, waits until the sidecar has told what it knows, and calls `meanwhile` before the recovery. */
+async function recovered(restore: () => Promise<void>, ends: number, meanwhile: () => Promise<void>) {
+  await restore();
+  await until(isRegressed, { what: 'it is noticed' });
+  await until(async () => (await recover(false)).taken_back.length === ends, { what: 'what to take back' });
+  await meanwhile();
+  const done = await recover(true);
+  expect(done).toMatchObject({ applied: true, state: 'whole' });
+  await until(sidecarIsWhole, { what: 'the sidecar follows the new history' });
+  await sidecar.caughtUp();
+  return done.taken_back as readonly { kind: string; id: string; standing: string }[];
+}
+
+it('lets no key in again that its issuer had withdrawn', async () => {
+  const { old, kept, issuerId, reasonAt, reasonHere, replaceKeys } = await world();
+  const [withdrawn, good] = [await old.sign('planner'), await kept.sign('planner')];
+  expect([await reasonAt(withdrawn), await reasonAt(good)]).toEqual([null, null]);
+  await until(async () => (await reasonHere(good)) === null, { what: 'its passport' });
+  const restore = await backUp();
+  expect((await replaceKeys([kept.jwk])).status).toBe(200);
+  await sidecar.caughtUp();
+  expect(await reasonAt(withdrawn)).toBe('passport_unknown_key');
+  const taken = await recovered(restore, 1, async () => {
+    expect(await reasonAt(await old.sign('planner'))).toBe('issuer_untrusted');
+    expect(await reasonAt(good)).toBeNull();
+  });
+  expect(taken).toMatchObject([{ kind: 'federation', id: issuerId, standing: 'changed' }]);
+  for (const reasonOf of [reasonAt, reasonHere]) {
+    expect(await reasonOf(withdrawn)).toBe('passport_unknown_key');
+    expect(await reasonOf(good)).toBeNull();
+  }
+  expect((await api.call({ url: `/v1/issuers/${issuerId}` })).body.federation.keys).toMatchObject([
+    { kid: 'kept' },
+  ]);
+});
