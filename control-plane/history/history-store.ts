@@ -184,19 +184,22 @@ export interface KnownEnd {
   readonly kind:
     | 'passport'
     | 'owner'
+    | 'unnamed'
     | 'issuer'
     | 'federation'
     | 'account'
     | 'gate'
     | 'api_key'
     | 'gate_policy';
-  /** Of an owner of passports: as `ownerName`. */
+  /** Of an owner of passports: as `ownerName`. Of what the database has no name of: its digest. */
   readonly id: string;
   readonly accountId: AccountId;
   readonly mode: Mode | null;
   readonly standing: 'suspended' | 'revoked' | 'deleted' | 'changed';
   /** What it was; null where the standing says all. */
   readonly detail: FederationInFeed | null;
+  /** See PassportStandingGroup; null of all but `unnamed`. */
+  readonly expiredByDay: number | null;
 }
 
 /** Of two standings the one that takes more away is kept, and of two states of an issuer the later one. */
@@ -207,12 +210,13 @@ export async function noteKnownEnds(
 ): Promise<void> {
   if (ends.length === 0) return;
   await tx`
-    INSERT INTO known_ends AS known (in_generation, kind, id, account_id, mode, standing, detail)
-    SELECT ${number}, kind, id, account_id, mode, standing, detail::jsonb FROM unnest(${ends.map(({ kind }) => kind)}::text[], ${ends.map(({ id }) => id)}::text[],
+    INSERT INTO known_ends AS known (in_generation, kind, id, account_id, mode, standing, detail, expired_by_day)
+    SELECT ${number}, kind, id, account_id, mode, standing, detail::jsonb, expired_by_day FROM unnest(${ends.map(({ kind }) => kind)}::text[], ${ends.map(({ id }) => id)}::text[],
       ${ends.map(({ accountId }) => accountId)}::text[], ${ends.map(({ mode }) => mode)}::text[],
       ${ends.map(({ standing }) => standing)}::text[],
-      ${ends.map(({ detail }) => (detail === null ? null : JSON.stringify(detail)))}::text[])
-      AS new (kind, id, account_id, mode, standing, detail)
+      ${ends.map(({ detail }) => (detail === null ? null : JSON.stringify(detail)))}::text[],
+      ${ends.map(({ expiredByDay }) => expiredByDay)}::bigint[])
+      AS new (kind, id, account_id, mode, standing, detail, expired_by_day)
     ON CONFLICT (in_generation, kind, id) DO UPDATE SET standing = excluded.standing, detail = excluded.detail
     WHERE known.standing = 'suspended'
       OR (excluded.detail->>'version')::bigint > (known.detail->>'version')::bigint`;
@@ -220,7 +224,8 @@ export async function noteKnownEnds(
 
 export const readKnownEnds = (sql: Database | Transaction) =>
   sql<KnownEnd[]>`
-    SELECT kind, id, account_id AS "accountId", mode, standing, detail FROM known_ends
+    SELECT kind, id, account_id AS "accountId", mode, standing, detail,
+      expired_by_day AS "expiredByDay" FROM known_ends
     WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY kind, id`;
 
 /** A chain with places that are lost. */

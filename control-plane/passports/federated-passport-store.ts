@@ -7,6 +7,7 @@ import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { GateConstraints } from '../../shared/wire/constraints.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { adoptOwnerEnd, adoptPassportEnd } from './unnamed-end-store.ts';
 
 /** The passport of a subject of another issuer (contract §4). */
 export interface SubjectPassport {
@@ -73,6 +74,12 @@ export async function putSubjectPassport(
   passport: SubjectPassport,
   made: Insertion,
 ): Promise<void> {
+  await putRow(tx, passport, made);
+  const owner = passport.terms?.owner ?? null;
+  if (owner !== null) await adoptOwnerEnd(tx, passport, owner);
+}
+
+async function putRow(tx: Transaction, passport: SubjectPassport, made: Insertion): Promise<void> {
   const { passportId, terms } = passport;
   if (terms !== null) {
     const updated = await tx`
@@ -87,7 +94,8 @@ export async function putSubjectPassport(
   const unguessable = Buffer.from(made.random.bytes(8)).toString('hex');
   for (const suffix of ['', part, `${part} ${unguessable}`]) {
     const name = passport.subject.slice(0, limits.foreignSubjectCharsMax - suffix.length);
-    if (await insertSubject(tx, passport, made, `${name}${suffix}`)) return;
+    if (await insertSubject(tx, passport, made, `${name}${suffix}`))
+      return adoptPassportEnd(tx, passportId, made.nowMs);
     const [known] = await tx`SELECT FROM passports WHERE passport_id = ${passportId}`;
     if (known !== undefined) return;
   }

@@ -18,6 +18,7 @@ import { findIssuer } from '../issuers/issuer-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { insertPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
+import { adoptOwnerEnd } from './unnamed-end-store.ts';
 
 /** A new passport, while its secrets are known. */
 export interface IssuedPassport {
@@ -49,6 +50,7 @@ export async function issuePassport(
   if (!(await insertPassport(tx, passport, { hash: sha256Hex(jwt), signingKeyId: key.kid }))) {
     throw new ApiError('agent_id_conflict', { param: 'agent_id' });
   }
+  if (passport.owner !== null) await adoptOwnerEnd(tx, owner, passport.owner);
   return { passport, jwt, privateKey: agentKey?.privateKey ?? null };
 }
 

@@ -19,8 +19,9 @@ export async function setOwnerStatus(
   status: OwnerStatus,
 ): Promise<void> {
   await tx`
-    UPDATE owner_standings SET status = ${status}
-    WHERE account_id = ${account.accountId} AND mode = ${account.mode} AND owner = ${owner}`;
+    INSERT INTO owner_standings (account_id, mode, owner, status)
+    VALUES (${account.accountId}, ${account.mode}, ${owner}, ${status})
+    ON CONFLICT (account_id, mode, owner) DO UPDATE SET status = excluded.status`;
 }
 
 export async function countPassportsOf(tx: Transaction, account: Owner, owner: string): Promise<number> {

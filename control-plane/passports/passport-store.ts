@@ -246,7 +246,7 @@ export async function setPassportStatus(
 export async function setPassportRevoked(
   tx: Transaction,
   passportId: PassportId,
-  { reason, nowMs, by }: { readonly reason: string; readonly nowMs: UnixMillis; readonly by: Actor },
+  { reason, nowMs, by }: { readonly reason: string; readonly nowMs: UnixMillis; readonly by: Actor | null },
 ): Promise<void> {
   await tx`
     UPDATE passports SET status = 'revoked', revoked_at_ms = ${nowMs}, revocation_reason = ${reason},

@@ -9,6 +9,7 @@ import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { countPassportsOf, lockOwnerStatus, type OwnerStatus, setOwnerStatus } from './owner-store.ts';
+import { adoptOwnerEnd } from './unnamed-end-store.ts';
 
 /** An owner of passports: a person or team (contract §4). */
 export interface OwnerState {
@@ -39,6 +40,7 @@ export async function moveOwnerIn(
   account: Owner,
   { owner, to }: { readonly owner: string; readonly to: OwnerStatus },
 ): Promise<{ readonly state: OwnerState; readonly audited: AuditedChange | null }> {
+  await adoptOwnerEnd(tx, account, owner);
   const before = await lockOwnerStatus(tx, account, owner);
   const passports = await countPassportsOf(tx, account, owner);
   const state = { owner, status: to, passports };

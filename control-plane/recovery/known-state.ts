@@ -14,12 +14,17 @@ import {
 } from '../../shared/wire/sync-schema.ts';
 import { changeVerifies, snapshotVerifies } from '../../shared/wire/sync-signature.ts';
 
+export interface KnownStanding {
+  readonly standing: 'suspended' | 'revoked';
+  readonly expiredByDay: number | null;
+}
+
 /** What was in force at a sidecar, as far as it takes something away. */
 export interface KnownState {
   readonly generation: string | null;
   readonly takenAtMs: UnixMillis;
-  /** By digest. */
-  readonly passports: ReadonlyMap<string, 'suspended' | 'revoked'>;
+  /** By digest; owners, too. */
+  readonly passports: ReadonlyMap<string, KnownStanding>;
   readonly issuers: ReadonlySet<string>;
   readonly accounts: ReadonlySet<string>;
   /** Issuers of others of the account, by id. */
@@ -45,8 +50,8 @@ export function readKnownState(
     generation: snapshot.generation ?? null,
     takenAtMs: snapshot.taken_at_ms,
     passports: new Map(
-      snapshot.passport_standings.flatMap(({ passports, standing }) =>
-        digestsIn(passports).map((digest) => [digest, standing] as const),
+      snapshot.passport_standings.flatMap(({ passports, standing, expired_by_day: expiredByDay }) =>
+        digestsIn(passports).map((digest) => [digest, { standing, expiredByDay }] as const),
       ),
     ),
     issuers: new Set<string>(snapshot.suspended_issuers),
@@ -74,7 +79,7 @@ export function readKnownState(
 }
 
 interface Changing {
-  readonly passports: Map<string, 'suspended' | 'revoked'>;
+  readonly passports: Map<string, KnownStanding>;
   readonly issuers: Set<string>;
   readonly accounts: Set<string>;
   readonly federations: Map<string, FederationInFeed>;
@@ -86,7 +91,7 @@ function apply(state: Changing, { kind, body }: ChangeEntry): void {
   const put = (set: Set<string>, id: string, isIn: boolean) => (isIn ? set.add(id) : set.delete(id));
   if (kind === 'passport.standing') {
     if (body.standing === 'active') state.passports.delete(body.passport);
-    else state.passports.set(body.passport, body.standing);
+    else state.passports.set(body.passport, { standing: body.standing, expiredByDay: body.expired_by_day });
   } else if (kind === 'issuer.standing') put(state.issuers, body.issuer, body.standing === 'suspended');
   else if (kind === 'account.standing') put(state.accounts, body.account, body.standing === 'suspended');
   else if (kind === 'gate.put') state.gates.set(body.gate_id, body.policy_version);

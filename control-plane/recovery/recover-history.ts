@@ -6,6 +6,7 @@
 import { ownerName } from '../../shared/crypto/federated-id.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { parseFederatedIssuer } from '../../shared/wire/federation.ts';
@@ -38,6 +39,7 @@ import { beginNextLog } from '../log/log-store.ts';
 import { revokePassport } from '../passports/revoke-passport.ts';
 import { moveOwner } from '../passports/suspend-owner.ts';
 import { suspendPassport } from '../passports/suspend-passport.ts';
+import { takeBackUnnamed } from '../passports/take-back-unnamed.ts';
 import { raiseFeeds } from '../sync/feed-store.ts';
 import { stillOpen } from './recovery-store.ts';
 
@@ -115,6 +117,8 @@ async function takeBack(deps: RecoveryDeps, caller: Caller, end: KnownEnd): Prom
   if (end.kind === 'account') await updateAccount(deps, caller, { accountId: end.accountId, ...suspended });
   else if (end.kind === 'owner')
     await moveOwner(deps, owner, { owner: end.id.slice(ownerName(owner, '').length), to: 'suspended' });
+  else if (end.kind === 'unnamed' && (end.standing === 'suspended' || end.standing === 'revoked'))
+    await takeBackUnnamed(deps, owner, { ...end, digest: end.id as IdDigest, standing: end.standing });
   else if (end.kind === 'federation')
     await takeBackFederation(deps, owner, parseFederatedIssuer(must(end.detail, 'it has a state')));
   else if (end.kind === 'issuer')

@@ -22,45 +22,59 @@ export async function findKnownEnds(
   const digestOf = (column: 'passport_id' | 'issuer_id' | 'account_id' | 'name') =>
     tx`encode(substring(sha256(convert_to(${tx(column)}, 'UTF8')) FOR ${idDigestBytes}::int), 'hex')`;
   const digests = [...state.passports.keys()].map(hexOf);
-  const standings = [...state.passports.values()];
+  const standings = [...state.passports.values()].map(({ standing }) => standing);
+  const days = [...state.passports.values()].map(({ expiredByDay }) => expiredByDay);
   const passports = await tx<KnownEnd[]>`
-    SELECT 'passport' AS kind, passport_id AS id, account_id AS "accountId", mode, known.standing, NULL AS detail
+    SELECT 'passport' AS kind, passport_id AS id, account_id AS "accountId", mode, known.standing, NULL AS detail, NULL AS "expiredByDay"
     FROM unnest(${digests}::text[], ${standings}::text[]) AS known (digest, standing)
     JOIN passports ON ${digestOf('passport_id')} = known.digest
     WHERE status = 'active' OR (status = 'suspended' AND known.standing = 'revoked')`;
   // A sidecar knows owners among the passports. Names are here of those with a passport or a suspension.
   const owners = await tx<KnownEnd[]>`
-    SELECT 'owner' AS kind, name AS id, account_id AS "accountId", mode, 'suspended' AS standing, NULL AS detail
+    SELECT 'owner' AS kind, name AS id, account_id AS "accountId", mode, 'suspended' AS standing, NULL AS detail, NULL AS "expiredByDay"
     FROM (
       SELECT account_id, mode, ${ownerNameOf(tx)} AS name FROM passports WHERE owner IS NOT NULL
       UNION SELECT account_id, mode, ${ownerNameOf(tx)} FROM owner_standings
       EXCEPT SELECT account_id, mode, ${ownerNameOf(tx)} FROM owner_standings WHERE status = 'suspended'
     ) AS named WHERE ${digestOf('name')} = ANY(${digests}::text[])`;
+  // Those of none: they were made, or first seen, after the backup. Any account's sidecars know of them.
+  const unnamed = await tx<KnownEnd[]>`
+    SELECT 'unnamed' AS kind, translate(encode(decode(known.digest, 'hex'), 'base64'), '+/=', '-_') AS id,
+      ${accountId} AS "accountId", NULL AS mode, known.standing, NULL AS detail, known.day AS "expiredByDay"
+    FROM unnest(${digests}::text[], ${standings}::text[], ${days}::bigint[]) AS known (digest, standing, day)
+    LEFT JOIN (
+      SELECT ${digestOf('passport_id')} AS digest FROM passports
+      UNION SELECT ${digestOf('name')} FROM (
+        SELECT ${ownerNameOf(tx)} AS name FROM passports WHERE owner IS NOT NULL
+        UNION SELECT ${ownerNameOf(tx)} FROM owner_standings
+      ) AS owners
+    ) AS named ON named.digest = known.digest
+    WHERE named.digest IS NULL`;
   const issuers = await tx<KnownEnd[]>`
-    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", mode, 'suspended' AS standing, NULL AS detail
+    SELECT 'issuer' AS kind, issuer_id AS id, account_id AS "accountId", mode, 'suspended' AS standing, NULL AS detail, NULL AS "expiredByDay"
     FROM issuers WHERE status <> 'suspended'
       AND ${digestOf('issuer_id')} = ANY(${[...state.issuers].map(hexOf)}::text[])`;
   const accounts = await tx<KnownEnd[]>`
-    SELECT 'account' AS kind, account_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing, NULL AS detail
+    SELECT 'account' AS kind, account_id AS id, account_id AS "accountId", NULL AS mode, 'suspended' AS standing, NULL AS detail, NULL AS "expiredByDay"
     FROM accounts WHERE status <> 'suspended'
       AND ${digestOf('account_id')} = ANY(${[...state.accounts].map(hexOf)}::text[])`;
   // What was made after the state is in no state: it is of the history that went on.
   const gates = await tx<KnownEnd[]>`
     SELECT CASE WHEN known.id IS NULL THEN 'gate' ELSE 'gate_policy' END AS kind, gate_id AS id,
-      account_id AS "accountId", mode, CASE WHEN known.id IS NULL THEN 'deleted' ELSE 'changed' END AS standing, NULL AS detail
+      account_id AS "accountId", mode, CASE WHEN known.id IS NULL THEN 'deleted' ELSE 'changed' END AS standing, NULL AS detail, NULL AS "expiredByDay"
     FROM gates LEFT JOIN unnest(${[...state.gates.keys()]}::text[], ${[...state.gates.values()]}::int[])
       AS known (id, policy_version) ON known.id = gate_id
     WHERE account_id = ${accountId} AND deleted_at_ms IS NULL
       AND CASE WHEN known.id IS NULL THEN created_at_ms < ${state.takenAtMs}
         ELSE known.policy_version > gates.policy_version END`;
   const apiKeys = await tx<KnownEnd[]>`
-    SELECT 'api_key' AS kind, key_id AS id, account_id AS "accountId", mode, 'deleted' AS standing, NULL AS detail
+    SELECT 'api_key' AS kind, key_id AS id, account_id AS "accountId", mode, 'deleted' AS standing, NULL AS detail, NULL AS "expiredByDay"
     FROM api_keys
     WHERE account_id = ${accountId} AND revoked_at_ms IS NULL AND created_at_ms < ${state.takenAtMs}
       AND (expires_at_ms IS NULL OR expires_at_ms > ${state.takenAtMs}) AND key_id <> ALL(${[...state.apiKeys]}::text[])`;
   const federations = await findBehind(tx, [...state.federations.values()]);
   const own = federations.filter((end) => end.accountId === accountId);
-  return [...passports, ...owners, ...issuers, ...own, ...accounts, ...gates, ...apiKeys];
+  return [...passports, ...owners, ...unnamed, ...issuers, ...own, ...accounts, ...gates, ...apiKeys];
 }
 
 /** Issuers of others of which the database has an earlier state than these. */
@@ -76,7 +90,7 @@ async function findBehind(
     const here = stored.get(detail.issuer_id);
     if (here === undefined || !isFederationBehind(here, parseFederatedIssuer(detail))) return [];
     const { issuerId: id, accountId, mode } = here;
-    return [{ kind: 'federation', id, accountId, mode, standing: 'changed', detail }];
+    return [{ kind: 'federation', id, accountId, mode, standing: 'changed', detail, expiredByDay: null }];
   });
 }
 
@@ -91,6 +105,8 @@ export async function stillOpen(sql: Database, ends: readonly KnownEnd[]): Promi
       WHERE passport_id = ANY(${ids('passport')}::text[]) AND status IN ('active', 'suspended')
     UNION ALL SELECT 'owner', id, coalesce(status, 'active')
       FROM unnest(${ids('owner')}::text[]) AS named (id) LEFT JOIN owner_standings ON ${ownerNameOf(sql)} = named.id
+    UNION ALL SELECT 'unnamed', named.id, coalesce(standing, 'active') FROM unnest(${ids('unnamed')}::text[]) AS named (id)
+      LEFT JOIN unnamed_ends ON digest = decode(translate(named.id, '-_', '+/') || '==', 'base64')
     UNION ALL SELECT 'issuer', issuer_id, status FROM issuers
       WHERE issuer_id = ANY(${ids('issuer')}::text[]) AND status <> 'suspended'
     UNION ALL SELECT 'account', account_id, status FROM accounts

@@ -62,6 +62,7 @@ export const lockOrder = [
   // A passport is put into one under its lock.
   'passports',
   'owner_standings',
+  'unnamed_ends',
   'api_keys',
   'webhooks',
   'channels',

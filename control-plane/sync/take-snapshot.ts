@@ -193,15 +193,18 @@ async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<Passpo
   // A passport marked as expired gave up its agent_id and may have been suspended before; a sidecar with a
   // slow clock must not treat it as active.
   const groups = await tx<(Omit<PassportStandingGroup, 'passports'> & { digests: Uint8Array })[]>`
-    SELECT CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing,
-      ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day,
-      string_agg(${digestOf(tx, 'passport_id')}, ''::bytea ORDER BY ${digestOf(tx, 'passport_id')}) AS digests
-    FROM (
-      SELECT status, expires_at_ms, passport_id FROM passports
-      WHERE status IN ('suspended', 'revoked', 'expired') AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs - limits.standingKeptMs})
-      -- Owners are looked up beside passports, by \`ownerName\`.
-      UNION ALL SELECT status, NULL, concat_ws(':', 'owner', account_id, mode, owner) FROM owner_standings
-      WHERE status = 'suspended'
+    SELECT standing, expired_by_day, string_agg(digest, ''::bytea ORDER BY digest) AS digests FROM (
+      SELECT CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing,
+        ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day, ${digestOf(tx, 'passport_id')} AS digest
+      FROM (
+        SELECT status, expires_at_ms, passport_id FROM passports
+        WHERE status IN ('suspended', 'revoked', 'expired') AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs - limits.standingKeptMs})
+        -- Owners are looked up beside passports, by \`ownerName\`.
+        UNION ALL SELECT status, NULL, concat_ws(':', 'owner', account_id, mode, owner) FROM owner_standings
+        WHERE status = 'suspended'
+      ) AS named
+      UNION ALL SELECT standing, expired_by_day, digest FROM unnamed_ends
+      WHERE expired_by_day IS NULL OR expired_by_day * ${dayMs} > ${nowMs - limits.standingKeptMs}
     ) AS ended GROUP BY 1, 2`;
   return groups.map(({ standing, expired_by_day, digests }) => ({
     standing,

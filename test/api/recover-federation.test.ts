@@ -1,8 +1,10 @@
 import * as jose from 'jose';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { brokenRules } from '../support/sound-database.ts';
 import { until } from '../support/until.ts';
 
 let api: Api;
@@ -130,4 +132,69 @@ it('lets no key in again that its issuer had withdrawn', async () => {
   expect((await api.call({ url: `/v1/issuers/${issuerId}` })).body.federation.keys).toMatchObject([
     { kid: 'kept' },
   ]);
+});
+
+it('lets nobody in again who was suspended or revoked, seen before the backup or not', async () => {
+  const { kept, issuerId, reasonAt, reasonHere } = await world();
+  const token = (sub: string) => kept.sign(sub, { team: `team of ${sub}` });
+  const seen = ['revoked', 'suspended', 'owned'];
+  for (const sub of seen) expect(await reasonHere(await token(sub))).toBeNull();
+  const restore = await backUp();
+  const post = async (url: string, body: object = {}) =>
+    expect((await api.call({ url: `/v1${url}`, body })).status).toBe(200);
+  const passportOf = (sub: string) => `/passports/${federatedPassportId(issuerId, sub)}`;
+  await post(`/issuers/${issuerId}/revoke-subject`, { subject: 'revoked' });
+  await post(`${passportOf('suspended')}/suspend`);
+  await post('/owners/team%20of%20owned/suspend');
+  await post(`/issuers/${issuerId}/revoke-subject`, { subject: 'unseen' });
+  await post('/owners/team%20of%20unseen%20too/suspend');
+  const late = await api.issuePassport();
+  await post(`/passports/${late.passport_id}/revoke`);
+  await sidecar.caughtUp();
+
+  const reasons = async (reasonOf: (token: string) => Promise<string | null>, at = 1) => {
+    const found: Record<string, string | null> = {};
+    for (const sub of [...seen, 'unseen', 'unseen too', `new ${at}`])
+      found[sub] = await reasonOf(await token(sub));
+    return found;
+  };
+  const expected = (at: number) => ({
+    revoked: 'passport_revoked',
+    suspended: 'passport_suspended',
+    owned: 'passport_suspended',
+    unseen: 'passport_revoked',
+    'unseen too': 'passport_suspended',
+    [`new ${at}`]: null,
+  });
+  const taken = await recovered(restore, 6, async () => {
+    expect(await reasonAt(await token('unseen'))).toBe('passport_revoked');
+  });
+  expect(taken.map(({ kind, standing }) => `${kind} ${standing}`).toSorted()).toEqual([
+    'owner suspended',
+    'passport revoked',
+    'passport suspended',
+    ...['unnamed revoked', 'unnamed revoked', 'unnamed suspended'],
+  ]);
+  expect(await reasons(reasonAt)).toEqual(expected(1));
+  expect(await reasonAt(late.jwt)).toBe('passport_revoked');
+  const other = await startTestSidecar({ api });
+  try {
+    await other.caughtUp();
+    expect((await other.check(null, late.jwt, request)).body.reason).toBe('passport_revoked');
+    expect(await reasons(async (each) => (await other.check(null, each, request)).body.reason, 2)).toEqual(
+      expected(2),
+    );
+  } finally {
+    await other.close();
+    other.removeFolder();
+  }
+  expect(await reasons(reasonHere, 3)).toEqual(expected(3));
+  expect((await api.call({ url: `/v1${passportOf('unseen')}` })).body.status).toBe('revoked');
+  expect(await brokenRules(api.deps.sql)).toEqual({});
+
+  await post(`${passportOf('unseen')}/reactivate`);
+  await post('/owners/team%20of%20unseen%20too/reactivate');
+  await sidecar.caughtUp();
+  for (const reasonOf of [reasonAt, reasonHere])
+    for (const sub of ['unseen', 'unseen too']) expect(await reasonOf(await token(sub))).toBeNull();
 });

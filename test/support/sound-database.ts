@@ -67,11 +67,14 @@ export const rules = {
     WITH told AS (
       SELECT DISTINCT ON (body->>'passport') body->>'passport' AS digest, body->>'standing' AS standing FROM changes
       WHERE kind = 'passport.standing' ORDER BY body->>'passport', revision DESC
-    ), standings AS (
+    ), named AS (
       SELECT passport_id, status FROM passports
       UNION ALL SELECT concat_ws(':', 'owner', account_id, mode, owner), status FROM owner_standings
+    ), standings AS (
+      SELECT ${digestOf('passport_id')} AS digest, passport_id, status FROM named
+      UNION ALL SELECT translate(encode(digest, 'base64'), '+/=', '-_'), 'unnamed', standing FROM unnamed_ends
     )
-    SELECT passport_id FROM standings p FULL JOIN told t ON t.digest = ${digestOf('passport_id')}
+    SELECT passport_id FROM standings p FULL JOIN told t USING (digest)
     WHERE p.passport_id IS NULL OR (p.status <> 'expired' AND coalesce(t.standing, 'active') <> p.status)`,
   'the last change of an issuer is its standing': `
     WITH told AS (

@@ -51,6 +51,7 @@ const goWith: Readonly<Record<string, string>> = {
   mcp_upstreams: 'gates: at most 16 of one',
   oidc_identities: 'users',
   passkeys: 'users',
+  unnamed_ends: 'what a recovery found, until its passport or owner is seen',
 };
 
 /** Kept on purpose: what happened, signed or counted, and which of it is where. */
