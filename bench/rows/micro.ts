@@ -118,6 +118,7 @@ const frame = Buffer.from(JSON.stringify(record));
 /** A gate with five windows, and more units held than a run can take. */
 const limitedGate = {
   gateId: random.newId('gate', nowMs),
+  accountId: random.newId('acct', nowMs),
   rateWindows: compileRateWindows(
     { requestsPerMinute: 1e15, requestsPerHour: 1e15, requestsPerDay: 1e15, per: 'gate' },
     'gate',
@@ -135,7 +136,10 @@ const limitedGate = {
   ),
   standingApprovals: [],
 };
-const holderPassport = { passportId, tokenHash: record.token_hash ?? '', rateWindows: [], spendWindows: [] };
+const holderPassport = {
+  ...{ passportId, accountId: limitedGate.accountId, owner: null },
+  ...{ tokenHash: record.token_hash ?? '', rateWindows: [], spendWindows: [] },
+};
 const book = new WindowTable(10);
 const plainBook = new Map<string, HeldWindow>();
 for (const window of [

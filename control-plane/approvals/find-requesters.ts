@@ -1,4 +1,5 @@
 import type { AccountId, PassportId, UserId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 
 /**
@@ -10,18 +11,25 @@ export async function findRequesters(
   about: {
     /** Of the gate: people of other accounts answer nothing here. */
     readonly accountId: AccountId;
-    readonly passportId: PassportId;
-    /** The key or person that asked. */
-    readonly askedBy: string;
+    /** One, or all of an owner. */
+    readonly passports: PassportId | { readonly of: Owner; readonly owner: string };
+    /** The key or person that asked; null: nothing has asked yet. */
+    readonly askedBy: string | null;
   },
 ): Promise<readonly UserId[]> {
+  const { passports } = about;
+  const isOfThem =
+    typeof passports === 'string'
+      ? tx`target = ${passports}`
+      : tx`target IN (SELECT passport_id FROM passports WHERE account_id = ${passports.of.accountId}
+          AND mode = ${passports.of.mode} AND owner = ${passports.owner})`;
   const rows = await tx<{ userId: UserId }[]>`
     WITH RECURSIVE behind AS (
       SELECT actor_id AS id FROM audit_entries
-      WHERE account_id = ${about.accountId} AND mode IN ('live', 'test') AND target = ${about.passportId}
+      WHERE account_id = ${about.accountId} AND mode IN ('live', 'test') AND ${isOfThem}
         AND operation IN ('issuePassport', 'issuePassportUnattended')
       UNION
-      SELECT ${about.askedBy}
+      SELECT ${about.askedBy}::text
       UNION
       SELECT made.actor_id FROM behind, LATERAL (
         SELECT actor_id FROM audit_entries
@@ -39,14 +47,20 @@ export async function findRequesters(
   return rows.map(({ userId }) => userId);
 }
 
-/** The person whose email address or id is the owner of the passport (contract §3). */
+/** The people whose email address or id is the owner of the passport, or this owner (contract §3). */
 export async function findOwners(
   tx: Transaction,
-  about: { readonly accountId: AccountId; readonly passportId: PassportId },
+  about: {
+    readonly accountId: AccountId;
+    readonly passportId: PassportId | null;
+    readonly owner?: string | null;
+  },
 ): Promise<readonly UserId[]> {
+  const { accountId, passportId, owner = null } = about;
   const rows = await tx<{ userId: UserId }[]>`
-    SELECT u.user_id AS "userId" FROM passports p
-    JOIN users u ON u.account_id = ${about.accountId} AND (u.user_id = p.owner OR lower(u.email) = lower(p.owner))
-    WHERE p.passport_id = ${about.passportId} ORDER BY 1`;
+    SELECT user_id AS "userId" FROM users u
+    JOIN (SELECT owner FROM passports WHERE passport_id = ${passportId} UNION ALL SELECT ${owner}::text) AS named
+      ON u.user_id = named.owner OR lower(u.email) = lower(named.owner)
+    WHERE u.account_id = ${accountId} ORDER BY 1`;
   return rows.map(({ userId }) => userId);
 }

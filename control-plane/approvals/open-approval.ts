@@ -139,7 +139,9 @@ async function requestersOf(tx: Transaction, { gate, passport, askedBy }: NewApp
   const { passportId } = passport;
   if (namesAsker && askedBy === null) return null;
   const behind =
-    namesAsker && askedBy !== null ? await findRequesters(tx, { accountId, passportId, askedBy }) : [];
+    namesAsker && askedBy !== null
+      ? await findRequesters(tx, { accountId, passports: passportId, askedBy })
+      : [];
   const owners = asksForOwner ? await findOwners(tx, { accountId, passportId }) : [];
   return namesAsker || asksForOwner ? [...new Set([...behind, ...owners])].sort() : null;
 }

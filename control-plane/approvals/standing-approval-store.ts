@@ -1,5 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { GateId, StandingApprovalId } from '../../shared/model/ids.ts';
+import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type {
@@ -21,7 +21,7 @@ type StandingApprovalRow = StandingApproval & { readonly usedMicroUsd: MicroUsd 
 
 const columns = (sql: Database | Transaction) => sql`
   standing_approval_id AS "standingApprovalId", gate_id AS "gateId", gate_version AS "gateVersion",
-  passport_id AS "passportId", agent_id AS "agentId", permission_key AS "permissionKey",
+  passport_id AS "passportId", agent_id AS "agentId", owner, permission_key AS "permissionKey",
   each_micro_usd AS "eachMicroUsd", total_micro_usd AS "totalMicroUsd", note, created_at_ms AS "createdAtMs",
   created_by AS "createdBy", expires_at_ms AS "expiresAtMs", ended_at_ms AS "endedAtMs", ended_by AS "endedBy",
   used_micro_usd AS "usedMicroUsd"`;
@@ -39,7 +39,7 @@ export async function findStandingApprovals(
   if (gateIds.length === 0) return new Map();
   const rows = await sql<(StandingApprovalTerms & { readonly gateId: GateId })[]>`
     SELECT gate_id AS "gateId", standing_approval_id AS "standingApprovalId", passport_id AS "passportId",
-      permission_key AS "permissionKey", each_micro_usd AS "eachMicroUsd", total_micro_usd AS "totalMicroUsd",
+      owner, permission_key AS "permissionKey", each_micro_usd AS "eachMicroUsd", total_micro_usd AS "totalMicroUsd",
       expires_at_ms AS "expiresAtMs"
     FROM standing_approvals WHERE gate_id = ANY(${[...gateIds]}::text[]) AND ${isInForce(sql, nowMs)}
     ORDER BY standing_approval_id`;
@@ -67,7 +67,7 @@ export const standingApprovalsAt = async (
 export async function findPassportAtGate(
   tx: Transaction,
   owner: Owner,
-  { passportId, gateId }: Pick<StandingApproval, 'passportId' | 'gateId'>,
+  { passportId, gateId }: { readonly passportId: PassportId; readonly gateId: GateId },
 ): Promise<{ readonly agentId: string; readonly constraints: unknown } | null> {
   const [row] = await tx<{ agentId: string; constraints: unknown }[]>`
     SELECT agent_id AS "agentId", constraints FROM passports p
@@ -83,9 +83,9 @@ export async function insertStandingApproval(
 ): Promise<void> {
   await tx`
     INSERT INTO standing_approvals (standing_approval_id, account_id, mode, gate_id, gate_version, passport_id, agent_id,
-      permission_key, each_micro_usd, total_micro_usd, note, created_at_ms, created_by, expires_at_ms)
+      owner, permission_key, each_micro_usd, total_micro_usd, note, created_at_ms, created_by, expires_at_ms)
     VALUES (${made.standingApprovalId}, ${owner.accountId}, ${owner.mode}, ${made.gateId}, ${made.gateVersion},
-      ${made.passportId}, ${made.agentId}, ${made.permissionKey}, ${made.eachMicroUsd}, ${made.totalMicroUsd},
+      ${made.passportId}, ${made.agentId}, ${made.owner}, ${made.permissionKey}, ${made.eachMicroUsd}, ${made.totalMicroUsd},
       ${made.note}, ${made.createdAtMs}, ${made.createdBy}, ${made.expiresAtMs})`;
 }
 
@@ -138,15 +138,17 @@ export async function listStandingApprovals(
     readonly status: StandingApprovalStatus | null;
     readonly gateId: string | null;
     readonly passportId: string | null;
+    readonly passportsOf: string | null;
     readonly page: PagePlace;
     readonly nowMs: UnixMillis;
   },
 ): Promise<Page<CountedStandingApproval>> {
-  const { status, gateId, passportId, page, nowMs } = asked;
+  const { status, gateId, passportId, passportsOf, page, nowMs } = asked;
   const where = sql`
     account_id = ${owner.accountId} AND mode = ${owner.mode}
     ${gateId === null ? sql`` : sql`AND gate_id = ${gateId}`}
     ${passportId === null ? sql`` : sql`AND passport_id = ${passportId}`}
+    ${passportsOf === null ? sql`` : sql`AND owner = ${passportsOf}`}
     ${status === null ? sql`` : sql`AND ${hasStatusAt(sql, status, nowMs)}`}`;
   const found = await readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM standing_approvals WHERE ${where}`,

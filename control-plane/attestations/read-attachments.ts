@@ -212,7 +212,9 @@ interface AnswerRow {
 
 interface StandingRow {
   readonly approval_id: string;
-  readonly passport_id: string;
+  /** Null: it is for passports of an owner. */
+  readonly passport_id: string | null;
+  readonly owner: string | null;
   readonly gate_id: string;
   readonly permission_key: string;
   readonly each_micro_usd: number;
@@ -235,7 +237,9 @@ async function readApprovals(tx: Transaction, names: readonly string[]) {
   );
   return wanted.map(([passportId, approvalId]) => {
     const body = bodies.get(approvalId);
-    if (body?.passport_id === passportId) return body;
+    // One for an owner is named by chains of several passports, and listed with each.
+    if (body !== undefined && (body.passport_id ?? passportId) === passportId)
+      return { ...body, passport_id: passportId };
     return { approval_id: approvalId, passport_id: passportId, removed: true as const };
   });
 }
@@ -255,7 +259,7 @@ const readAsked = (tx: Transaction, ids: readonly string[]) => tx<ApprovalRow[]>
   WHERE a.approval_id = ANY(${ids}::text[])`;
 
 const readStanding = (tx: Transaction, ids: readonly string[]) => tx<StandingRow[]>`
-  SELECT standing_approval_id AS approval_id, passport_id, gate_id, permission_key, each_micro_usd, total_micro_usd,
+  SELECT standing_approval_id AS approval_id, passport_id, owner, gate_id, permission_key, each_micro_usd, total_micro_usd,
     created_by, ended_by, created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", ended_at_ms AS "endedAtMs"
   FROM standing_approvals WHERE standing_approval_id = ANY(${ids}::text[])`;
 
@@ -271,8 +275,9 @@ const askedBody = ({ createdAtMs, resolvedAtMs, answers, answerCount, ...row }: 
   answers_omitted: answerCount - answers.length,
 });
 
-const standingBody = ({ createdAtMs, expiresAtMs, endedAtMs, ...row }: StandingRow) => ({
+const standingBody = ({ createdAtMs, expiresAtMs, endedAtMs, owner, ...row }: StandingRow) => ({
   ...row,
+  ...(owner !== null && { owner }),
   created_at: renderTime(createdAtMs),
   expires_at: renderTime(expiresAtMs),
   ended_at: renderOptionalTime(endedAtMs),

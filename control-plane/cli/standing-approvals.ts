@@ -21,7 +21,7 @@ export function addStandingApprovalCommands(approvals: Command, host: CommandHos
 const columns: readonly Column<StandingApproval>[] = [
   { title: 'standing approval', of: ({ standing_approval_id }) => standing_approval_id },
   { title: 'status', of: ({ status }) => status },
-  { title: 'agent', of: ({ agent_id }) => agent_id },
+  { title: 'for', of: ({ agent_id, owner }) => agent_id ?? `owner ${owner}` },
   { title: 'permission', of: ({ permission_key }) => permission_key },
   { title: 'usd each', of: ({ each_usd }) => each_usd },
   { title: 'usd in all', of: ({ total_usd }) => total_usd },
@@ -37,13 +37,14 @@ function addReading(standing: Command, host: CommandHost): void {
         choice('--status <status>', 'only these', ['active', 'expired', 'revoked', 'policy_changed']),
       )
       .option('--gate <gate>', 'only at this gate, gate_…')
-      .option('--passport <passport>', 'only for this passport, pass_…'),
+      .option('--passport <passport>', 'only for this passport, pass_…')
+      .option('--owner <owner>', 'only for the passports of this owner'),
     host,
     ['agent-trust approvals standing list --status active'],
-  ).action((options: ListOptions & { status?: Status; gate?: string; passport?: string }) =>
+  ).action((options: ListOptions & { status?: Status; gate?: string; passport?: string; owner?: string }) =>
     withApi(host, options, async (work) => {
-      const { status, gate, passport } = options;
-      const filter = given({ status, gate_id: gate, passport_id: passport });
+      const { status, gate, passport, owner } = options;
+      const filter = given({ status, gate_id: gate, passport_id: passport, owner });
       await printList(work, options, {
         fetch: (query) => work.client.standingApprovals.list({ ...query, ...filter }),
         itemsOf: ({ items }) => items,
@@ -65,7 +66,8 @@ function addReading(standing: Command, host: CommandHost): void {
 
 interface CreateOptions extends ApiOptions {
   readonly gate: string;
-  readonly passport: string;
+  readonly passport?: string;
+  readonly owner?: string;
   readonly permission: string;
   readonly each: number;
   readonly total: number;
@@ -79,7 +81,8 @@ function addChanging(standing: Command, host: CommandHost): void {
       .command('create')
       .description('permit what fits without asking, until the total is spent')
       .requiredOption('--gate <gate>', 'gate_…')
-      .requiredOption('--passport <passport>', 'pass_…')
+      .option('--passport <passport>', 'pass_…')
+      .option('--owner <owner>', 'a person or team, in place of --passport: for all its passports')
       .requiredOption('--permission <key>', 'such as orders:create')
       .requiredOption('--each <usd>', 'the most that one request may spend', dollars)
       .requiredOption('--total <usd>', 'the most that all of them may spend together', dollars)
@@ -94,12 +97,11 @@ function addChanging(standing: Command, host: CommandHost): void {
     withApi(host, options, async ({ client, print }) => {
       const body = {
         gate_id: options.gate,
-        passport_id: options.passport,
         permission_key: options.permission,
         each_usd: options.each,
         total_usd: options.total,
         expires_at: options.expiresAt,
-        ...given({ note: options.note }),
+        ...given({ passport_id: options.passport, owner: options.owner, note: options.note }),
       };
       print.item(await client.standingApprovals.create(body));
       return undefined;

@@ -49,7 +49,7 @@ export function drawnWindows(
       gate === null
         ? []
         : gate.standingApprovals
-            .filter((terms) => isFor(terms, passport.passportId))
+            .filter((terms) => isFor(terms, passport, gate.accountId))
             .map((terms) => ({ terms, total: totalOf(terms, gate) })),
   };
 }

@@ -397,6 +397,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
       passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
       agent_id: 'buyer-1',
+      owner: null,
       permission_key: 'orders:create',
       each_usd: 300,
       total_usd: 2000,

@@ -323,8 +323,10 @@ export const glossary: Readonly<Record<string, string>> = {
   standing_approval_id: 'Id of the standing approval, `sappr_…`.',
   'StandingApproval.status':
     '`active` until it is `expired`, `revoked` (ended by a caller) or `policy_changed` (the gate has another policy, or is deleted).',
-  'StandingApproval.passport_id': 'The passport that it is for.',
-  'StandingApproval.agent_id': 'The agent of that passport, as its owner named it.',
+  'StandingApproval.passport_id': 'The passport that it is for; null: it is for those of an owner.',
+  'StandingApproval.agent_id': 'The agent of that passport, as its owner named it; null with an owner.',
+  'StandingApproval.owner':
+    'The person or team whose passports it is for, later ones too; null: it is for one passport.',
   'StandingApproval.gate_id': 'The gate at which it holds.',
   'StandingApproval.permission_key': 'The permission that it is for.',
   each_usd: 'The most that one request may spend, in USD.',
@@ -341,7 +343,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'StandingApproval.ended_by': 'The key or person that ended it; null otherwise.',
   'StandingApprovalCreation.passport_id':
     'A passport of this account, or one that has asked for an approval at the gate.',
-  'StandingApprovalCreation.owner': 'Not known by this version: 400.',
+  'StandingApprovalCreation.owner':
+    'A person or team of the account, in place of `passport_id`: for all its passports, later ones too.',
   'StandingApprovalCreation.permission_key':
     'The permission. Some request for it of up to `each_usd` must wait for an approval at the gate.',
   'StandingApprovalCreation.expires_at': 'In the future, at most 90 days away.',

@@ -1,4 +1,5 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import { federatedTokenHash } from '../../shared/model/federation.ts';
 import { isId, type PassportId, type SidecarId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -7,6 +8,7 @@ import type { CounterKey } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
+import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { postedUnits } from './holder-store.ts';
 import { quotaLimits } from './limits.ts';
@@ -47,7 +49,8 @@ interface LeaseRow {
 }
 
 interface StandingApprovalFact {
-  readonly passportId: PassportId;
+  /** Of the passports that these takes name: those that it is for. */
+  readonly passportIds: readonly PassportId[];
   readonly permissionKey: string;
   readonly eachMicroUsd: MicroUsd;
   readonly isInForce: boolean;
@@ -94,13 +97,23 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
         l.starts_at_ms AS "startsAtMs", l.ends_at_ms AS "endsAtMs", l.made_at_ms AS "madeAtMs",
         l.units - ${postedUnits(tx)} AS unused,
         CASE WHEN l.window_name = 'total' THEN (
-          SELECT jsonb_build_object('passportId', s.passport_id, 'permissionKey', s.permission_key,
-            'eachMicroUsd', s.each_micro_usd, 'isInForce', s.ended_at_ms IS NULL)
+          SELECT jsonb_build_object('permissionKey', s.permission_key, 'eachMicroUsd', s.each_micro_usd,
+            'isInForce', s.ended_at_ms IS NULL, 'passportIds', ${passportsUnder(tx, takes)})
           FROM standing_approvals s WHERE s.standing_approval_id = split_part(l.counter, ':', 3)) END AS "standingApproval"
       FROM quota_leases l JOIN lease_holders h USING (holder) WHERE l.lease_id = ANY(${ids}::bigint[])`,
   ]);
   return new Map(rows.map((row) => [row.leaseId, heldLease(row)]));
 }
+
+/**
+ * As `isFor`. The owner of a subject of another issuer is what its token says, and that may be another token
+ * than the last one seen.
+ */
+const passportsUnder = (tx: Transaction, takes: readonly Take[]) => tx`(
+  SELECT coalesce(jsonb_agg(p.passport_id), '[]') FROM passports p
+  WHERE p.passport_id = ANY(${distinct(takes.map(({ record }) => record.passportId))}::text[])
+    AND (p.passport_id = s.passport_id OR (s.owner IS NOT NULL AND p.account_id = s.account_id AND p.mode = s.mode
+      AND (p.owner = s.owner OR p.token_hash = ${federatedTokenHash}))))`;
 
 /** All takes of a transaction belong to one sidecar. */
 const ownLeases = (tx: Transaction, ids: readonly number[], { source }: Take['record']) => tx`
@@ -197,10 +210,11 @@ export const standingApprovalHasEnded = 'took names a standing approval that has
 
 /** The permission is null where it is not recorded, because personal data is in it. */
 const isUnder = (
-  { passportId, permissionKey, eachMicroUsd }: StandingApprovalFact,
+  { passportIds, permissionKey, eachMicroUsd }: StandingApprovalFact,
   { passportId: of, permissionKey: asked, amountMicroUsd }: Take['record'],
 ): boolean =>
-  passportId === of &&
+  of !== null &&
+  passportIds.includes(of) &&
   (asked === null || asked === permissionKey) &&
   amountMicroUsd !== null &&
   amountMicroUsd > 0 &&

@@ -30,7 +30,8 @@ import { refuseNonApprover } from './refuse-non-approver.ts';
 
 /**
  * Approves requests ahead; sidecars know it from the push on. Bound to the policy that the gate has now. The
- * passport is one of the caller's account, or one that has asked for an approval at the gate.
+ * passport is one of the caller's account, or one that has asked for an approval at the gate; an owner may
+ * have passports later.
  */
 export async function createStandingApproval(
   tx: Transaction,
@@ -38,15 +39,14 @@ export async function createStandingApproval(
   { random, clock }: Pick<AppendingDeps, 'random' | 'clock'>,
   { caller, wanted }: { readonly caller: Caller; readonly wanted: NewStandingApproval },
 ): Promise<CountedStandingApproval> {
-  const { gateId, passportId, ...terms } = wanted;
+  const { gateId, passportId, owner, ...terms } = wanted;
   const gate = gateId === null ? null : await lockGate(tx, caller, gateId);
   if (gate === null) throw new ApiError('gate_not_found', { param: 'gate_id' });
   const passport =
     passportId === null ? null : await findPassportAtGate(tx, caller, { passportId, gateId: gate.gateId });
-  if (passport === null || passportId === null)
-    throw new ApiError('passport_not_found', { param: 'passport_id' });
-  await refuseNonApprover(tx, caller, { gate, passportId });
-  const own = tryStoredConstraints(passport.constraints, 'passport');
+  if (passport === null && owner === null) throw new ApiError('passport_not_found', { param: 'passport_id' });
+  await refuseNonApprover(tx, caller, { gate, passportId, owner });
+  const own = passport === null ? null : tryStoredConstraints(passport.constraints, 'passport');
   refuseUselessOne(gate, own, wanted);
   const nowMs = clock.now();
   if (terms.expiresAtMs <= nowMs) throw invalidRequest('expires_at', 'expires_at must be in the future.');
@@ -60,7 +60,8 @@ export async function createStandingApproval(
     gateId: gate.gateId,
     gateVersion: gate.policyVersion,
     passportId,
-    agentId: passport.agentId,
+    owner,
+    agentId: passport?.agentId ?? null,
     createdAtMs: nowMs,
     createdBy: caller.actor.id,
     endedAtMs: null,

@@ -62,10 +62,16 @@ export function standingApprovalRoutes(deps: AppendingDeps): FastifyPluginAsyncT
           status = null,
           gate_id: gateId = null,
           passport_id: passportId = null,
+          owner: passportsOf = null,
           ...paging
         } = request.query;
-        const page = placePage(paging, caller, 'standing approvals', [status, gateId, passportId]);
-        const asked = { status, gateId, passportId, page, nowMs: deps.clock.now() };
+        const page = placePage(paging, caller, 'standing approvals', [
+          status,
+          gateId,
+          passportId,
+          passportsOf,
+        ]);
+        const asked = { status, gateId, passportId, passportsOf, page, nowMs: deps.clock.now() };
         return renderPage(await listStandingApprovals(deps.sql, caller, asked), page, renderStandingApproval);
       },
     );

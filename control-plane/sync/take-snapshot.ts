@@ -131,9 +131,9 @@ function withoutAnswerRule(gate: GateBody): GateBody {
 
 /** Of one gate, as `renderStandingApprovalForSidecars` renders them; null: none. */
 const standingApprovals = (tx: Transaction, nowMs: UnixMillis) => tx`(
-  SELECT jsonb_agg(jsonb_build_object('standing_approval_id', standing_approval_id, 'passport_id', passport_id,
-    'permission_key', permission_key, 'each_micro_usd', each_micro_usd, 'total_micro_usd', total_micro_usd,
-    'expires_at_ms', expires_at_ms) ORDER BY standing_approval_id)
+  SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('standing_approval_id', standing_approval_id,
+    'passport_id', passport_id, 'owner', owner, 'permission_key', permission_key, 'each_micro_usd', each_micro_usd,
+    'total_micro_usd', total_micro_usd, 'expires_at_ms', expires_at_ms)) ORDER BY standing_approval_id)
   FROM standing_approvals s
   WHERE s.gate_id = gates.gate_id AND s.ended_at_ms IS NULL AND s.expires_at_ms > ${nowMs})`;
 

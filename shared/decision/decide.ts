@@ -182,7 +182,13 @@ function decideForPerson(
   const { policy, passport, request, quota, amount, nowMs } = input;
   // An approval is bound to a gate; without one it is impossible.
   if (policy.accountId === null) return block('approval_required', reached, amount, pii);
-  const found = findStandingApproval(quota, passport, request, amount, nowMs);
+  const found = findStandingApproval(
+    quota,
+    { passport, gateAccountId: policy.accountId },
+    request,
+    amount,
+    nowMs,
+  );
   if (found === null) return suspend(demandedMs, reached, amount, pii);
   const { terms, isAtHand } = found;
   if (isAtHand) return permit(input, reached, pii, terms);

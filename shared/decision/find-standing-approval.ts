@@ -1,4 +1,4 @@
-import type { PassportId } from '../model/ids.ts';
+import type { AccountId } from '../model/ids.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis } from '../model/time.ts';
@@ -10,6 +10,14 @@ interface FoundStandingApproval {
   readonly isAtHand: boolean;
 }
 
+type NamedPassport = Pick<VerifiedPassport, 'passportId' | 'accountId' | 'owner'>;
+
+/** Whose request it is, and the account of the gate. */
+interface AskedFor {
+  readonly passport: NamedPassport;
+  readonly gateAccountId: AccountId;
+}
+
 /**
  * A standing approval that answers for a person (contract §8). Null: a person has to. One with units at hand
  * is taken before one that has to be asked for, else in the order given.
@@ -18,7 +26,7 @@ interface FoundStandingApproval {
  */
 export function findStandingApproval(
   { standingApprovals }: QuotaView,
-  { passportId }: Pick<VerifiedPassport, 'passportId'>,
+  { passport, gateAccountId }: AskedFor,
   { permissionKey }: Pick<RequestFacts, 'permissionKey'>,
   amount: MicroUsd | null,
   nowMs: UnixMillis,
@@ -26,7 +34,7 @@ export function findStandingApproval(
   if (amount === null || amount === 0) return null;
   let unknown: StandingApprovalTerms | null = null;
   for (const { terms, window } of standingApprovals) {
-    if (!isFor(terms, passportId) || terms.permissionKey !== permissionKey) continue;
+    if (!isFor(terms, passport, gateAccountId) || terms.permissionKey !== permissionKey) continue;
     if (amount > terms.eachMicroUsd || nowMs >= terms.expiresAtMs) continue;
     if (amount <= window.available) return { terms, isAtHand: true };
     if (!window.isFinal) unknown ??= terms;
@@ -34,5 +42,12 @@ export function findStandingApproval(
   return unknown === null ? null : { terms: unknown, isAtHand: false };
 }
 
-/** Whether requests of the passport may draw on it. */
-export const isFor = ({ passportId }: StandingApprovalTerms, of: PassportId): boolean => passportId === of;
+/** Whether requests of the passport may draw on it. An account names owners of its own passports alone. */
+export const isFor = (
+  { passportId, owner }: StandingApprovalTerms,
+  passport: NamedPassport,
+  gateAccountId: AccountId,
+): boolean =>
+  owner === null
+    ? passportId === passport.passportId
+    : owner === passport.owner && passport.accountId === gateAccountId;

@@ -4,12 +4,14 @@ import type { PermissionKey } from './permission.ts';
 import { dayMs, type UnixMillis } from './time.ts';
 
 /**
- * What a standing approval permits without asking a person again (contract §8): requests of one passport for
- * one permission at one gate.
+ * What a standing approval permits without asking a person again (contract §8): requests of one passport, or
+ * of all passports of an owner, for one permission at one gate. One of `passportId` and `owner` is null.
  */
 export interface StandingApprovalTerms {
   readonly standingApprovalId: StandingApprovalId;
-  readonly passportId: PassportId;
+  readonly passportId: PassportId | null;
+  /** A person or team: passports of the gate's own account. */
+  readonly owner: string | null;
   readonly permissionKey: PermissionKey;
   /** The most that one request may spend. */
   readonly eachMicroUsd: MicroUsd;
@@ -30,7 +32,8 @@ export interface StandingApproval extends StandingApprovalTerms {
   readonly gateId: GateId;
   /** `Gate.policyVersion` when it was made. */
   readonly gateVersion: number;
-  readonly agentId: string;
+  /** Null with an owner. */
+  readonly agentId: string | null;
   readonly note: string | null;
   readonly createdAtMs: UnixMillis;
   /** The id of the API key or of the person. */

@@ -78,7 +78,8 @@ export const SignedApproval = signed({
   answers: Type.Optional(Type.Array(Answer)),
   /** Answers that were taken back and are left out; see `evidenceLimits`. */
   answers_omitted: Type.Optional(Type.Integer({ minimum: 0 })),
-  /** Of a standing approval. */
+  /** Of a standing approval. `owner`: whose passports it is for, and not `passport_id` alone. */
+  owner: Type.Optional(Type.String()),
   each_micro_usd: Type.Optional(Type.Integer()),
   total_micro_usd: Type.Optional(Type.Integer()),
   created_by: Type.Optional(Type.String()),

@@ -24,8 +24,8 @@ const Usd = Type.Number({ exclusiveMinimum: 0 });
 export const StandingApprovalCreation = closed({
   gate_id: Type.String(),
   passport_id: Type.Optional(Type.String()),
-  /** Of a person or team whose passports it is for, in place of `passport_id`. Not known by this version. */
-  owner: Type.Optional(Type.String({ maxLength: limits.nameCharsMax })),
+  /** A person or team whose passports it is for, in place of `passport_id`. */
+  owner: Type.Optional(plainText({ minLength: 1, maxLength: limits.ownerCharsMax })),
   permission_key: Type.String({ maxLength: permissionCharsMax }),
   each_usd: Usd,
   total_usd: Usd,
@@ -41,6 +41,7 @@ export const StandingApprovalListQuery = Type.Object({
   status: Type.Optional(Status),
   gate_id: Type.Optional(FilterId),
   passport_id: Type.Optional(FilterId),
+  owner: Type.Optional(plainText({ maxLength: limits.ownerCharsMax })),
   ...pagingQuery,
 });
 
@@ -48,8 +49,11 @@ export const StandingApprovalAnswer = Type.Object({
   standing_approval_id: Type.String(),
   status: Status,
   gate_id: Type.String(),
-  passport_id: Type.String(),
-  agent_id: Type.String(),
+  /** Null with an owner; `agent_id` too. */
+  passport_id: nullable(Type.String()),
+  agent_id: nullable(Type.String()),
+  /** Null with a passport. */
+  owner: nullable(Type.String()),
   permission_key: Type.String(),
   /** The most that one request may spend, and all of them together. */
   each_usd: Type.Number(),
@@ -74,6 +78,8 @@ export type StandingApprovalAnswer = Static<typeof StandingApprovalAnswer>;
 export interface NewStandingApproval {
   readonly gateId: GateId | null;
   readonly passportId: PassportId | null;
+  /** Null: it is for a passport. */
+  readonly owner: string | null;
   readonly permissionKey: PermissionKey;
   readonly eachMicroUsd: MicroUsd;
   readonly totalMicroUsd: MicroUsd;
@@ -87,9 +93,10 @@ export function parseStandingApproval(
   nowMs: UnixMillis,
 ): NewStandingApproval {
   const { gate_id: gateId, passport_id: passportId, owner, permission_key: permissionKey } = body;
-  if (owner !== undefined)
-    throw invalidRequest('owner', 'Passports have no owner in this version: name a passport_id instead.');
-  if (passportId === undefined) throw invalidRequest('passport_id', 'passport_id is required.');
+  if (owner !== undefined && passportId !== undefined)
+    throw invalidRequest('owner', 'Name a passport_id or an owner, not both.');
+  if (owner === undefined && passportId === undefined)
+    throw invalidRequest('passport_id', 'passport_id or owner is required.');
   if (!isRequestablePermission(permissionKey))
     throw invalidRequest(
       'permission_key',
@@ -101,6 +108,7 @@ export function parseStandingApproval(
   return {
     gateId: isId('gate', gateId) ? gateId : null,
     passportId: isId('pass', passportId) ? passportId : null,
+    owner: owner ?? null,
     permissionKey,
     eachMicroUsd,
     totalMicroUsd,
@@ -140,6 +148,7 @@ export const renderStandingApproval = (counted: CountedStandingApproval): Standi
   gate_id: counted.gateId,
   passport_id: counted.passportId,
   agent_id: counted.agentId,
+  owner: counted.owner,
   permission_key: counted.permissionKey,
   each_usd: renderUsd(counted.eachMicroUsd),
   total_usd: renderUsd(counted.totalMicroUsd),
@@ -157,7 +166,8 @@ export const renderStandingApproval = (counted: CountedStandingApproval): Standi
 /** As the sidecars of its gate know it. */
 export const renderStandingApprovalForSidecars = (terms: StandingApprovalTerms): StandingApprovalBody => ({
   standing_approval_id: terms.standingApprovalId,
-  passport_id: terms.passportId,
+  ...(terms.passportId !== null && { passport_id: terms.passportId }),
+  ...(terms.owner !== null && { owner: terms.owner }),
   permission_key: terms.permissionKey,
   each_micro_usd: terms.eachMicroUsd,
   total_micro_usd: terms.totalMicroUsd,
@@ -166,7 +176,8 @@ export const renderStandingApprovalForSidecars = (terms: StandingApprovalTerms):
 
 export const parseStandingApprovalOfFeed = (body: StandingApprovalBody): StandingApprovalTerms => ({
   standingApprovalId: body.standing_approval_id,
-  passportId: body.passport_id,
+  passportId: body.passport_id ?? null,
+  owner: body.owner ?? null,
   permissionKey: body.permission_key,
   eachMicroUsd: body.each_micro_usd,
   totalMicroUsd: body.total_micro_usd,

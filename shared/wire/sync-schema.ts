@@ -37,7 +37,9 @@ const MicroUsdCount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGE
 
 const StandingApprovalBody = Type.Object({
   standing_approval_id: IdOf('sappr'),
-  passport_id: IdOf('pass'),
+  /** One of the two. */
+  passport_id: Type.Optional(IdOf('pass')),
+  owner: Type.Optional(Type.String({ minLength: 1, maxLength: limits.ownerCharsMax })),
   permission_key: Type.Unsafe<PermissionKey>(ShortText),
   each_micro_usd: Type.Unsafe<MicroUsd>(MicroUsdCount),
   total_micro_usd: Type.Unsafe<MicroUsd>(MicroUsdCount),

@@ -1,6 +1,6 @@
 import { isFor } from '../../shared/decision/find-standing-approval.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
@@ -11,6 +11,7 @@ import { quotaLimits } from './limits.ts';
 /** The limits of a compiled gate. */
 export interface LimitedGate {
   readonly gateId: GateId;
+  readonly accountId: AccountId;
   readonly rateWindows: readonly WindowLimit[];
   readonly spendWindows: readonly WindowLimit[];
   readonly standingApprovals: readonly StandingApprovalTerms[];
@@ -19,6 +20,9 @@ export interface LimitedGate {
 /** A verified passport, with its own limits. */
 export interface LimitedPassport {
   readonly passportId: PassportId;
+  readonly accountId: AccountId;
+  /** Of a subject of another issuer it is what the token says. */
+  readonly owner: string | null;
   readonly tokenHash: string;
   readonly rateWindows: readonly WindowLimit[];
   readonly spendWindows: readonly WindowLimit[];
@@ -27,9 +31,15 @@ export interface LimitedPassport {
 /** The views of one version of a gate. */
 interface GateViews {
   /** For passports without own limits, at a gate without limits per passport and standing approvals. */
-  shared: HeldView | null;
+  shared: KnownView | null;
   readonly isPerPassport: boolean;
-  readonly ofPassports: Map<PassportId, HeldView>;
+  readonly ofPassports: Map<PassportId, KnownView>;
+}
+
+interface KnownView {
+  readonly view: HeldView;
+  /** Whose standing approvals are in it. */
+  readonly owner: string | null;
 }
 
 /**
@@ -61,11 +71,12 @@ export class WindowTable {
     const views = this.#viewsOf(gate ?? noGate);
     const isShared = !views.isPerPassport && isUnlimited(passport);
     const known = isShared ? views.shared : views.ofPassports.get(passport.passportId);
-    if (known !== null && known !== undefined && isWhole(known)) return known;
+    if (known !== null && known !== undefined && isWhole(known.view))
+      if (isShared || known.owner === passport.owner) return known.view;
     return this.#makeView(gate, passport, isShared, nowMs);
   }
 
-  #viewsOf(gate: object & Omit<LimitedGate, 'gateId'>): GateViews {
+  #viewsOf(gate: object & Omit<LimitedGate, 'gateId' | 'accountId'>): GateViews {
     const known = this.#views.get(gate);
     if (known !== undefined) return known;
     const isPerPassport =
@@ -80,7 +91,7 @@ export class WindowTable {
     const windowsOf = (list: 'spendWindows' | 'rateWindows') =>
       [...(gate?.[list] ?? []), ...passport[list]].map((limit) => this.#find(limit, gate, passport, nowMs));
     const standingApprovals = (gate?.standingApprovals ?? [])
-      .filter((terms) => isFor(terms, passport.passportId))
+      .filter((terms) => gate !== null && isFor(terms, passport, gate.accountId))
       .map((terms) => ({ terms, held: this.#findTotal(terms, gate, nowMs) }));
     const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'), standingApprovals);
     if (this.#viewCount >= quotaLimits.leaseViewsMax) {
@@ -89,8 +100,9 @@ export class WindowTable {
     }
     this.#viewCount++;
     const views = this.#viewsOf(gate ?? noGate);
-    if (isShared) views.shared = view;
-    else views.ofPassports.set(passport.passportId, view);
+    const known = { view, owner: passport.owner };
+    if (isShared) views.shared = known;
+    else views.ofPassports.set(passport.passportId, known);
     return view;
   }
 

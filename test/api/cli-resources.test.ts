@@ -59,6 +59,11 @@ describe('resources', () => {
     expect(await run(`approvals standing end ${id}`, as)).toMatchObject({ code: 2 });
     expect(await json(`approvals standing end ${id} --yes`, as)).toMatchObject([{ status: 'revoked' }]);
     expect(await json(`approvals standing get ${id}`, as)).toMatchObject([{ ended_by: expect.any(String) }]);
+    const ofTeam = create.replace(`--passport ${passport}`, '--owner buyers');
+    const [owned] = await json(ofTeam, as);
+    expect(owned).toMatchObject({ owner: 'buyers', passport_id: null });
+    const ofBuyers = await run('approvals standing list --owner buyers', as);
+    expect(ofBuyers.stdout).toContain('owner buyers');
     expect((await run(create.replace('2.5', 'much'), as)).code).toBe(2);
   });
 

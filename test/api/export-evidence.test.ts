@@ -234,6 +234,15 @@ describe('an export', () => {
     const find = (text: string, id: string) =>
       attached(text, 'approval').find(({ approval_id }) => approval_id === id);
     expect(find(file, standing)).toMatchObject({ passport_id: passportId, each_micro_usd: 10e6 });
+    const owned = await approveAhead(api, { gate_id: gate.gate_id, owner: 'team' });
+    const ofTeam = [await api.issuePassport({ owner: 'team' }), await api.issuePassport({ owner: 'team' })];
+    for (const each of ofTeam)
+      expect(await check(gate.gate_id, each.jwt, order(5))).toMatchObject({ decision: 'PERMIT' });
+    const both = await exported();
+    expect(await verdictsOf(both)).toEqual(allValid);
+    expect(
+      attached(both, 'approval').filter(({ approval_id }) => approval_id === owned.standing_approval_id),
+    ).toMatchObject(ofTeam.map(({ passport_id }) => ({ passport_id, owner: 'team' })));
     const { sql } = api.deps;
     await sql`UPDATE approvals SET approval_id = 'gone' WHERE approval_id = ${asked.approval_id}`;
     const later = await exported();

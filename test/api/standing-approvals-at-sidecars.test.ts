@@ -351,6 +351,28 @@ describe('a lying holder', () => {
     expect(await givenOf(api, id)).toBe(10e6);
   });
 
+  it('settles nothing for a passport of another owner, or of another account', async () => {
+    const { gateId } = await standing();
+    const { standing_approval_id: id } = await approveAhead(api, { gate_id: gateId, owner: 'red' });
+    const holder = await leaseHolder(api);
+    const [grant] = await holder.lease([wish(counterOf(gateId, id), 'total', 12e6)]);
+    const about = { gateId, took: [grant?.lease_id ?? 0], amount: 4e6 };
+    const { key } = await api.createAccount();
+    const refusal = {
+      kind: 'refused',
+      message: 'took names a standing approval that is not for this request',
+    };
+    for (const passport of [
+      await api.issuePassport(),
+      await api.issuePassport({ owner: 'blue' }),
+      await api.issuePassport({ owner: 'red' }, key),
+    ])
+      expect(await settle(holder, { ...about, passport })).toMatchObject(refusal);
+    const passport = await api.issuePassport({ owner: 'red' });
+    expect(await settle(holder, { ...about, passport })).toEqual({ kind: 'committed' });
+    expect(await standingApprovalOf(api, id)).toMatchObject({ used_usd: 4, leased_usd: 8 });
+  });
+
   it('of a passport with a rule of its own needs a standing approval, or one that was given', async () => {
     const own = { constraints: { approvals: { permissions: ['orders:create'] } } };
     const { gateId, passport, id } = await standing(

@@ -224,7 +224,6 @@ describe('POST /approvals/standing', () => {
     await refused({ expires_at: at(90 * dayMs + minuteMs) }, 'expires_at');
     await refused({ expires_at: 'tomorrow' }, 'expires_at');
     await refused({ permission_key: 'orders:*' }, 'permission_key');
-    await refused({ owner: 'Sales' }, 'owner');
     await refused({ passport_id: null }, 'passport_id');
     // The rule asks above 1 USD only.
     await refused({ each_usd: 1 }, 'permission_key');

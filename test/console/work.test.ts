@@ -238,6 +238,31 @@ describe('the inbox of approvals', () => {
     expect(await violations(page)).toEqual([]);
   });
 
+  it('is approved ahead for all agents of an owner, and ended', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });
+    const { jwt } = await api.issuePassport({ owner: 'Purchasing' });
+    await visit(page, '/approvals/standing');
+    await button('Approve ahead').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Gate').fill(gate);
+    await dialog.getByLabel('For', { exact: true }).selectOption('owner');
+    await dialog.getByLabel('Owner').fill('Purchasing');
+    await dialog.getByLabel('Permission').fill('orders:create');
+    await dialog.getByLabel('Up to, in USD each').fill('25');
+    await dialog.getByLabel('In all, in USD').fill('50');
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Approve ahead' }).click();
+    await page.getByText('all agents of Purchasing').waitFor();
+    await sidecar.caughtUp();
+    const permitted = await sidecar.check(gate, jwt, { permission_key: 'orders:create', amount: 25 });
+    expect(permitted.body.decision).toBe('PERMIT');
+    expect(await violations(page)).toEqual([]);
+    await button('End the standing approval of all agents of Purchasing').click();
+    await dialog.getByRole('button', { name: 'End' }).click();
+    await page.getByText('Ended: all agents of Purchasing wait for a person again.').waitFor();
+  });
+
   it('denies, and reports when another person was faster', async () => {
     const { api } = world;
     const { gate_id: gate } = await api.createGate({ constraints: { approvals: { above_usd: 20 } } });

@@ -114,13 +114,13 @@ export function oracle(situation: Situation): Expected {
 
 /** The standing approvals that such a request fits, whatever is left of them. */
 function aheadOf(situation: Situation) {
-  const { ahead, request } = situation;
+  const { ahead, passport, request } = situation;
   const amount = amountOf(situation) ?? 0;
   return termsOf(situation)
     .map((terms, place) => ({ terms, left: ahead[place] as Situation['ahead'][number] }))
     .filter(
       ({ left }) =>
-        left.isForThisPassport &&
+        (left.for === 'passport' || (left.for === 'owner' && passport.account === 0)) &&
         left.permission === request.permission &&
         amount > 0 &&
         amount <= left.each &&

@@ -109,7 +109,8 @@ export interface Situation {
 
 /** What is approved ahead, and what is known to be left of it. */
 interface Ahead {
-  readonly isForThisPassport: boolean;
+  /** An owner has passports of the gate's account alone. */
+  readonly for: 'passport' | 'other passport' | 'owner' | 'other owner';
   readonly permission: string;
   readonly each: number;
   readonly endsInMs: number;
@@ -213,7 +214,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
   }),
   ahead: fc.array(
     fc.record({
-      isForThisPassport: mostly(true, false),
+      for: fc.constantFrom('passport' as const, 'other passport', 'owner', 'owner', 'other owner'),
       permission: fc.constantFrom(...permissions),
       each: fc.constantFrom(1, 2, 3, 4, 4),
       endsInMs: mostly(1, 0, -1),
@@ -355,7 +356,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     keyId: 'key-1',
     tokenHash: 'hash-1',
     digests: digestWordsOf(id('pass', 1)),
-    owner: null,
+    owner: 'owner',
     source: null,
   };
   return { kind: 'verified', passport: verified, standing };
@@ -387,9 +388,10 @@ export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
 
 /** The terms of the standing approvals, by their place. */
 export const termsOf = ({ ahead }: Situation): readonly StandingApprovalTerms[] =>
-  ahead.map(({ isForThisPassport, permission, each, endsInMs }, place) => ({
+  ahead.map(({ for: whose, permission, each, endsInMs }, place) => ({
     standingApprovalId: id('sappr', place),
-    passportId: id('pass', isForThisPassport ? 1 : 2),
+    passportId: whose.endsWith('owner') ? null : id('pass', whose === 'passport' ? 1 : 2),
+    owner: whose.endsWith('owner') ? whose : null,
     permissionKey: permission as PermissionKey,
     eachMicroUsd: each as MicroUsd,
     totalMicroUsd: 4 as MicroUsd,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import { type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/time.ts';
@@ -152,12 +152,15 @@ class World {
   readonly #gone: LeaseHolder[] = [];
   readonly #gate = {
     gateId: 'gate_1' as GateId,
+    accountId: 'acct_1' as AccountId,
     rateWindows: [],
     spendWindows: [{ kind: 'gate_spend', window: 'minute', limit, per: 'gate' }],
     standingApprovals: [],
   } as const;
   readonly #passport = {
     passportId: 'pass_1' as PassportId,
+    accountId: 'acct_1' as AccountId,
+    owner: null,
     tokenHash: 'x',
     rateWindows: [],
     spendWindows: [],

@@ -114,7 +114,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'quota/charge-more.ts': ['gates', 'passports', 'standing_approvals'],
   'quota/find-limits.ts': ['gates', 'passports', 'standing_approvals'],
   'quota/holder-store.ts': ['sidecar_epochs'],
-  'quota/judge-takes.ts': ['standing_approvals'],
+  'quota/judge-takes.ts': ['passports', 'standing_approvals'],
   'quota/spend-store.ts': ['gates', 'passports'],
   'quota/unused-units.ts': ['sidecars'],
   'oidc/identity-store.ts': ['accounts', 'users'],

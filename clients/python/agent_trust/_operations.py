@@ -1377,7 +1377,7 @@ class StandingApprovalCreation(TypedDict):
     gate_id: str
     # A passport of this account, or one that has asked for an approval at the gate.
     passport_id: NotRequired[str | None]
-    # Not known by this version: 400.
+    # A person or team of the account, in place of `passport_id`: for all its passports, later ones too.
     owner: NotRequired[str | None]
     # The permission. Some request for it of up to `each_usd` must wait for an approval at the gate.
     permission_key: str
@@ -1399,10 +1399,12 @@ class StandingApproval(TypedDict):
     status: Literal["active", "expired", "revoked", "policy_changed"]
     # The gate at which it holds.
     gate_id: str
-    # The passport that it is for.
-    passport_id: str
-    # The agent of that passport, as its owner named it.
-    agent_id: str
+    # The passport that it is for; null: it is for those of an owner.
+    passport_id: str | None
+    # The agent of that passport, as its owner named it; null with an owner.
+    agent_id: str | None
+    # The person or team whose passports it is for, later ones too; null: it is for one passport.
+    owner: str | None
     # The permission that it is for.
     permission_key: str
     # The most that one request may spend, in USD.
@@ -3400,6 +3402,7 @@ class Operations:
         status: Literal["active", "expired", "revoked", "policy_changed"] | None = None,
         gate_id: str | None = None,
         passport_id: str | None = None,
+        owner: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
@@ -3413,7 +3416,7 @@ class Operations:
             "/v1/approvals/standing",
             "",
             path_ids={},
-            query={"status": status, "gate_id": gate_id, "passport_id": passport_id, "limit": limit, "offset": offset, "cursor": cursor},
+            query={"status": status, "gate_id": gate_id, "passport_id": passport_id, "owner": owner, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -155,7 +155,7 @@ function Answers({ approval, isOver }: { readonly approval: Approval; readonly i
           title="Approve, and the next ones like it"
           from={{
             gate: approval.gate_id,
-            passport: approval.passport_id,
+            ...{ for: 'passport', passport: approval.passport_id, owner: '' },
             permission,
             each: String(amount),
             total: String(amount * 10),

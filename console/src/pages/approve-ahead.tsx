@@ -3,14 +3,17 @@ import { useState } from 'react';
 import { api } from '../api/client.ts';
 import { useAction } from '../ui/action.ts';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
-import { TextField } from '../ui/field.tsx';
+import { Select, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { Problem } from '../ui/page.tsx';
 
 /** What a form about a standing approval begins with, as text. */
 interface StandingDraft {
   readonly gate: string;
+  /** Of these two the one that `for` names. */
+  readonly for: 'passport' | 'owner';
   readonly passport: string;
+  readonly owner: string;
   readonly permission: string;
   readonly each: string;
   readonly total: string;
@@ -22,7 +25,7 @@ const dayMs = 86_400_000;
 /** As the API takes it. What is no number is left to the service, which names the field. */
 const bodyOf = (draft: StandingDraft, note: string) => ({
   gate_id: draft.gate.trim(),
-  passport_id: draft.passport.trim(),
+  ...(draft.for === 'owner' ? { owner: draft.owner.trim() } : { passport_id: draft.passport.trim() }),
   permission_key: draft.permission.trim(),
   each_usd: Number(draft.each),
   total_usd: Number(draft.total),
@@ -101,13 +104,33 @@ export function ApproveAhead({
         {isGiven ? null : (
           <>
             <TextField label="Gate" param="gate_id" hint="gate_…" value={draft.gate} onChange={set('gate')} />
-            <TextField
-              label="Passport"
-              param="passport_id"
-              hint="pass_… of this account, or one that has asked at this gate."
-              value={draft.passport}
-              onChange={set('passport')}
+            <Select
+              label="For"
+              value={draft.for}
+              onChange={(next) => setDraft({ ...draft, for: next === 'owner' ? next : 'passport' })}
+              options={[
+                ['passport', 'One agent'],
+                ['owner', 'All agents of an owner'],
+              ]}
             />
+            {draft.for === 'owner' ? (
+              <TextField
+                label="Owner"
+                param="owner"
+                hint="A person or team, as the passports name it. Later passports count, too."
+                maxLength={256}
+                value={draft.owner}
+                onChange={set('owner')}
+              />
+            ) : (
+              <TextField
+                label="Passport"
+                param="passport_id"
+                hint="pass_… of this account, or one that has asked at this gate."
+                value={draft.passport}
+                onChange={set('passport')}
+              />
+            )}
             <TextField
               label="Permission"
               param="permission_key"

@@ -20,7 +20,14 @@ const statuses = ['active', 'expired', 'revoked', 'policy_changed'] as const;
 type Status = (typeof statuses)[number];
 const isStatus = (text: string | undefined): text is Status => statuses.some((each) => each === text);
 
-const nothing = { gate: '', passport: '', permission: '', each: '', total: '', days: '30' };
+const nothing = {
+  for: 'passport' as const,
+  ...{ gate: '', passport: '', owner: '' },
+  ...{ permission: '', each: '', total: '', days: '30' },
+};
+
+/** In words, whose requests it is about. */
+const whose = ({ agent_id: agent, owner }: StandingApproval): string => agent ?? `all agents of ${owner}`;
 
 export default function StandingApprovalsPage(): ReactNode {
   const { search, set } = useAddress();
@@ -30,7 +37,8 @@ export default function StandingApprovalsPage(): ReactNode {
   return (
     <>
       <PageHead title="Standing approvals" above={{ to: '/approvals', label: 'Approvals' }}>
-        Requests that are approved ahead: one agent, one permission, up to an amount each and in all.
+        Requests that are approved ahead: one agent, or all of an owner, one permission, up to an amount each
+        and in all.
       </PageHead>
       <div className="filters">
         <Select
@@ -80,7 +88,11 @@ function Table({ status }: { readonly status: Status }): ReactNode {
             width: 'minmax(0, 1.6fr)',
             cell: (row) => (
               <div className="two-lines">
-                <Link to={`/passports/${row.passport_id}`}>{row.agent_id}</Link>
+                {row.passport_id === null ? (
+                  <span>{whose(row)}</span>
+                ) : (
+                  <Link to={`/passports/${row.passport_id}`}>{row.agent_id}</Link>
+                )}
                 <span>{row.permission_key}</span>
               </div>
             ),
@@ -108,7 +120,7 @@ function Table({ status }: { readonly status: Status }): ReactNode {
                 <button
                   type="button"
                   className="button danger"
-                  aria-label={`End the standing approval of ${row.agent_id}`}
+                  aria-label={`End the standing approval of ${whose(row)}`}
                   onClick={() => setEnding(row)}
                 >
                   End
@@ -143,14 +155,14 @@ function End({ of, onClose }: { readonly of: StandingApproval; onClose(): void }
   const end = useAction({
     run: () => api.standingApprovals.end(of.standing_approval_id),
     changes: ['standing-approvals'],
-    done: `Ended: ${of.agent_id} waits for a person again.`,
+    done: `Ended: ${whose(of)} ${of.agent_id === null ? 'wait' : 'waits'} for a person again.`,
     onDone: onClose,
   });
   return (
     <Dialog title="End this standing approval?" onClose={onClose}>
       <Form error={end.error} onSubmit={() => end.mutate(undefined)}>
         <p>
-          Requests of {of.agent_id} for <code>{of.permission_key}</code> wait for a person again at once. What
+          Requests of {whose(of)} for <code>{of.permission_key}</code> wait for a person again at once. What
           was permitted stays permitted.
         </p>
         {end.error === null ? null : <Problem error={end.error} />}

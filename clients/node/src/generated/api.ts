@@ -1536,7 +1536,7 @@ export interface StandingApprovalCreation {
   readonly gate_id: string;
   /** A passport of this account, or one that has asked for an approval at the gate. */
   readonly passport_id?: string | null;
-  /** Not known by this version: 400. */
+  /** A person or team of the account, in place of `passport_id`: for all its passports, later ones too. */
   readonly owner?: string | null;
   /** The permission. Some request for it of up to `each_usd` must wait for an approval at the gate. */
   readonly permission_key: string;
@@ -1560,10 +1560,12 @@ export interface StandingApproval {
   readonly status: 'active' | 'expired' | 'revoked' | 'policy_changed';
   /** The gate at which it holds. */
   readonly gate_id: string;
-  /** The passport that it is for. */
-  readonly passport_id: string;
-  /** The agent of that passport, as its owner named it. */
-  readonly agent_id: string;
+  /** The passport that it is for; null: it is for those of an owner. */
+  readonly passport_id: string | null;
+  /** The agent of that passport, as its owner named it; null with an owner. */
+  readonly agent_id: string | null;
+  /** The person or team whose passports it is for, later ones too; null: it is for one passport. */
+  readonly owner: string | null;
   /** The permission that it is for. */
   readonly permission_key: string;
   /** The most that one request may spend, in USD. */
@@ -3422,6 +3424,8 @@ export interface StandingApprovalsResource {
     readonly gate_id?: string;
     /** Id of the passport, `pass_…`. */
     readonly passport_id?: string;
+    /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
+    readonly owner?: string;
     /** Maximum number of objects to return. */
     readonly limit?: number;
     /** Number of objects to skip. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Charge } from '../../../../shared/decision/facts.ts';
 import { must } from '../../../../shared/errors/assert.ts';
-import type { GateId, PassportId } from '../../../../shared/model/ids.ts';
+import type { AccountId, GateId, PassportId } from '../../../../shared/model/ids.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import type { MicroUsd } from '../../../../shared/model/money.ts';
 import { type MonotonicMillis, minuteMs, secondMs } from '../../../../shared/model/time.ts';
@@ -61,14 +61,18 @@ const limitOf = (
   return { kind, window, limit, per };
 };
 
+const accountId = 'acct_1' as AccountId;
 const gateWith = (...windows: readonly WindowLimit[]): LimitedGate => ({
   gateId: 'gate_1' as GateId,
+  accountId,
   rateWindows: windows.filter(({ kind }) => kind.endsWith('rate')),
   spendWindows: windows.filter(({ kind }) => kind.endsWith('spend')),
   standingApprovals: [],
 });
 const passportWith = (name: string, ...windows: readonly WindowLimit[]): LimitedPassport => ({
   passportId: `pass_${name}` as PassportId,
+  accountId,
+  owner: null,
   tokenHash: name.repeat(8),
   rateWindows: windows.filter(({ kind }) => kind.endsWith('rate')),
   spendWindows: windows.filter(({ kind }) => kind.endsWith('spend')),
