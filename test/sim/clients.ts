@@ -7,7 +7,7 @@ import type { Course } from './course.ts';
 import { type Process, theLoop } from './loop.ts';
 import type { ControlPlane } from './model/control-plane.ts';
 import type { AskedRequest, Attempt, Oracle, Told } from './oracle.ts';
-import type { Step } from './plan.ts';
+import type { Ask } from './plan.ts';
 import type { SidecarNode } from './sidecar-node.ts';
 
 interface ClientDeps {
@@ -22,8 +22,6 @@ interface ClientDeps {
 }
 
 const triesMax = 3;
-
-type Ask = Extract<Step, { readonly kind: 'ask' }>;
 
 /** Those who ask, ask again after 503 with a key, and come back with an approval. */
 export class Clients {
@@ -53,7 +51,7 @@ export class Clients {
     const { nodes, controlPlane } = this.#deps;
     const node = nodes[sidecar] as SidecarNode;
     const { process, checks } = node;
-    if (process === null || checks === null || process.isPaused) {
+    if (process === null || checks === null) {
       this.count('nobody listens');
       return;
     }
@@ -68,6 +66,8 @@ export class Clients {
       askedAtMs: loop.nowMs,
       ackedGlobal: connection?.ackedGlobal ?? 0,
       heardAtMs: process.heardAtMs,
+      knowsTime: process.knowsTime,
+      epoch: null,
       answeredAtMs: null,
       told: null,
       isOver: false,
@@ -105,6 +105,7 @@ export class Clients {
     attempt.told = told;
     attempt.isOver = true;
     attempt.answeredAtMs = theLoop().nowMs;
+    attempt.epoch = attempt.node.epoch;
     const text =
       told === null
         ? 'given up'

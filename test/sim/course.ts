@@ -41,6 +41,8 @@ export interface Course {
   readonly accountId: AccountId;
   /** The true time at the start. */
   readonly startsAtMs: number;
+  /** After the start: windows end, at least those of a minute. */
+  readonly turnsAfterMs: number;
   readonly sidecars: number;
   readonly fsyncMs: number;
   readonly keptMs: number;
@@ -54,13 +56,13 @@ const firstOfMonth = Date.UTC(2027, 2, 1);
 
 export function makeCourse(chance: Chance, ed25519: Ed25519): Course {
   const size = chance.pick([20, 60, 200]);
+  const turnsAtMs = firstOfMonth + chance.pick([7, 61, 3_600, 0, 0]) * 60_000;
+  const turnsAfterMs = Math.floor(chance.between(500, chance.pick([8_000, 30_000])));
   return {
     accountId: numbered.account(1),
     // So that windows end meanwhile: those of a minute, an hour, a day or a month.
-    startsAtMs:
-      firstOfMonth +
-      chance.pick([7, 61, 3_600, 0, 0]) * 60_000 -
-      Math.floor(chance.between(500, chance.pick([8_000, 30_000]))),
+    startsAtMs: turnsAtMs - turnsAfterMs,
+    turnsAfterMs,
     sidecars: chance.pick([1, 2, 2, 2, 3]),
     fsyncMs: chance.pick([0, 50, 50]),
     keptMs: chance.pick([0, 3_600_000]),

@@ -84,8 +84,8 @@ export class Disk {
     }
     if (this.#chance.happens(this.trouble.fails)) {
       // Failed, but what was written may be there.
-      if (this.#chance.happens(0.5))
-        file.write(bytes.subarray(0, this.#chance.below(bytes.length)), position);
+      const part = this.#chance.happens(0.5) ? bytes.length : this.#chance.below(bytes.length);
+      if (this.#chance.happens(0.5)) file.write(bytes.subarray(0, part), position);
       fail('EIO', 'write');
     }
     file.write(bytes, position);

@@ -21,8 +21,12 @@ export class Process {
   readonly name: string;
   isAlive = true;
   isPaused = false;
-  /** When it ran again after its last pause, or began. */
+  /** When it was paused last. */
+  pausedAtMs = Number.NEGATIVE_INFINITY;
+  /** When it ran again after that, or began. */
   runsSinceMs = 0;
+  /** It has heard the time of the control plane. */
+  knowsTime = false;
   /** Of when the newest of the heads is that reached it. */
   heardAtMs = Number.NEGATIVE_INFINITY;
   /** Open files. */
@@ -104,6 +108,7 @@ export class Loop {
 
   pause(process: Process): void {
     process.isPaused = true;
+    process.pausedAtMs = this.nowMs;
   }
 
   resume(process: Process): void {

@@ -10,6 +10,8 @@ export interface Request {
   /** Null: GET. */
   readonly text: string | null;
   readonly headers: Readonly<Record<string, string>>;
+  /** A proxy delivers it, and another delivery was or is answered. */
+  readonly isRepeat: boolean;
 }
 
 /** A replica of the control plane. Its answer, or null where the connection breaks first. */
@@ -91,7 +93,9 @@ export class Network {
     );
     const [path = '', query = ''] = call.path.split('?');
     const headers = { ...options.headers, ...call.headers };
-    const request = (): Request => ({ path, query: new URLSearchParams(query), text: sent.text(), headers });
+    const request = (isRepeat: boolean) => (): Request => ({
+      ...{ path, query: new URLSearchParams(query), text: sent.text(), headers, isRepeat },
+    });
     const cut = this.cutOf(from.machine.name);
     const server = this.#chance.pick(this.servers);
     const refuse = (): void => {
@@ -101,12 +105,13 @@ export class Network {
     };
     const isRefused = cut === 'refused' || !server.process.isAlive;
     if (isRefused) refuse();
-    else if (cut !== 'silent') this.#deliver(from, server, { path, request }, end);
+    else if (cut !== 'silent') this.#deliver(from, server, { path, request: request(false) }, end);
     // A refused connection has carried nothing that a proxy could repeat.
     if (!isRefused && cut !== 'silent' && this.#chance.happens(this.weather.repeats)) {
       this.counts.repeated++;
       const other = this.#chance.pick(this.servers);
-      const repeat = (): void => this.#deliver(from, other, { path: '', request }, () => undefined);
+      const again = { path: '', request: request(true) };
+      const repeat = (): void => this.#deliver(from, other, again, () => undefined);
       loop.schedule(other.process, this.#chance.between(0, 4_000), 'io', repeat);
     }
     return () => {
@@ -135,7 +140,9 @@ export class Network {
         if (backMs === null || cut === 'silent' || cut === 'answers lost') return;
         const writtenAtMs = loop.nowMs;
         const isNews = answer.status === 200 && (path === 'changes' || path === 'snapshot');
+        const saysTime = answer.status === 200 && (path === 'changes' || path === 'connect');
         loop.schedule(from, backMs, 'io', () => {
+          from.knowsTime ||= saysTime;
           if (isNews) from.heardAtMs = Math.max(from.heardAtMs, writtenAtMs);
           end({ kind: 'answered', answer });
         });

@@ -1,3 +1,4 @@
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
@@ -25,6 +26,10 @@ export interface Attempt {
   /** When it asked: what its sidecar had acknowledged, and from when the last news there were. */
   readonly ackedGlobal: number;
   readonly heardAtMs: number;
+  /** Its sidecar had heard the control plane's time. */
+  readonly knowsTime: boolean;
+  /** Of the spool of its sidecar, when it was answered. */
+  epoch: string | null;
   answeredAtMs: number | null;
   /** Null: the client knows nothing. */
   told: Told | null;
@@ -51,6 +56,10 @@ const toldMsMax = 2_500;
 const stopMsMin = 1_200;
 /** A folder that is gone is noticed within this. */
 const lookMsMax = 1_100;
+/** The deadline of a request, and what it is looked for late. */
+const answerMsMax = 3_000 + 375 + slackMs;
+/** A clock that is read over the slowest network is this wrong. */
+const clockMsMax = 6_000;
 
 /**
  * What must be true, whatever happens. After each step: `noteAnswer` and the ledger's balance. After the last
@@ -95,6 +104,7 @@ export class Oracle {
   /** At once: no cap, no key and no revocation is passed by what a client is told. */
   noteAnswer(attempt: Attempt): void {
     const { told, request, process } = attempt;
+    this.#expectInTime(attempt);
     if (told?.kind !== 'PERMIT') return;
     const known = this.#attestations.get(told.attestationId);
     if (known !== undefined && (known !== request || !request.isKeyed))
@@ -125,11 +135,21 @@ export class Oracle {
   #expectTold({ request, process, askedAtMs }: Attempt): void {
     const { standing, changedAtMs, id } = request.passport;
     if (standing === 'active' || this.#troubledAtMs() >= changedAtMs) return;
-    const wasStopped = process.runsSinceMs > changedAtMs + stopMsMin && askedAtMs >= process.runsSinceMs;
+    const { pausedAtMs, runsSinceMs } = process;
+    const wasStopped =
+      runsSinceMs > changedAtMs + stopMsMin &&
+      runsSinceMs > pausedAtMs + stopMsMin &&
+      askedAtMs >= pausedAtMs;
     if (wasStopped || (process.runsSinceMs < changedAtMs && askedAtMs > changedAtMs + toldMsMax))
       this.#wrong(
         `${process.name} permits ${id}, which was ${standing} ${askedAtMs - changedAtMs} ms before`,
       );
+  }
+
+  /** Whoever asks is answered within the deadline, by a process that runs. */
+  #expectInTime({ request, process, askedAtMs, answeredAtMs }: Attempt): void {
+    const tookMs = (answeredAtMs ?? askedAtMs) - Math.max(askedAtMs, process.runsSinceMs);
+    if (tookMs > answerMsMax) this.#wrong(`request ${request.number} is answered after ${tookMs} ms`);
   }
 
   #expectFresh({ request, process, askedAtMs, heardAtMs }: Attempt): void {
@@ -187,7 +207,7 @@ export class Oracle {
   }
 
   /** The first thing that is not as promised, once all is at rest. */
-  findFault(repeated: number): string | null {
+  findFault(): string | null {
     const { chains } = this.#controlPlane;
     for (const request of this.requests) {
       for (const attempt of request.attempts) {
@@ -198,7 +218,7 @@ export class Oracle {
         if (chains.voided.has(attestationId)) return `${attestationId} was answered and is voided`;
         const record = chains.records.get(attestationId);
         if (record === undefined) {
-          if (this.#mayBeLost(attempt)) continue;
+          if (this.#mayBeLost(attempt) && !this.#isWhole(attempt)) continue;
           return `${attestationId} was answered and is not on record`;
         }
         const isIt =
@@ -206,14 +226,39 @@ export class Oracle {
           record.requestHash === request.hash &&
           record.gateId === (request.gate?.body.gate_id ?? null);
         if (!isIt) return `${attestationId} is on record as something else`;
+        const late = this.#findLate(request, attempt, record);
+        if (late !== null) return late;
       }
     }
-    return this.#findExtra(repeated) ?? this.#findBooks();
+    return this.#findExtra() ?? this.#findBooks();
+  }
+
+  /** The control plane was told that no record of its epoch is lost. */
+  #isWhole = ({ epoch }: Attempt): boolean =>
+    epoch !== null && this.#controlPlane.epochs.get(epoch)?.end === 'returned';
+
+  /** A record of another time than its decision, or with units of a window that was over. */
+  #findLate(
+    { attempts }: AskedRequest,
+    { answeredAtMs, knowsTime }: Attempt,
+    { id, timestampMs }: Pick<AttestationRecord, 'id' | 'timestampMs'>,
+  ): string | null {
+    const { takes, ledger } = this.#controlPlane;
+    const firstAtMs = this.#epochMs + Math.min(...attempts.map(({ askedAtMs }) => askedAtMs));
+    const lastAtMs = this.#epochMs + (answeredAtMs ?? 0);
+    if (knowsTime && (timestampMs < firstAtMs - clockMsMax || timestampMs > lastAtMs + clockMsMax))
+      return `${id} is of ${timestampMs}, and was asked and answered from ${firstAtMs} to ${lastAtMs}`;
+    for (const leaseId of takes.get(id)?.took ?? []) {
+      const endsAtMs = ledger.everyLease.get(leaseId)?.at.window.endsAtMs ?? Number.POSITIVE_INFINITY;
+      if (firstAtMs >= endsAtMs)
+        return `${id} took units of a window that ended ${firstAtMs - endsAtMs} ms before`;
+    }
+    return null;
   }
 
   /** PERMITs that stand and were told to nobody, or twice. */
-  #findExtra(repeated: number): string | null {
-    const { chains } = this.#controlPlane;
+  #findExtra(): string | null {
+    const { chains, settlements } = this.#controlPlane;
     const standing = new Map<string, string[]>();
     for (const [id, record] of chains.records) {
       if (record.decision !== 'PERMIT' || chains.voided.has(id)) continue;
@@ -226,19 +271,22 @@ export class Oracle {
       if (permits.length > 1 && request.isKeyed)
         return `request ${request.number} has PERMITs ${permits.join(', ')}`;
       if (permits.length === 0) continue;
-      const wasRefused = request.attempts.every(
-        ({ told, node, askedAtMs, answeredAtMs }) =>
-          told !== null &&
-          told.kind !== 'PERMIT' &&
-          !node.hasFailedWrites &&
-          (answeredAtMs ?? 0) - askedAtMs < 2_900,
-      );
-      // Decision record 0010: a look-up that is delivered twice may read what has come true since.
-      if (wasRefused && !(request.isKeyed && repeated > 0))
-        return `request ${request.number} was refused to all who asked, and ${permits[0]} stands: ${request.attempts.map(({ told, node, askedAtMs, answeredAtMs }) => `${node.index} ${Math.round(askedAtMs)}-${Math.round(answeredAtMs ?? 0)} ${told?.kind} ${told !== null && 'code' in told ? told.code : told !== null && 'reason' in told ? told.reason : ''}`).join('; ')}`;
+      // Decision record 0010: a look-up that is delivered once more may read what has come true since.
+      if (request.attempts.every(this.#isRefused) && !settlements.isReadByRepeats(permits[0] ?? ''))
+        return `request ${request.number} was refused to all who asked, and ${permits[0]} stands: ${request.attempts.map(describe).join('; ')}`;
     }
     return null;
   }
+
+  /** It has no PERMIT, and its sidecar knew so: what it settled is void. */
+  #isRefused = (attempt: Attempt): boolean => {
+    const { request, told, isOver, process, node, askedAtMs, answeredAtMs } = attempt;
+    if (!isOver || told?.kind === 'PERMIT' || this.#mayBeLost(attempt)) return false;
+    // Of a plain PERMIT the record whose write failed may turn up, and one whose client has gone stands.
+    if (!request.isKeyed)
+      return told !== null && !node.hasFailedWrites && (answeredAtMs ?? 0) - askedAtMs < 2_900;
+    return process.isAlive || (told !== null && !node.hasFailedWrites);
+  };
 
   /** What is on record as spent, by window, is what the ledger counts as used. */
   #findBooks(): string | null {
@@ -263,3 +311,9 @@ export class Oracle {
     return null;
   }
 }
+
+const describe = ({ node, askedAtMs, answeredAtMs, told }: Attempt): string => {
+  const what =
+    told === null ? 'given up' : 'reason' in told ? told.reason : 'code' in told ? told.code : told.kind;
+  return `${node.index} ${Math.round(askedAtMs)}-${Math.round(answeredAtMs ?? 0)} ${what}`;
+};

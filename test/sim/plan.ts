@@ -1,5 +1,6 @@
 import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
+import { scenarios } from './scenarios.ts';
 
 /** What happens to a simulation from outside, at a moment of its time. */
 export type Step = { readonly atMs: number } & (
@@ -28,7 +29,11 @@ export type Step = { readonly atMs: number } & (
       readonly how: 'silent' | 'refused' | 'answers lost';
       readonly forMs: number;
     }
-  | { readonly kind: 'weather'; readonly how: 'lossy' | 'repeating' | 'slow'; readonly forMs: number }
+  | {
+      readonly kind: 'weather';
+      readonly how: 'lossy' | 'repeating' | 'doubling' | 'slow';
+      readonly forMs: number;
+    }
   | {
       readonly kind: 'disk';
       readonly sidecar: number;
@@ -48,15 +53,17 @@ export type Step = { readonly atMs: number } & (
   | { readonly kind: 'change gate'; readonly gate: number; readonly factor: number }
 );
 
-export type Fault = Exclude<Step, { readonly kind: 'ask' }>;
+export type Ask = Extract<Step, { readonly kind: 'ask' }>;
+export type Fault = Exclude<Step, Ask>;
 
 export const isFault = (step: Step): step is Fault => step.kind !== 'ask';
 
-const amounts = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
+const amounts = [0.01, 0.25, 0.37, 1, 1.99, 2.5, 3.1];
 
 /** All that happens in a simulation, in the order of time. Follows from the chance and the course alone. */
 export function makePlan(chance: Chance, course: Course, durationMs: number): Step[] {
-  const steps = [...asks(chance, course, durationMs), ...faults(chance, course, durationMs)];
+  const steps: Step[] = [...asks(chance, course, durationMs), ...faults(chance, course, durationMs)];
+  if (chance.happens(0.35)) steps.push(...chance.pick(scenarios)(chance, course, durationMs));
   return steps.sort((one, other) => one.atMs - other.atMs);
 }
 
@@ -110,74 +117,8 @@ function faults(chance: Chance, course: Course, durationMs: number): Fault[] {
   const steps: Fault[] = [];
   for (let n = 0; n < count && makers.length > 0; n++)
     steps.push({ ...chance.pick(makers)(), atMs: chance.between(0.05, 0.85) * durationMs } as Fault);
-  if (chance.happens(0.15)) steps.push(...chance.pick(scenarios)(chance, course, durationMs));
   return steps;
 }
-
-type Scenario = (chance: Chance, course: Course, durationMs: number) => Fault[];
-
-/** Faults that matter together, and would hardly come together by chance. */
-const scenarios: readonly Scenario[] = [
-  /** Killed right after it learned of a revocation, beside a control plane that is away afterwards. */
-  (chance, course, durationMs) => {
-    const atMs = chance.between(0.2, 0.6) * durationMs;
-    const sidecar = chance.below(course.sidecars);
-    const killedAtMs = atMs + chance.between(1, 900);
-    return [
-      { kind: 'disk', sidecar, how: 'slower', forMs: 1_500, atMs: atMs - 100 },
-      { kind: 'standing', passport: chance.below(course.passports.length), standing: 'revoked', atMs },
-      { kind: 'crash', sidecar, forMs: 100, atMs: killedAtMs },
-      { kind: 'cut', sidecar, how: 'refused', forMs: 3_000, atMs: killedAtMs },
-    ];
-  },
-  /** Stopped while a passport is revoked. */
-  (chance, course, durationMs) => {
-    const atMs = chance.between(0.2, 0.6) * durationMs;
-    const sidecar = chance.below(course.sidecars);
-    return [
-      { kind: 'pause', sidecar, forMs: 2_500, atMs },
-      {
-        kind: 'standing',
-        passport: chance.below(course.passports.length),
-        standing: 'revoked',
-        atMs: atMs + 200,
-      },
-    ];
-  },
-  /** The power goes, and comes back, while limits are nearly used up. */
-  (chance, course, durationMs) => {
-    const atMs = chance.between(0.3, 0.8) * durationMs;
-    return Array.from({ length: course.sidecars }, (_each, sidecar) => ({
-      kind: 'cut power' as const,
-      sidecar,
-      forMs: 100,
-      atMs: atMs + sidecar,
-    }));
-  },
-  /** Passports are revoked while calls that were carried out fail: a repetition is answered otherwise. */
-  (chance, course, durationMs) => {
-    const atMs = chance.between(0.2, 0.6) * durationMs;
-    return [
-      { kind: 'control plane fails', fails: 0.5, forMs: 3_000, atMs },
-      ...course.passports.map((_each, passport) => ({
-        kind: 'standing' as const,
-        passport,
-        standing: chance.pick(['revoked', 'suspended'] as const),
-        atMs: atMs + chance.between(300, 2_500),
-      })),
-    ];
-  },
-  /** Away for longer than any trust level but the lowest allows. */
-  (chance, course, durationMs) => [
-    {
-      kind: 'cut',
-      sidecar: chance.below(course.sidecars),
-      how: chance.pick(['silent', 'refused']),
-      forMs: 9_000,
-      atMs: chance.between(0.1, 0.3) * durationMs,
-    },
-  ],
-];
 
 type Happening = Fault extends infer Each ? Omit<Each, 'atMs'> : never;
 

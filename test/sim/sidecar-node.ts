@@ -63,6 +63,11 @@ export class SidecarNode {
     return this.machine.disk.find(`${dataFolder}/sidecar-id`)?.text().trimEnd() ?? null;
   }
 
+  /** Of the control plane's books: the epoch that is written now. */
+  get epoch(): string | null {
+    return this.core === null ? null : `${this.sidecarId} ${this.core.spool.epoch}`;
+  }
+
   start(): void {
     if (this.process !== null) return;
     const process = new Process(this.machine, `sidecar ${this.index}.${++this.starts}`);

@@ -348,7 +348,7 @@ class World {
     await this.#expectDecisions();
     await this.#comeToRest();
     if (this.#violation !== null) return;
-    const fault = this.#oracle.findFault(this.#network.counts.repeated);
+    const fault = this.#oracle.findFault();
     if (fault !== null) this.#wrong(fault);
     const broken = this.#controlPlane.chains.findFault(this.#controlPlane.keysetOf(this.#ed25519));
     if (broken !== null) this.#wrong(`a chain does not verify: ${broken}`);
@@ -505,6 +505,7 @@ const isBetween = ({ kind }: Fault): boolean =>
 
 const weathers = {
   lossy: { loses: 0.2, repeats: 0, delayMsMax: 20, dawdles: 0.05 },
+  doubling: { loses: 0, repeats: 0.8, delayMsMax: 10, dawdles: 0.05 },
   repeating: { loses: 0.02, repeats: 0.3, delayMsMax: 10, dawdles: 0.1 },
   slow: { loses: 0, repeats: 0, delayMsMax: 400, dawdles: 0.1 },
 } as const;

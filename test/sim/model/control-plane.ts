@@ -205,7 +205,7 @@ export class ControlPlane {
         reply(this.#leases(body));
         return;
       case 'settlements':
-        reply(this.#settle(body));
+        reply(this.#settle(body, request.isRepeat));
         return;
       case 'attestations':
         reply(this.#ingest(body));
@@ -369,7 +369,7 @@ export class ControlPlane {
     return found?.limit ?? null;
   }
 
-  #settle(body: unknown): Answer {
+  #settle(body: unknown, isRepeat: boolean): Answer {
     const call = parseSettlementCall(body, this.service.accountId);
     const refusal = this.#refusalOf(call, 'others');
     if (refusal !== null) return refusal;
@@ -378,6 +378,7 @@ export class ControlPlane {
       accountId: this.service.accountId,
       holder: call.holder,
       nowMs: this.nowMs,
+      isRepeat,
     };
     const settled = this.settlements.settleAll(call.settlements, sender);
     const answers = settled.map((answer, place): SettlementAnswer => {

@@ -21,6 +21,8 @@ interface Row {
   requestHash: string | null;
   readonly took: readonly number[];
   readonly reads: string | null;
+  /** The reading of a call that was delivered once more. */
+  isRepeat: boolean;
   readonly first: { readonly constraints: readonly string[]; readonly pii: readonly object[] } | null;
   isVoid: boolean;
   isWithdrawn: boolean;
@@ -47,6 +49,7 @@ export interface Sender {
   readonly accountId: string;
   readonly holder: string;
   readonly nowMs: UnixMillis;
+  readonly isRepeat: boolean;
 }
 
 export interface Parties {
@@ -165,7 +168,7 @@ export class Settlements {
       return { kind: 'refused', message: 'held is not leased to this holder' };
     const pending = this.#pending(suspend, nowMs);
     if (pending !== null) {
-      if (!this.#read(pending.id, suspend.reader_id, sender.sidecarId))
+      if (!this.#read(pending.id, suspend.reader_id, sender))
         return {
           kind: 'refused',
           message: 'the approval of the same request was just voided',
@@ -229,6 +232,7 @@ export class Settlements {
       key: null,
       took: [],
       reads: null,
+      isRepeat: false,
       first: null,
       isVoid: false,
       isWithdrawn: false,
@@ -245,7 +249,7 @@ export class Settlements {
     const owner = key === null ? undefined : this.rows.get(this.#claims.get(key) ?? '');
     if (owner === undefined || owner.requestHash === null || owner.isVoid) return null;
     if (owner.requestHash !== settled.request_hash) return { kind: 'conflict' };
-    if (!this.#read(owner.id, settled.reader_id, sender.sidecarId)) return { kind: 'voided' };
+    if (!this.#read(owner.id, settled.reader_id, sender)) return { kind: 'voided' };
     const first = {
       attestation_id: owner.id as AttestationId,
       constraints_evaluated: owner.first?.constraints ?? [],
@@ -262,9 +266,9 @@ export class Settlements {
   }
 
   /** The pending approval of the same request, read by this reader. */
-  #waiting(settled: SettledRequest, { nowMs, sidecarId }: Sender): Approval | null {
-    const pending = this.#pending(settled, nowMs);
-    return pending !== null && this.#read(pending.id, settled.reader_id, sidecarId) ? pending : null;
+  #waiting(settled: SettledRequest, sender: Sender): Approval | null {
+    const pending = this.#pending(settled, sender.nowMs);
+    return pending !== null && this.#read(pending.id, settled.reader_id, sender) ? pending : null;
   }
 
   #bound(id: string, settled: SettledRequest): Approval | null {
@@ -279,13 +283,16 @@ export class Settlements {
   }
 
   /** False: what is read, or the reading, was voided before. */
-  #read(id: string, reader: string, source: string): boolean {
+  #read(id: string, reader: string, { sidecarId: source, isRepeat }: Sender): boolean {
     const row = this.rows.get(id);
     if (row === undefined || row.isAnswered) return true;
     if (row.isVoid) return false;
     const known = this.rows.get(reader);
-    if (known !== undefined) return known.reads === id && known.source === source && !known.isVoid;
-    this.#insert(reader, { sidecarId: source }, { requestHash: null, reads: id });
+    if (known !== undefined) {
+      known.isRepeat &&= isRepeat;
+      return known.reads === id && known.source === source && !known.isVoid;
+    }
+    this.#insert(reader, { sidecarId: source }, { requestHash: null, reads: id, isRepeat });
     const readers = [...this.rows.values()].filter((each) => each.reads === id && !each.isVoid);
     if (readers.length >= readersMax) row.isAnswered = true;
     return true;
@@ -359,6 +366,12 @@ export class Settlements {
       const isOpen = each.status === 'pending' || each.status === 'approved';
       if (isOpen && nowMs >= each.expiresAtMs) this.end(each, 'expired');
     }
+  }
+
+  /** Whether only calls that were delivered once more keep it true. */
+  isReadByRepeats(id: string): boolean {
+    const readers = [...this.rows.values()].filter((each) => each.reads === id && !each.isWithdrawn);
+    return readers.length > 0 && readers.every(({ isRepeat }) => isRepeat);
   }
 
   /** Whether a later delivery of this call, too, settles nothing. */
