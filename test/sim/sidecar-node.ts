@@ -76,7 +76,8 @@ export class SidecarNode {
     const logger = this.#loggerOf(process);
     const started = teardown(logger);
     const { course, seed, bus, wrong } = this.#deps;
-    theLoop().as(process, () => {
+    // In an event of its own: what it awaits goes on as the process whose event it is.
+    theLoop().schedule(process, 0, 'io', () => {
       startCore(
         {
           folder: dataFolder,
@@ -128,7 +129,7 @@ export class SidecarNode {
     }
     this.core = null;
     this.checks = null;
-    theLoop().as(process, () => {
+    theLoop().schedule(process, 0, 'io', () => {
       void checks.stop();
       void core.close().then(() => {
         if (this.process === process) this.#end(process, forMs);
