@@ -21,12 +21,25 @@ const engine = /\/choose-ed25519\.ts$/;
 
 const programs = /\/(?:sidecar|shared|clients\/node\/src)\//;
 
-/** Small files and tables: a start reads and makes all of them, and in a simulation there are many. */
+/**
+ * Small files and tables: a start reads and makes all of them, and in a simulation there are many. Holds
+ * and lost calls end within one.
+ */
 const sizes: readonly Replacement[] = [
   {
     file: 'sidecar/startup/limits.ts',
     from: 'verifiedPassportsMax: 50_000',
     to: 'verifiedPassportsMax: 64',
+  },
+  {
+    file: 'sidecar/replica/limits.ts',
+    from: 'snapshotMsMax: minuteMs',
+    to: 'snapshotMsMax: 10_000',
+  },
+  {
+    file: 'shared/model/limits.ts',
+    from: 'holdExpiryMsMin: minuteMs',
+    to: 'holdExpiryMsMin: secondMs',
   },
   {
     file: 'sidecar/replica/limits.ts',

@@ -6,7 +6,7 @@ import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
 import { type Process, theLoop } from './loop.ts';
 import type { ControlPlane } from './model/control-plane.ts';
-import type { AskedRequest, Attempt, Oracle, Told } from './oracle.ts';
+import type { AskedRequest, Attempt, Oracle, Report, ReportAttempt, Told } from './oracle.ts';
 import type { Ask } from './plan.ts';
 import type { SidecarNode } from './sidecar-node.ts';
 
@@ -120,6 +120,7 @@ export class Clients {
     );
     if (text === 'internal_error') wrong('a check is answered internal_error');
     oracle.noteAnswer(attempt);
+    if (step.isHeld && told?.kind === 'PERMIT') this.#serve(step, told.attestationId);
     this.#goOn(step, attempt, how);
   }
 
@@ -148,6 +149,51 @@ export class Clients {
       again(other, chance.between(300, 1_500), presents);
   }
 
+  /** What was permitted is done, or not, and reported; perhaps once more, perhaps elsewhere. */
+  #serve(step: Ask, attestationId: string): void {
+    const { chance, oracle } = this.#deps;
+    const known = oracle.reports.get(attestationId);
+    if (known !== undefined || this.#isRetired || chance.happens(0.25)) return;
+    const hasFailed = chance.happens(0.3);
+    const amount =
+      hasFailed || chance.happens(0.3) ? null : Math.min(step.amountUsd ?? 0, chance.pick([0, 0.01, 0.2]));
+    const report: Report = {
+      attestationId,
+      given: { outcome: hasFailed ? 'failed' : 'served', ...(amount === null ? {} : { amount }) },
+      tries: [],
+    };
+    oracle.reports.set(attestationId, report);
+    this.#report(report, chance.pick([5, 100, 1_500]) * chance.fraction());
+  }
+
+  #report(report: Report, pauseMs: number): void {
+    const { chance, course, nodes, process: outside } = this.#deps;
+    theLoop().schedule(outside, pauseMs, 'io', () => {
+      const node = nodes[chance.below(course.sidecars)] as SidecarNode;
+      const { process, checks } = node;
+      const again = (): void => {
+        if (report.tries.length < triesMax && !this.#isRetired) this.#report(report, chance.between(20, 800));
+      };
+      if (process === null || checks === null) return again();
+      const attempt: ReportAttempt = { node, process, epoch: null, answeredAtMs: null, isTaken: false };
+      report.tries.push(attempt);
+      theLoop().schedule(process, 0, 'io', () => {
+        const note = (isTaken: boolean, text: string): void => {
+          Object.assign(attempt, { isTaken, epoch: node.epoch, answeredAtMs: theLoop().nowMs });
+          this.count(`outcome ${text}`);
+          this.#deps.note(`outcome of ${report.attestationId} at ${process.name}: ${text}`);
+          // An answer may be lost on its way to the client, too.
+          if (!isTaken || chance.happens(0.2)) again();
+        };
+        checks.report(report.attestationId, report.given, 'live').then(
+          () => note(true, 'taken'),
+          (error: unknown) =>
+            note(false, error instanceof AgentTrustError ? (error.code ?? 'error') : 'error'),
+        );
+      });
+    });
+  }
+
   #requestOf(step: Ask): AskedRequest {
     const { course, oracle } = this.#deps;
     const known = this.#requests.get(step.request);
@@ -158,6 +204,7 @@ export class Clients {
       passport: course.passports[step.passport] as AskedRequest['passport'],
       amountMicroUsd: Math.round((step.amountUsd ?? 0) * 1_000_000),
       isKeyed: step.isKeyed,
+      isHeld: step.isHeld,
       hash: contentHash(bodyOf(step)),
       attempts: [],
     };
@@ -175,6 +222,7 @@ const bodyOf = (step: Ask): Readonly<Record<string, unknown>> => ({
   permission_key: step.permission,
   ...(step.amountUsd !== null && { amount: step.amountUsd, currency: 'USD' }),
   note: `request ${step.request}`,
+  ...(step.isHeld && { hold: true }),
   ...(step.isKeyed && { idempotency_key: `key-${step.request}` }),
 });
 

@@ -3,7 +3,9 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { signPassportToken } from '../../shared/crypto/passport-token.ts';
+import type { HoldRule } from '../../shared/model/constraints.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import type { CalendarWindowName } from '../../shared/quota/window.ts';
 import type { LimitKind } from '../../shared/quota/window-limit.ts';
 import type { GateBody } from '../../shared/wire/sync-schema.ts';
@@ -22,6 +24,7 @@ export interface Gate {
   readonly body: GateBody;
   readonly limits: readonly Limit[];
   readonly costs: boolean;
+  readonly holds: HoldRule | null;
 }
 
 export interface Passport {
@@ -47,8 +50,14 @@ export interface Course {
   readonly fsyncMs: number;
   readonly keptMs: number;
   readonly usesBus: boolean;
+  readonly recordForm: 1 | 2;
   readonly gates: readonly Gate[];
   readonly passports: readonly Passport[];
+}
+
+interface GivenHolds {
+  readonly expires_in_s: number;
+  readonly on_expiry: HoldRule['onExpiry'];
 }
 
 const usd = 1_000_000;
@@ -67,6 +76,7 @@ export function makeCourse(chance: Chance, ed25519: Ed25519): Course {
     fsyncMs: chance.pick([0, 50, 50]),
     keptMs: chance.pick([0, 3_600_000]),
     usesBus: chance.happens(0.6),
+    recordForm: chance.pick([1, 2, 2, 2]),
     gates: makeGates(size, chance),
     passports: [1, 2, 3].map((n) => makePassport(n, size, chance, ed25519)),
   };
@@ -74,6 +84,10 @@ export function makeCourse(chance: Chance, ed25519: Ed25519): Course {
 
 function makeGates(size: number, chance: Chance): Gate[] {
   const third = Math.ceil(size / 3);
+  const holds: GivenHolds = {
+    expires_in_s: chance.pick([1, 2, 60]),
+    on_expiry: chance.pick(['settle', 'release'] as const),
+  };
   const kinds = [
     gate(2, 'L1', { rate_limits: { requests_per_minute: size } }, [
       rate('gate_rate', 'minute', size, 'gate'),
@@ -81,13 +95,16 @@ function makeGates(size: number, chance: Chance): Gate[] {
     gate(4, 'L2', { rate_limits: { requests_per_hour: third, per: 'passport' } }, [
       rate('gate_rate', 'hour', third, 'passport'),
     ]),
-    gate(6, 'L3', { spend_limits: { daily_usd: size } }, [rate('gate_spend', 'day', size * usd, 'gate')]),
+    gate(6, 'L3', { spend_limits: { daily_usd: size }, holds }, [
+      rate('gate_spend', 'day', size * usd, 'gate'),
+    ]),
     gate(
       8,
       'L1',
       {
         spend_limits: { daily_usd: size, monthly_usd: 2 * size },
         approvals: { above_usd: 2, expires_in_s: chance.pick([60, 600]) },
+        holds,
       },
       [rate('gate_spend', 'day', size * usd, 'gate'), rate('gate_spend', 'month', 2 * size * usd, 'gate')],
     ),
@@ -118,7 +135,16 @@ function gate(
     trust_level: trustLevel,
     constraints,
   };
-  return { body, limits, costs: limits.some(({ kind }) => kind === 'gate_spend') };
+  const { holds = null } = constraints as { readonly holds?: GivenHolds };
+  return {
+    body,
+    limits,
+    costs: limits.some(({ kind }) => kind === 'gate_spend'),
+    holds:
+      holds === null
+        ? null
+        : { expiresInMs: holds.expires_in_s * secondMs, onExpiry: holds.on_expiry, overrun: 'refuse' },
+  };
 }
 
 function makePassport(n: number, size: number, chance: Chance, ed25519: Ed25519): Passport {

@@ -168,9 +168,9 @@ export const mutants: readonly Mutant[] = [
   },
   planted(
     'decides after a stop before it has caught up',
-    'sidecar/replica/catch-up.ts',
-    'nowMs - this.#ranAtMs <= replicaLimits.loopStopMsMax) return true;',
-    'nowMs > 0) return true;',
+    'sidecar/replica/limits.ts',
+    'loopStopMsMax: secondMs',
+    'loopStopMsMax: 60_000',
   ),
   planted(
     'decides on a state of any age',
@@ -195,5 +195,23 @@ export const mutants: readonly Mutant[] = [
     'shared/runtime/carried-clock.ts',
     'if (!this.isKnown) return this.#own.now();\n    return',
     'if (momentMs > 0) return this.#own.now();\n    return',
+  ),
+  planted(
+    'takes an outcome that was not written',
+    'sidecar/intake/outcomes.ts',
+    "onFailed: () => responder.reply(answers.failure(new ApiError('overloaded'), by.requestId)),",
+    "onFailed: () => responder.reply(jsonReply(202, '{}', by.requestId)),",
+  ),
+  planted(
+    'forgets what an outcome came to',
+    'sidecar/intake/outcomes.ts',
+    'amount_micro_usd: amountMicroUsd,',
+    'amount_micro_usd: null,',
+  ),
+  planted(
+    'records no hold',
+    'sidecar/decide/record.ts',
+    '...(hold === null ? {} : { hold_expires_at_ms: hold.expiresAtMs }),',
+    '',
   ),
 ];

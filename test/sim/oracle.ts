@@ -43,8 +43,21 @@ export interface AskedRequest {
   readonly passport: Passport;
   readonly amountMicroUsd: number;
   readonly isKeyed: boolean;
+  readonly isHeld: boolean;
   readonly hash: string;
   readonly attempts: Attempt[];
+}
+
+/** What was reported of a PERMIT, each time the same. */
+export interface Report {
+  readonly attestationId: string;
+  readonly given: { readonly outcome: 'served' | 'failed'; readonly amount?: number };
+  readonly tries: ReportAttempt[];
+}
+
+export interface ReportAttempt extends Pick<Attempt, 'node' | 'process' | 'epoch' | 'answeredAtMs'> {
+  /** 202: it is shipped, once. */
+  readonly isTaken: boolean;
 }
 
 const slackMs = 50;
@@ -58,6 +71,8 @@ const stopMsMin = 1_200;
 const lookMsMax = 1_100;
 /** The deadline of a request, and what it is looked for late. */
 const answerMsMax = 3_000 + 375 + slackMs;
+/** The control plane ends what is due within this. */
+const sweptMsMax = 5_000;
 /** A clock that is read over the slowest network is this wrong. */
 const clockMsMax = 6_000;
 
@@ -67,6 +82,8 @@ const clockMsMax = 6_000;
  */
 export class Oracle {
   readonly requests: AskedRequest[] = [];
+  /** By the id of the PERMIT. */
+  readonly reports = new Map<string, Report>();
   readonly #controlPlane: ControlPlane;
   readonly #wrong: (sentence: string) => void;
   readonly #troubledAtMs: () => number;
@@ -75,6 +92,8 @@ export class Oracle {
   /** Money and requests that clients were given, by window. */
   readonly #given = new Map<string, number>();
   readonly #attestations = new Map<string, AskedRequest>();
+  /** By PERMIT: the windows whose money its client was given. */
+  readonly #givenIn = new Map<string, string[]>();
   readonly #permittedWith = new Map<string, string>();
   /** The largest that was in force, by limit. */
   readonly #limits = new Map<string, number>();
@@ -92,6 +111,10 @@ export class Oracle {
     this.#troubledAtMs = deps.troubledAtMs;
     this.#epochMs = deps.epochMs;
     this.#fsyncMs = deps.fsyncMs;
+    deps.controlPlane.holds.onReturn = (id, microUsd) => {
+      for (const key of this.#givenIn.get(id) ?? [])
+        this.#given.set(key, (this.#given.get(key) ?? 0) - microUsd);
+    };
   }
 
   noteLimits(gateId: string | null, passportId: string | null, limits: readonly Limit[]): void {
@@ -109,7 +132,7 @@ export class Oracle {
     const known = this.#attestations.get(told.attestationId);
     if (known !== undefined && (known !== request || !request.isKeyed))
       this.#wrong(`${told.attestationId} answers two requests`);
-    if (known === undefined) this.#noteGiven(attempt);
+    if (known === undefined) this.#noteGiven(attempt, told.attestationId);
     this.#attestations.set(told.attestationId, request);
     if (request.isKeyed) {
       const name = `${request.number}`;
@@ -161,16 +184,19 @@ export class Oracle {
       this.#wrong(`${process.name} permits on a state that is ${askedAtMs - heardAtMs} ms old`);
   }
 
-  #noteGiven(attempt: Attempt): void {
+  #noteGiven(attempt: Attempt, attestationId: string): void {
     const { request, askedAtMs, answeredAtMs } = attempt;
     const { gate, passport } = request;
     if (attempt.presents !== null) return;
+    const moneyIn: string[] = [];
+    this.#givenIn.set(attestationId, moneyIn);
+    const counts = this.#controlPlane.holds.permits.get(attestationId)?.countsMicroUsd;
     const limits = [
       ...(gate?.limits.map((limit) => ({ limit, gate })) ?? []),
       ...passport.limits.map((limit) => ({ limit, gate: null })),
     ];
     for (const { limit, gate: of } of limits) {
-      const units = limit.kind.endsWith('_rate') ? 1 : request.amountMicroUsd;
+      const units = limit.kind.endsWith('_rate') ? 1 : (counts ?? request.amountMicroUsd);
       const counter = counterKey(
         counterOfLimit(limit, (of?.body.gate_id ?? null) as GateId | null, passport.id as PassportId),
       );
@@ -181,6 +207,7 @@ export class Oracle {
       );
       if (earliest.startsAtMs !== latest.startsAtMs) continue;
       const key = windowKey(counter, earliest);
+      if (!limit.kind.endsWith('_rate')) moneyIn.push(key);
       const given = (this.#given.get(key) ?? 0) + units;
       this.#given.set(key, given);
       const cap = this.#limits.get(
@@ -191,7 +218,7 @@ export class Oracle {
   }
 
   /** Whether the machine may have lost what was answered then (contract §9). */
-  #mayBeLost({ node, answeredAtMs, process }: Attempt): boolean {
+  #mayBeLost({ node, answeredAtMs, process }: Pick<Attempt, 'node' | 'answeredAtMs' | 'process'>): boolean {
     const atMs = answeredAtMs ?? 0;
     if (
       node.hasFailingReads &&
@@ -224,17 +251,18 @@ export class Oracle {
         const isIt =
           record.decision === told.kind &&
           record.requestHash === request.hash &&
+          (record.holdExpiresAtMs !== null) === (request.isHeld && told.kind === 'PERMIT') &&
           record.gateId === (request.gate?.body.gate_id ?? null);
         if (!isIt) return `${attestationId} is on record as something else`;
         const late = this.#findLate(request, attempt, record);
         if (late !== null) return late;
       }
     }
-    return this.#findExtra() ?? this.#findBooks();
+    return this.#findExtra() ?? this.#findBooks() ?? this.#findHolds() ?? this.#findReports();
   }
 
   /** The control plane was told that no record of its epoch is lost. */
-  #isWhole = ({ epoch }: Attempt): boolean =>
+  #isWhole = ({ epoch }: Pick<Attempt, 'epoch'>): boolean =>
     epoch !== null && this.#controlPlane.epochs.get(epoch)?.end === 'returned';
 
   /** A record of another time than its decision, or with units of a window that was over. */
@@ -290,15 +318,16 @@ export class Oracle {
 
   /** What is on record as spent, by window, is what the ledger counts as used. */
   #findBooks(): string | null {
-    const { chains, ledger, takes } = this.#controlPlane;
+    const { chains, ledger, takes, holds } = this.#controlPlane;
     const spent = new Map<string, number>();
     for (const [id, { took, amountMicroUsd }] of takes) {
       if (!chains.isStanding(id)) continue;
+      const counts = holds.permits.get(id)?.countsMicroUsd ?? amountMicroUsd ?? 0;
       for (const leaseId of took) {
         const lease = ledger.everyLease.get(leaseId);
         if (lease === undefined) continue;
         const key = windowKey(lease.at.counter, lease.at.window);
-        spent.set(key, (spent.get(key) ?? 0) + (lease.isMoney ? (amountMicroUsd ?? 0) : 1));
+        spent.set(key, (spent.get(key) ?? 0) + (lease.isMoney ? counts : 1));
       }
     }
     for (const [key, units] of spent) {
@@ -306,7 +335,46 @@ export class Oracle {
       if (at !== undefined && units > at.limitMax) return `${key}: ${units} of ${at.limitMax} are on record`;
       let used = at?.retired ?? 0;
       for (const lease of ledger.leases.values()) if (lease.at === at) used += lease.used;
-      if (units > used) return `${key}: ${units} are on record, and the ledger counts ${used}`;
+      if (units !== used) return `${key}: ${units} are on record, and the ledger counts ${used}`;
+    }
+    return null;
+  }
+
+  /** A hold ends once, or is open and in time. */
+  #findHolds(): string | null {
+    const { chains, holds, nowMs } = this.#controlPlane;
+    for (const [id, { hold, isVoid }] of holds.permits) {
+      if (hold === null || isVoid) continue;
+      const ends = (chains.changes.get(id) ?? []).filter(({ resolution }) => resolution !== 'reported');
+      if (hold.status === 'open' && hold.expiresAtMs + sweptMsMax < nowMs)
+        return `the hold of ${id} has not ended ${nowMs - hold.expiresAtMs} ms after its time`;
+      if (ends.length !== (hold.status === 'open' ? 0 : 1))
+        return `the hold of ${id} is ${hold.status}, and has ${ends.length} ends on record`;
+    }
+    return null;
+  }
+
+  /** What was answered 202 has come, each once, and has its effect. */
+  #findReports(): string | null {
+    const { holds } = this.#controlPlane;
+    const arrived = new Map<string, number>();
+    for (const { attestationId } of holds.reported)
+      arrived.set(attestationId, (arrived.get(attestationId) ?? 0) + 1);
+    for (const { attestationId: id, given, tries } of this.reports.values()) {
+      const taken = tries.filter((each) => each.isTaken && (!this.#mayBeLost(each) || this.#isWhole(each)));
+      const came = arrived.get(id) ?? 0;
+      if (came < taken.length) return `${taken.length} outcomes of ${id} were taken, and ${came} came`;
+      if (came > tries.length) return `${tries.length} outcomes of ${id} were sent, and ${came} came`;
+      const state = holds.permits.get(id);
+      if (taken.length === 0 || state === undefined) continue;
+      const isRefused = holds.reported.every(
+        (each) => each.attestationId !== id || each.status === 'refused',
+      );
+      if (isRefused && state.hold?.status === 'expired') continue;
+      if (state.reported?.outcome !== given.outcome) return `${id} ${given.outcome}, and it is not known`;
+      const counts = given.outcome === 'failed' ? 0 : Math.round((given.amount ?? Number.NaN) * 1_000_000);
+      if (Number.isFinite(counts) && state.countsMicroUsd !== counts)
+        return `${id} counts ${state.countsMicroUsd} instead of ${counts}`;
     }
     return null;
   }

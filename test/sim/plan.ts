@@ -16,6 +16,8 @@ export type Step = { readonly atMs: number } & (
       /** The client gives up; null: it waits. */
       readonly abortsAfterMs: number | null;
       readonly permission: string;
+      /** Its money is settled later, by an outcome or by the end of its time. */
+      readonly isHeld: boolean;
     }
   | {
       readonly kind: 'crash' | 'cut power' | 'stop' | 'unlink';
@@ -85,10 +87,13 @@ function asks(chance: Chance, course: Course, durationMs: number): Step[] {
       isKeyed: chance.happens(0.3),
       permission: chance.happens(0.02) ? 'orders:delete' : 'orders:create',
     } as const;
+    // Above 2 dollars a gate asks for an approval, whose money is held anyway.
+    const isHeld = costs && chance.happens(0.4) && (ask.amountUsd ?? 9) < 2 && gate < course.gates.length;
     const copies = ask.isKeyed && chance.happens(0.5) ? 1 + chance.below(3) : 1;
     for (let copy = 0; copy < copies; copy++) {
       steps.push({
         ...ask,
+        isHeld,
         sidecar: chance.below(course.sidecars),
         atMs: atMs + (copy === 0 ? 0 : chance.pick([0, 1, 5, 40, 400, 3_000]) * chance.fraction()),
         abortsAfterMs: chance.happens(0.05) ? chance.between(0, 50) : null,
@@ -99,6 +104,7 @@ function asks(chance: Chance, course: Course, durationMs: number): Step[] {
       for (let n = 0; n < 20; n++)
         steps.push({
           ...ask,
+          isHeld,
           request: request++,
           isKeyed: false,
           sidecar: chance.below(course.sidecars),

@@ -230,6 +230,7 @@ function asksOf(chance: Chance, course: Course) {
         isKeyed: false,
         abortsAfterMs: null,
         permission: 'orders:create',
+        isHeld: false,
         atMs: chance.between(fromMs, toMs),
         ...given,
       })),

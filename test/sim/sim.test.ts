@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { failedSeeds } from './failed-seeds.ts';
-import { mutants } from './mutants.ts';
+import { type Mutant, mutants } from './mutants.ts';
 import { parsePlaces, renderPlaces, replayOf, shrink } from './shrink.ts';
 import { findViolation, loadSimulation, type Simulation, tracesOn } from './simulation.ts';
 import { totals } from './totals.ts';
@@ -10,6 +10,12 @@ let simulation: Simulation;
 beforeAll(async () => {
   simulation = await loadSimulation();
 });
+
+function mutantOf(name: string): Mutant {
+  const mutant = mutants.find((each) => each.name === name);
+  if (mutant === undefined) throw new Error(`there is no mutant ${name} any more: choose another one`);
+  return mutant;
+}
 
 /** What somebody needs who sees it fail. */
 async function explained(seed: bigint): Promise<string | null> {
@@ -43,6 +49,7 @@ describe('the simulation', () => {
       'void',
     ])
       expect(all.counts.get(`effect ${effect}`) ?? 0, effect).toBeGreaterThan(0);
+    expect(all.counts.get('outcome taken') ?? 0).toBeGreaterThan(100);
   });
 
   it('has one trace for a seed, in another process too', async () => {
@@ -53,10 +60,22 @@ describe('the simulation', () => {
     expect(new Set(traces).size).toBe(3);
   });
 
+  // One for each kind of promise. Lane long looks for all.
+  it.each([
+    'charges nothing',
+    'returns no idle units',
+    'keeps the units that an approval holds',
+    'answers what was not written',
+    'never tells that an epoch has ended',
+    'forgets what an outcome came to',
+    'records no hold',
+  ])('finds: %s', async (name) => {
+    const found = await findViolation(await loadSimulation(mutantOf(name)), { from: 1n, count: 60 });
+    expect(found).not.toBeNull();
+  });
+
   it('finds a fault that is planted, and needs less than its whole plan to show it', async () => {
-    const mutant = mutants.find(({ name }) => name === 'gives units back whose settlement may be committed');
-    if (mutant === undefined) throw new Error('there is no such mutant any more: choose another one');
-    const planted = await loadSimulation(mutant);
+    const planted = await loadSimulation(mutantOf('gives units back whose settlement may be committed'));
     const found = await findViolation(planted, { from: 1n, count: 300 });
     if (found === null) throw new Error('it was not found');
     const shrunk = await shrink(planted, found, 40);

@@ -93,6 +93,7 @@ class World {
     this.#controlPlane = new ControlPlane({
       ed25519: this.#ed25519,
       accountId: this.#course.accountId,
+      recordForm: this.#course.recordForm,
       chance: new Chance(seed, 'control plane'),
       bus: this.#bus,
       wrong,
@@ -164,7 +165,10 @@ class World {
         if (process.isAlive && !process.isPaused) this.#controlPlane.beat(process.name);
     });
     this.#every(250, () => this.#answerApprovals());
-    this.#every(500, () => this.#controlPlane.settlements.expireOverdue(this.#controlPlane.nowMs));
+    this.#every(500, () => {
+      if (this.#replicas.some(({ process }) => process.isAlive && !process.isPaused))
+        this.#controlPlane.sweep();
+    });
     this.#steps.forEach((step, place) => {
       if (this.#options.without?.has(place)) return;
       this.#loop.schedule(this.#outside, step.atMs, 'io', () => {
@@ -289,7 +293,8 @@ class World {
   #troubleDisk(node: SidecarNode, { how, forMs }: Extract<Fault, { readonly kind: 'disk' }>): void {
     const { disk } = node.machine;
     const isLie = how === 'sync lies' && this.#course.fsyncMs > 0;
-    if (isLie || how === 'sync fails' || how === 'fails') node.hasUnsynced = true;
+    // A disk that is slow syncs late.
+    if (isLie || how === 'sync fails' || how === 'fails' || how === 'slow') node.hasUnsynced = true;
     if (how === 'fails') node.hasFailingReads = true;
     if (!isLie) node.hasFailedWrites = true;
     disk.trouble = {
@@ -383,6 +388,7 @@ class World {
           isKeyed: place === 0,
           abortsAfterMs: null,
           permission: 'orders:create',
+          isHeld: false,
         });
         return request;
       }),

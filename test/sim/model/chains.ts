@@ -13,6 +13,8 @@ export class Chains {
   /** By id, without those that void others. */
   readonly records = new Map<string, AttestationRecord>();
   readonly voided = new Set<string>();
+  /** By id: what became of a PERMIT, in order, but for its void. */
+  readonly changes = new Map<string, AttestationRecord[]>();
   readonly chains = new Map<string, Attestation[]>();
   readonly #key: { readonly kid: string; sign(message: string): string };
 
@@ -28,7 +30,9 @@ export class Chains {
     const attestation = linkAttestation(record, chain.at(-1) ?? emptyChain, this.#key);
     chain.push(attestation);
     if (record.resolution === null) this.records.set(record.id, record);
-    else if (record.refersTo !== null) this.voided.add(record.refersTo);
+    else if (record.refersTo !== null && record.resolution === 'voided') this.voided.add(record.refersTo);
+    else if (record.refersTo !== null)
+      this.changes.set(record.refersTo, [...(this.changes.get(record.refersTo) ?? []), record]);
   }
 
   isStanding(id: string): boolean {

@@ -27,6 +27,7 @@ import type { Process } from '../loop.ts';
 import { theLoop } from '../loop.ts';
 import type { Request, Server } from '../network.ts';
 import { Chains } from './chains.ts';
+import { Holds } from './holds.ts';
 import { counterOf, Ledger } from './ledger.ts';
 import { Settlements } from './settlements.ts';
 
@@ -62,6 +63,7 @@ export class ControlPlane {
   readonly service: ModelService;
   readonly ledger = new Ledger();
   readonly chains: Chains;
+  readonly holds: Holds;
   readonly settlements: Settlements;
   readonly sidecars = new Map<string, Connection>();
   readonly epochs = new Map<string, Epoch>();
@@ -73,6 +75,7 @@ export class ControlPlane {
   readonly wrong: (sentence: string) => void;
   readonly #note: (line: string) => void;
   readonly #chance: Chance;
+  readonly #recordForm: 1 | 2;
   readonly #bus: SimulatedBus;
   readonly #pollers = new Set<() => void>();
   #secrets = 0;
@@ -80,6 +83,7 @@ export class ControlPlane {
   constructor(deps: {
     readonly ed25519: Ed25519;
     readonly accountId: AccountId;
+    readonly recordForm: 1 | 2;
     readonly chance: Chance;
     readonly bus: SimulatedBus;
     readonly wrong: (sentence: string) => void;
@@ -87,6 +91,7 @@ export class ControlPlane {
   }) {
     this.service = new ModelService(deps.ed25519, deps.accountId);
     this.#chance = deps.chance;
+    this.#recordForm = deps.recordForm;
     this.#bus = deps.bus;
     this.wrong = deps.wrong;
     this.#note = deps.note;
@@ -96,7 +101,14 @@ export class ControlPlane {
       kid,
       sign: (message) => Buffer.from(signer.sign(Buffer.from(message))).toString('base64url'),
     });
-    this.settlements = new Settlements(this.ledger, this.chains, {
+    this.holds = new Holds({
+      chains: this.chains,
+      ledger: this.ledger,
+      takeOf: (id) => this.takes.get(id),
+      ruleOf: (gateId) => this.gates.get(gateId)?.holds ?? null,
+      makeId: () => this.#newId(),
+    });
+    this.settlements = new Settlements(this.ledger, this.chains, this.holds, {
       policyVersionOf: (gateId) => this.gates.get(gateId)?.body.policy_version ?? null,
       blockOf: (passportId) => {
         const { standing } = this.passports.get(passportId) ?? { standing: 'active' };
@@ -150,6 +162,14 @@ export class ControlPlane {
   #isConnected(sidecarId: string): boolean {
     const known = this.sidecars.get(sidecarId);
     return known !== undefined && known.lastSeenMs > this.nowMs - limits.sidecarConnectedMs;
+  }
+
+  /** What every replica does again and again. */
+  sweep(): void {
+    this.settlements.expireOverdue(this.nowMs);
+    this.holds.applyReported(this.nowMs);
+    this.holds.expire(this.nowMs);
+    this.#expectBalance('outcomes');
   }
 
   /** A replica of it, as a process. */
@@ -229,6 +249,7 @@ export class ControlPlane {
       connection_id: connectionId,
       replica: process.name,
       now_ms: this.nowMs,
+      ...this.#formTaken,
     });
   }
 
@@ -321,8 +342,14 @@ export class ControlPlane {
       now_ms: this.nowMs,
       snapshot_needed: !isInHistory,
       ...(this.trouble.release !== 'before' && { generation }),
+      ...this.#formTaken,
       ...(this.trouble.release === 'after' && { of_a_later_release: true }),
     };
+  }
+
+  /** In which form it wants records; the release before knows one. */
+  get #formTaken(): object {
+    return this.trouble.release === 'before' ? {} : { record_form: this.#recordForm };
   }
 
   #noteSeen(sidecarId: string, globalRevision: number): void {
@@ -427,10 +454,10 @@ export class ControlPlane {
       else if (item.kind === 'void')
         this.voidRuns.push({ sidecarId: batch.sidecarId, reason: item.reason, count: item.count });
       else if (item.kind === 'record') records.push(item);
-      else if (item.kind === 'outcome')
-        this.wrong('an outcome came, and no client of the simulation reports one');
+      else if (item.kind === 'outcome') this.holds.arrive(item);
       else voids.push(item);
-      isWhole &&= item.kind === 'record' || item.kind === 'settlement_void' ? item.took !== null : false;
+      if (item.kind === 'record' || item.kind === 'settlement_void') isWhole &&= item.took !== null;
+      else isWhole &&= item.kind === 'outcome';
     }
     this.#store(batch.sidecarId, records, voids);
     if (next - 1 > epoch.lastSeq) {
@@ -470,6 +497,7 @@ export class ControlPlane {
       if (record.decision === 'PERMIT') {
         this.ledger.post(take);
         this.settlements.takes.set(record.id, take);
+        this.holds.begin(record);
       }
       this.chains.append(record);
     }

@@ -230,6 +230,17 @@ export class Ledger {
     }
   }
 
+  /** Money of a PERMIT that counts for less now. */
+  giveMoneyBack(took: readonly number[], microUsd: number): void {
+    for (const id of took) {
+      const lease = this.everyLease.get(id);
+      if (lease === undefined || !lease.isMoney) continue;
+      if (this.leases.has(id)) lease.used -= microUsd;
+      else lease.at.retired -= microUsd;
+      lease.at.leased -= microUsd;
+    }
+  }
+
   takeFromHolder(holder: string, wanted: readonly Units[]): Units[] {
     return wanted.map((each) => {
       const lease = this.#byWindow.get(`${holder} ${keyOf(each)}`);
@@ -311,6 +322,7 @@ export class Ledger {
     }
     for (const at of this.windows.values()) {
       const sum = (sums.get(at) ?? 0) + at.retired + at.held;
+      if (at.retired < 0) return `${nameOf(at)}: ${at.retired} are used by leases that are gone`;
       if (sum !== at.leased) return `${nameOf(at)}: ${at.leased} are given out, and ${sum} are somewhere`;
       if (at.leased > at.limitMax) return `${nameOf(at)}: ${at.leased} of ${at.limitMax} are given out`;
     }

@@ -11,6 +11,7 @@ import type {
   SuspendSettlement,
 } from '../../../shared/wire/settlement.ts';
 import type { Chains } from './chains.ts';
+import type { Holds } from './holds.ts';
 import { counterOf, type Ledger, type Take, type Units, unitsOf } from './ledger.ts';
 
 interface Row {
@@ -75,8 +76,10 @@ export class Settlements {
   readonly #ledger: Ledger;
   readonly #chains: Chains;
   readonly #parties: Parties;
+  readonly #holds: Holds;
 
-  constructor(ledger: Ledger, chains: Chains, parties: Parties) {
+  constructor(ledger: Ledger, chains: Chains, holds: Holds, parties: Parties) {
+    this.#holds = holds;
     this.#ledger = ledger;
     this.#chains = chains;
     this.#parties = parties;
@@ -141,6 +144,7 @@ export class Settlements {
     this.#ledger.post(take);
     this.takes.set(record.id, take);
     this.#chains.append(record);
+    this.#holds.begin(record);
     return { kind: 'committed' };
   }
 
@@ -343,7 +347,7 @@ export class Settlements {
       return;
     }
     const record = this.#chains.records.get(row.id);
-    const amountMicroUsd = record?.amountMicroUsd ?? null;
+    const amountMicroUsd = this.#holds.void(row.id);
     this.#ledger.release({ sidecarId: row.source, took: row.took, amountMicroUsd }, true);
     for (const approval of this.approvals.values()) {
       if (approval.usedBy === row.id && approval.status === 'used') {
