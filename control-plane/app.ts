@@ -24,6 +24,7 @@ import { discoveryRoutes } from './discovery/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { federationRoutes } from './federation/routes.ts';
 import { shownTokenRoutes } from './federation/shown-routes.ts';
+import { verifyAssertion } from './federation/verify-assertion.ts';
 import { gateRoutes } from './gates/routes.ts';
 import { errorReplies, installErrorReplies } from './http/error-reply.ts';
 import { installJsonBody } from './http/json-body.ts';
@@ -121,7 +122,8 @@ export function build(deps: Deps): FastifyInstance {
   app.register(unattendedPassportRoutes(deps), { prefix: '/api' });
   app.register(authzenRoutes(deps));
   app.register(toolRoutes(deps));
-  app.register(oauthRoutes({ ...deps, offeredScopes }));
+  const assertions = { verifyAssertion: verifyAssertion.bind(undefined, deps) };
+  app.register(oauthRoutes({ ...deps, offeredScopes, ...assertions }));
   app.register(apiRoutes(deps), { prefix: '/v1' });
   return app;
 }

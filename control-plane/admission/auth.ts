@@ -18,6 +18,7 @@ import { type Caller, callerOf } from '../http/caller.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { findKeyByToken } from '../oauth/access-token.ts';
 import { challenge, challengeForToken } from '../oauth/challenge.ts';
+import { isSubjectActive } from '../passports/subject-standing-store.ts';
 import {
   authenticateSession,
   callerOfSession,
@@ -214,8 +215,9 @@ async function authenticateToken(
 ): Promise<Authenticated> {
   const presented = bearerPattern.exec(header ?? '')?.[1];
   const found = presented === undefined ? null : await findKeyByToken(deps, presented, nowMs);
-  if (found !== null) {
-    const { key, clientId } = found;
+  if (found !== null && (found.subject === null || (await isSubjectActive(deps.sql, found.subject)))) {
+    const { key, subject } = found;
+    const clientId = subject?.passportId ?? found.clientId;
     return { key, actor: { type: 'access_token', id: key.keyId, clientId } };
   }
   reply.header('www-authenticate', header === undefined ? challenge(deps) : challengeForToken(deps));

@@ -1,4 +1,4 @@
-import { dayMs, minuteMs } from '../../shared/model/time.ts';
+import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const federationLimits = {
@@ -17,4 +17,6 @@ export const federationLimits = {
   /** Removed with each event that is taken. */
   eventsPerTrimMax: 100,
   eventIdCharsMax: 255,
+  /** Identity assertions are made for one exchange. Providers give them five minutes to an hour. */
+  assertionLifetimeMsMax: hourMs,
 } as const;

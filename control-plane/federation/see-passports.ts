@@ -2,7 +2,8 @@
  * Room `control-plane/federation`: tokens of other issuers (contract §4). `verify-of-others.ts` verifies
  * one, this file makes its passport known, `shown-routes.ts` takes tokens that sidecars have met,
  * `revoke-subject.ts` ends a subject that nobody has seen yet, `take-event.ts` receives Shared Signals,
- * `explain-token.ts` says what a token would become.
+ * `verify-assertion.ts` verifies what a client trades for an access token, `explain-token.ts` says what a
+ * token would become.
  */
 
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';

@@ -2,9 +2,9 @@ import { isId } from '../../shared/model/ids.ts';
 import { holdsScope, parseScope, type Scope } from '../../shared/model/scopes.ts';
 import { isExpired, type UnixMillis } from '../../shared/model/time.ts';
 import { findKeyOfToken, type PresentedKey } from '../api-keys/api-key-store.ts';
-import { findAccessToken } from './artifact-store.ts';
+import { findAccessToken, subjectOf } from './artifact-store.ts';
 import { toolsUrl } from './challenge.ts';
-import type { OAuthDeps } from './deps.ts';
+import type { OAuthDeps, TokenSubject } from './deps.ts';
 
 /** 43 characters are the library's 256 random bits. Other texts are not looked up. */
 const tokenPattern = /^[A-Za-z0-9_-]{43}$/;
@@ -14,6 +14,8 @@ export interface TokenKey {
   readonly key: PresentedKey;
   /** To which the token was given; for client credentials it is the key itself. */
   readonly clientId: string | null;
+  /** Of the identity assertion that the token was given for; null: none. It may be switched off by now. */
+  readonly subject: TokenSubject | null;
 }
 
 /**
@@ -36,7 +38,7 @@ export async function findKeyByToken(
   const key = keyId !== undefined && isId('key', keyId) ? await findKeyOfToken(deps.sql, keyId) : null;
   if (key === null || isExpired(key, nowMs)) return null;
   const granted = readScopes(found.scope).filter((scope) => holdsScope(key.scopes, scope));
-  return { key: { ...key, scopes: granted }, clientId: found.clientId ?? null };
+  return { key: { ...key, scopes: granted }, clientId: found.clientId ?? null, subject: subjectOf(found) };
 }
 
 /**

@@ -4,7 +4,7 @@ import { nonceBytes } from '../../shared/crypto/seal.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { toSeconds } from '../../shared/model/time.ts';
 import { textSeal } from '../http/answer-secrets.ts';
-import type { OAuthDeps } from './deps.ts';
+import type { OAuthDeps, TokenSubject } from './deps.ts';
 import { oauthLimits } from './limits.ts';
 
 type StoreDeps = Pick<OAuthDeps, 'sql' | 'clock' | 'random' | 'sealer'>;
@@ -36,7 +36,8 @@ export async function putArtifact(
   const sealed = sealOf(deps, { model, idHash }).seal(JSON.stringify(payload));
   const { grantId, accountId, clientId, uid, userCode } = payload;
   const alias = uid ?? userCode;
-  const parentHash = hashOrNull(grantId ?? accountId ?? clientId);
+  // The tokens of a client for many people do not make room for each other.
+  const parentHash = hashOrNull(grantId ?? accountId ?? subjectOf(payload)?.passportId ?? clientId);
   await sql`
     WITH expired AS (
       DELETE FROM oauth_artifacts WHERE ctid = ANY (ARRAY(
@@ -92,6 +93,20 @@ export async function findArtifactByAlias(
   return open(deps, rows);
 }
 
+/** Inserts an artifact that says nothing but its name. Of concurrent callers exactly one gets true. */
+export async function claimArtifact(
+  deps: StoreDeps,
+  { model, id }: ArtifactName,
+  endsAtMs: UnixMillis,
+): Promise<boolean> {
+  const idHash = sha256Hex(id);
+  const sealed = sealOf(deps, { model, idHash }).seal('{}');
+  const claimed = await deps.sql`
+    INSERT INTO oauth_artifacts (model, id_hash, sealed_payload, expires_at_ms)
+    VALUES (${model}, ${idHash}, ${sealed}, ${endsAtMs}) ON CONFLICT (id_hash, model) DO NOTHING`;
+  return claimed.count === 1;
+}
+
 /** Marks it as used. Of concurrent callers exactly one gets true. */
 export async function consumeArtifact(
   { sql, clock }: StoreDeps,
@@ -141,6 +156,10 @@ export const artifactSealContext = ({ model, idHash }: Pick<ArtifactRow, 'model'
 
 const sealOf = ({ sealer, random }: StoreDeps, row: Pick<ArtifactRow, 'model' | 'idHash'>) =>
   textSeal(sealer, artifactSealContext(row), () => random.bytes(nonceBytes));
+
+/** The subject of an identity assertion, for whom a token is. */
+export const subjectOf = ({ extra }: AdapterPayload): TokenSubject | null =>
+  (extra as { readonly subject?: TokenSubject } | undefined)?.subject ?? null;
 
 const hashOrNull = (value: string | undefined): string | null =>
   value === undefined ? null : sha256Hex(value);

@@ -10,6 +10,7 @@ import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { minuteMs, secondMs } from '../../shared/model/time.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { databaseAdapter, forgetfulAdapter } from './adapter.ts';
+import { addAssertionGrant, jwtBearer } from './assertion-grant.ts';
 import { toolsUrl } from './challenge.ts';
 import { clientDocumentFetch } from './client-document.ts';
 import { isLoopback, renderErrorPage } from './consent-page.ts';
@@ -31,15 +32,17 @@ export interface AuthorizationServer {
 }
 
 /**
- * The authorization server for `/mcp` (contract §13), on `oidc-provider`. Two ways to a token:
+ * The authorization server for `/mcp` (contract §13), on `oidc-provider`. Three ways to a token:
  *
  *   - Client credentials. The client is an API key: `client_id` is its id, `client_secret` the key. Nothing
  *     is registered, nothing more is stored.
  *   - Authorization code with PKCE, for clients that describe themselves in a document at their `client_id`
  *     (an https URL). On the consent page a person shows an API key, for which the token then stands. Older
  *     clients, which know no documents, register first (registration-routes.ts).
+ *   - An identity assertion of the company's identity provider, presented by a client that is an API key
+ *     (assertion-grant.ts).
  *
- * Either way the token has no more scopes than the key and ends with it. There are no accounts, logins or
+ * In every way the token has no more scopes than the key and ends with it. There are no accounts, logins or
  * sessions: every authorization asks for the key again.
  *
  * Loaded at the first use: the library takes half a second, and most processes never need it.
@@ -62,6 +65,7 @@ async function load(deps: OAuthDeps): Promise<AuthorizationServer> {
   provider.Client.prototype.compareClientSecret = function compare(this: Client, presented: string) {
     return isKeyOfHash(presented, this.clientSecret ?? '');
   };
+  addAssertionGrant(provider, deps, errors);
   const report = (ctx: KoaContextWithOIDC | undefined, error: Error) => {
     const request_id = ctx?.res.getHeader('x-request-id') ?? null;
     deps.logger.error(
@@ -125,6 +129,8 @@ function configure(
         ? undefined
         : { accountId: keyId, claims: () => ({ sub: keyId }) },
     expiresWithSession: () => false,
+    // The subject of an assertion, which the library would leave out.
+    extraTokenClaims: (_ctx, { extra }) => extra,
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     rotateRefreshToken: true,
     cookies: {
@@ -239,7 +245,7 @@ function adapterFor(deps: OAuthDeps, model: string, alreadyUsed: () => Error): A
         client_id: key.keyId,
         client_secret: key.keyHash,
         token_endpoint_auth_method: 'client_secret_basic',
-        grant_types: ['client_credentials'],
+        grant_types: ['client_credentials', jwtBearer],
         redirect_uris: [],
         response_types: [],
       };

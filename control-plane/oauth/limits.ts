@@ -7,6 +7,11 @@ export const oauthLimits = {
    * Life of an access token of `/mcp`, which bounds the use of a stolen one; clients renew it by themselves.
    */
   accessTokenMs: 10 * minuteMs,
+  /**
+   * A used identity assertion is remembered for so long after its end, so that it stays used if the clock is
+   * set forward by less than that, and back.
+   */
+  assertionKeptMs: dayMs,
   /** An authorization code travels from the browser to the client, and is redeemed at once. */
   codeMs: minuteMs,
   /** A person finds an API key and pastes it. */

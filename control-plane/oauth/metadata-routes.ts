@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify';
+import { idJag, jwtBearer } from './assertion-grant.ts';
 import { toolsUrl } from './challenge.ts';
 import type { OAuthDeps } from './deps.ts';
 import { endpoints } from './endpoints.ts';
@@ -28,7 +29,8 @@ export function metadataRoutes(deps: Pick<OAuthDeps, 'baseUrl' | 'offeredScopes'
     scopes_supported: deps.offeredScopes,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+    grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials', jwtBearer],
+    authorization_grant_profiles_supported: [idJag],
     token_endpoint_auth_methods_supported: ['none', 'client_secret_basic', 'client_secret_post'],
     revocation_endpoint_auth_methods_supported: ['none', 'client_secret_basic', 'client_secret_post'],
     code_challenge_methods_supported: ['S256'],

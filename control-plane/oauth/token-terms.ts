@@ -74,7 +74,7 @@ function settleForPerson(
 }
 
 /** An access token never outlives its key. The library requires at least a second. */
-function lifetimeMs(key: PresentedKey | null, nowMs: UnixMillis): number {
+export function lifetimeMs(key: PresentedKey | null, nowMs: UnixMillis): number {
   const leftMs = (key?.expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs;
   return Math.max(secondMs, Math.min(oauthLimits.accessTokenMs, leftMs));
 }

@@ -26,6 +26,8 @@ const signatureBytesMax = 512;
 const passportTypes: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'jose']);
 /** RFC 8417 §2.2. */
 const securityEventType = 'secevent+jwt';
+/** Of an Identity Assertion JWT Authorization Grant (draft-ietf-oauth-identity-assertion-authz-grant). */
+const identityAssertionType = 'oauth-id-jag+jwt';
 
 /**
  * Takes a compact JWS of another issuer apart. Null is `passport_malformed`: too long, not three parts of
@@ -38,6 +40,10 @@ export const openForeignToken = (token: string): OpenForeignToken | null => open
 /** The same of a security event token (RFC 8417), which is no passport. */
 export const openSecurityEvent = (token: string): OpenForeignToken | null =>
   open(token, new Set([securityEventType]));
+
+/** The same of an identity assertion, with which a client gets an access token, and which is no passport. */
+export const openIdentityAssertion = (token: string): OpenForeignToken | null =>
+  open(token, new Set([identityAssertionType]));
 
 function open(token: string, types: ReadonlySet<string>): OpenForeignToken | null {
   if (token.length > limits.tokenBytesMax) return null;

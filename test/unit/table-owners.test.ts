@@ -124,6 +124,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'passkeys/passkey-store.ts': ['oidc_identities', 'users'],
   'passports/named-passport-store.ts': ['issuers', 'signing_keys'],
   'passports/passport-store.ts': ['issuers', 'passport_use', 'signing_keys'],
+  'passports/subject-standing-store.ts': ['issuers'],
   'people/invite-first-owner.ts': ['accounts'],
   'recovery/recovery-store.ts': [
     'accounts',
