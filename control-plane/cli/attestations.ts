@@ -23,6 +23,7 @@ export function addAttestationCommands(program: Command, host: CommandHost): voi
   addReading(attestations, host);
   addFollowing(attestations, host);
   addVerifying(attestations, host);
+  addReplaying(attestations, host);
   addRetention(attestations, host);
   addArchiving(attestations, host);
 }
@@ -158,6 +159,25 @@ function addVerifying(attestations: Command, host: CommandHost): void {
           errors: host.errors,
         }),
       );
+    });
+}
+
+function addReplaying(attestations: Command, host: CommandHost): void {
+  attestations
+    .command('replay')
+    .description(
+      'verify exports, and decide each record again from them alone; exit 0: nothing contradicts them, 5: something does, 2: a file is missing',
+    )
+    .argument('<files...>', 'the export; archives of the same chains go before it')
+    .requiredOption('--jwks <file>', "the service's /.well-known/jwks.json, fetched by yourself")
+    .option('--json', 'the report as JSON')
+    .addHelpText('after', () =>
+      examplesHelp(['agent-trust attestations replay records.jsonl --jwks jwks.json']),
+    )
+    .action(async (files: string[], { jwks, json = false }: { jwks: string; json?: boolean }) => {
+      const { replayAttestationsCommand } = await import('./replay-attestations.ts');
+      const { output, errors } = host;
+      host.setExitCode(await replayAttestationsCommand({ files, jwks, isJson: json, output, errors }));
     });
 }
 

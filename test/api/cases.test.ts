@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
+import { exportText } from '../support/exports.ts';
+import { replayText } from '../support/replay.ts';
 import type { DecisionCase } from '../support/cases/decision-case.ts';
 import { forgeToken } from '../support/cases/forge-token.ts';
 import { httpStage } from '../support/cases/http-stage.ts';
@@ -66,5 +68,11 @@ describe('the control plane', () => {
     const reply = await play(decisionCase);
     expect(reply.status).toBe(200);
     expectAnswer(reply.body, decisionCase.want);
+  });
+
+  it('leaves records that give the same decisions again', async () => {
+    const report = replayText(await exportText(api));
+    expect(report.contradictions).toEqual([]);
+    expect(report.over_limits).toEqual([]);
   });
 });

@@ -8,6 +8,8 @@ import { dayMs, hourMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
+import { exportText } from '../support/exports.ts';
+import { replayText } from '../support/replay.ts';
 
 let api: Api;
 beforeAll(async () => {
@@ -494,5 +496,11 @@ describe('a gate', () => {
     await post(id, 'refund', {});
     expect((await api.call({ url: `/v1/gates/${shop.gateId}` })).body.stats.total_requests).toBe(1);
     expect((await api.call({ url: `/v1/passports/${shop.passportId}` })).body.use_count).toBe(1);
+  });
+
+  it('leaves records that give the same decisions, and pass no limit', async () => {
+    const { contradictions, over_limits: overLimits, decisions } = replayText(await exportText(api));
+    expect([contradictions, overLimits]).toEqual([[], []]);
+    expect(decisions.PERMIT.agrees).toBeGreaterThan(20);
   });
 });

@@ -23,6 +23,7 @@ const pureRooms = [
   'attestation',
   'audit',
   'log',
+  'replay',
   'verification',
   'pii',
 ];
@@ -37,6 +38,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   attestation: ['model', 'errors', 'crypto', 'wire', 'log'],
   audit: ['model', 'errors', 'crypto', 'wire', 'attestation'],
   log: ['model', 'errors', 'crypto'],
+  replay: ['model', 'errors', 'quota', 'decision', 'wire'],
   verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
 };
 /** The levels of the control plane, lowest first, by the names of ARCHITECTURE.md. */

@@ -3,6 +3,8 @@ import { attestationsLimits } from '../../../control-plane/attestations/limits.t
 import { must } from '../../../shared/errors/assert.ts';
 import { type Api, type Reply, startApi } from '../api.ts';
 import { goToNoon } from '../approvals.ts';
+import { exportText } from '../exports.ts';
+import { replayText } from '../replay.ts';
 import type { TestSidecar, TestSidecarOptions } from '../sidecar.ts';
 import { until } from '../until.ts';
 import type { DecisionCase } from './decision-case.ts';
@@ -63,6 +65,7 @@ export function describeCases(hosts: readonly Host[]): void {
   );
   it('has voided no record but those of a time which the control plane does not believe', () =>
     stage.expectVoided());
+  it('leaves records that give the same decisions again', () => stage.expectReplay());
 }
 
 /** A way into a running sidecar. */
@@ -200,6 +203,14 @@ async function startStage(hosts: readonly Host[]) {
     expect(unbelieved.size).toBeGreaterThan(0);
   }
 
+  async function expectReplay(): Promise<void> {
+    const report = replayText(await exportText(api));
+    expect(report.contradictions).toEqual([]);
+    expect(report.over_limits).toEqual([]);
+    const { agrees, unjudged } = report.decisions.PERMIT;
+    expect(agrees).toBeGreaterThan(10 * unjudged);
+  }
+
   async function expectVoided(): Promise<void> {
     for (const sidecar of sidecars) {
       const ways = [...entries.values()].filter((entry) => entry.sidecar === sidecar);
@@ -215,7 +226,7 @@ async function startStage(hosts: readonly Host[]) {
     }
     await api.close();
   };
-  return { prepare, expectRecords, expectVoided, close };
+  return { prepare, expectRecords, expectVoided, expectReplay, close };
 }
 
 /**

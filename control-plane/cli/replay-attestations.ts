@@ -1,0 +1,100 @@
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { parseAttachment } from '../../shared/attestation/attachments.ts';
+import type { Attestation } from '../../shared/model/attestation.ts';
+import { isJustified, Replay, type ReplayReport } from '../../shared/replay/replay.ts';
+import { parseAttestation } from '../../shared/wire/attestation.ts';
+import { jsonLine } from './print.ts';
+import { type TextSink, type VerifyExitCode, verifyAttestationsCommand } from './verify-attestations.ts';
+
+/**
+ * `agent-trust attestations replay FILE... --jwks JWKS`: verifies exports, then decides each of their records
+ * again by nothing but what they say (docs/replay.md). Reads each file four times, and keeps what they state
+ * of policies, passports, approvals and limits in memory. Exit code 0: everything verifies, and nothing
+ * contradicts the files; 5: something does not, or does; 2: a file is missing.
+ */
+export async function replayAttestationsCommand(options: {
+  readonly files: readonly string[];
+  readonly jwks: string;
+  /** The report as JSON. Default: as text. */
+  readonly isJson: boolean;
+  readonly output: TextSink;
+  readonly errors: TextSink;
+}): Promise<VerifyExitCode> {
+  const { files, jwks, isJson, output, errors } = options;
+  if (files.includes('-')) {
+    errors.write('A replay reads its files more than once: name a file in place of -.\n');
+    return 2;
+  }
+  // The verdict of a report as JSON is its exit code.
+  const verdict = isJson ? errors : output;
+  const verified = await verifyAttestationsCommand({ files, jwks, output: verdict, errors });
+  if (verified !== 0) return verified;
+  const replay = new Replay();
+  const passes: readonly ((record: Attestation) => void)[] = [
+    (record) => replay.note(record),
+    (record) => replay.add(record),
+    (record) => replay.judge(record),
+  ];
+  for (const [pass, see] of passes.entries()) {
+    if (errors.isTTY === true) errors.write(`replay: pass ${pass + 1} of ${passes.length}\n`);
+    for (const file of files) {
+      for await (const value of valuesOf(file)) {
+        const statement = pass === 0 ? parseAttachment(value) : null;
+        if (statement !== null) replay.learn(statement);
+        const record = parseAttestation(value);
+        if (record !== null) see(record);
+      }
+    }
+  }
+  const report = replay.report();
+  output.write(isJson ? jsonLine(report) : describe(report));
+  return isJustified(report) ? 0 : 5;
+}
+
+/** The lines of a file that was verified. As json, a comma may follow, and some lines only open or close. */
+async function* valuesOf(file: string): AsyncGenerator<unknown> {
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
+    try {
+      yield JSON.parse(line.endsWith(',') ? line.slice(0, -1) : line);
+    } catch {
+      // It holds no record and no statement.
+    }
+  }
+}
+
+const counted = (count: number, noun: string): string =>
+  `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+
+function describe(report: ReplayReport): string {
+  const { decisions, statements, unjudged, contradictions, over_limits: overLimits } = report;
+  const total = (kind: 'agrees' | 'contradicted' | 'unjudged') =>
+    Object.values(decisions).reduce((sum, counts) => sum + counts[kind], 0);
+  const contradicted = total('contradicted') + overLimits.length + report.over_limits_unnamed;
+  const heading =
+    contradicted === 0
+      ? `OK: ${counted(total('agrees'), 'decision')} decided again alike`
+      : `NOT OK: ${counted(contradicted, 'contradiction')}; ${counted(total('agrees'), 'decision')} decided again alike`;
+  const lines = [
+    `${heading}; ${total('unjudged').toLocaleString('en-US')} not judged, ${counted(statements, 'record')} of ends.`,
+    ...Object.entries(unjudged).map(
+      ([why, count]) => `  not judged: ${why} ${count.toLocaleString('en-US')}`,
+    ),
+    ...contradictions.map(({ chain_id: chain, sequence, id, decision, reason, fault, expected }) => {
+      const was = [decision, reason].filter((word) => word !== null).join(' ');
+      const is =
+        expected === null
+          ? ''
+          : `, expected ${[expected.decision, expected.reason].filter(Boolean).join(' ')}`;
+      return `  ${chain}, sequence ${sequence} (${id}): ${was}: ${fault}${is}`;
+    }),
+    ...overLimits.map(
+      ({ counter, window, starts_at: startsAt, limit, units }) =>
+        `  ${counter}, ${window} from ${startsAt}: ${units} of ${limit}`,
+    ),
+    ...(report.contradictions_unnamed + report.over_limits_unnamed === 0
+      ? []
+      : [`  and ${counted(report.contradictions_unnamed + report.over_limits_unnamed, 'other')}`]),
+  ];
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,248 @@
+import { type CompiledPolicy, compileGate, noGate } from '../decision/compile-gate.ts';
+import { compilePassport } from '../decision/compile-passport.ts';
+import type { PassportStanding, VerifiedPassport } from '../decision/facts.ts';
+import type { Attestation, Resolution } from '../model/attestation.ts';
+import { type CatalogEntry, type CatalogTerms, catalogTerms } from '../model/catalog.ts';
+import type { Constraints } from '../model/constraints.ts';
+import type { DigestWords } from '../model/id-digest.ts';
+import type { AccountId, IssuerId, PassportId } from '../model/ids.ts';
+import type { Mode } from '../model/mode.ts';
+import type { MicroUsd } from '../model/money.ts';
+import { isGrantablePermission, type PermissionKey } from '../model/permission.ts';
+import type { StandingApprovalTerms } from '../model/standing-approval.ts';
+import { latestUnixMs, parseTime, toSeconds, type UnixMillis } from '../model/time.ts';
+import { isTrustTier } from '../model/trust-tier.ts';
+import { parseCatalogEntry } from '../wire/catalog.ts';
+import { parseConstraints } from '../wire/constraints.ts';
+import type { SignedApproval, SignedPassport } from '../wire/evidence.ts';
+import type { SignedPolicy } from '../wire/policy.ts';
+
+/** What an export states beside its records (contract §9), verified before. */
+export type Statement =
+  | { readonly policy: SignedPolicy }
+  | { readonly catalog: Readonly<Record<string, unknown>> }
+  | { readonly passport: SignedPassport }
+  | { readonly approval: SignedApproval };
+
+/**
+ * Why a decision cannot be decided again from an export alone (docs/replay.md). The words are part of the
+ * report.
+ */
+export type Unjudged =
+  | 'form_1'
+  | 'policy_missing'
+  | 'policy_unknown'
+  | 'passport_removed'
+  | 'passport_federated'
+  | 'passport_history'
+  | 'approval_removed'
+  | 'approval_before'
+  | 'token'
+  | 'standing'
+  | 'mode'
+  | 'proof'
+  | 'request'
+  | 'withheld'
+  | 'approval'
+  | 'units'
+  | 'ledger'
+  | 'pending';
+
+type Status = PassportStanding['status'];
+
+export interface KnownPassport {
+  readonly passport: VerifiedPassport;
+  /** In the order of time. */
+  readonly changes: readonly { readonly atMs: UnixMillis; readonly status: Status }[];
+  /** Earlier changes are left out. */
+  readonly isCut: boolean;
+}
+
+/** How an approval ended, by its record. */
+interface ApprovalEnd {
+  readonly resolution: Resolution;
+  readonly atMs: UnixMillis;
+}
+
+/** What later records have made of a PERMIT. */
+interface Effect {
+  isVoided: boolean;
+  /** Of the first record that changes it, and of the last one. Null: no record has. */
+  amounts: { readonly first: number; readonly last: number; readonly rises: number } | null;
+}
+
+/**
+ * What an export says beside its decisions: policies, catalogs, passports, approvals, and what later records
+ * make of a PERMIT or an approval. Memory: some kilobytes for each policy and catalog, one for each passport
+ * and approval, some hundred bytes for each approval that ended and PERMIT that changed.
+ */
+export class Evidence {
+  readonly #policies = new Map<string, Readonly<Record<string, unknown>>>();
+  readonly #catalogs = new Map<string, CatalogTerms | null>();
+  readonly #passports = new Map<string, KnownPassport | Unjudged>();
+  readonly #approvals = new Map<string, SignedApproval['body']>();
+  readonly #ends = new Map<string, ApprovalEnd>();
+  readonly #effects = new Map<string, Effect>();
+  readonly #compiled = new Map<string, CompiledPolicy | Unjudged>();
+
+  learn(statement: Statement): void {
+    if ('policy' in statement) this.#policies.set(statement.policy.policy_hash, statement.policy.body);
+    else if ('catalog' in statement) this.#learnCatalog(statement.catalog);
+    else if ('passport' in statement) {
+      const { body } = statement.passport;
+      this.#passports.set(body.passport_id, readPassport(body));
+    } else {
+      const { body } = statement.approval;
+      this.#approvals.set(body.approval_id, body);
+    }
+  }
+
+  /** How an approval ended, or what became of a PERMIT. Records of a chain come in their order. */
+  note({ resolution, refersTo, timestampMs, amountMicroUsd }: Attestation): void {
+    if (resolution === null || refersTo === null) return;
+    if (refersTo.startsWith('appr_')) {
+      this.#ends.set(refersTo, { resolution, atMs: timestampMs });
+      return;
+    }
+    const effect = this.#effects.get(refersTo) ?? { isVoided: false, amounts: null };
+    this.#effects.set(refersTo, effect);
+    if (resolution === 'voided') effect.isVoided = true;
+    else if (amountMicroUsd !== null) {
+      const { amounts } = effect;
+      effect.amounts =
+        amounts === null
+          ? { first: amountMicroUsd, last: amountMicroUsd, rises: 0 }
+          : {
+              first: amounts.first,
+              last: amountMicroUsd,
+              rises: amounts.rises + Math.max(0, amountMicroUsd - amounts.last),
+            };
+    }
+  }
+
+  isVoided(id: string): boolean {
+    return this.#effects.get(id)?.isVoided === true;
+  }
+
+  /**
+   * What a PERMIT has taken of its windows at the least: an overrun is taken when it is reported, and a
+   * refund may be of either.
+   */
+  leastTaken(id: string, amount: number): number {
+    const amounts = this.#effects.get(id)?.amounts ?? null;
+    if (amounts === null) return amount;
+    const rises = amounts.rises + Math.max(0, amounts.first - amount);
+    return Math.max(0, Math.min(amount, amounts.last - rises));
+  }
+
+  endOf(approvalId: string): ApprovalEnd | null {
+    return this.#ends.get(approvalId) ?? null;
+  }
+
+  approval(approvalId: string): SignedApproval['body'] | null {
+    return this.#approvals.get(approvalId) ?? null;
+  }
+
+  passport(passportId: string): KnownPassport | Unjudged {
+    return this.#passports.get(passportId) ?? 'passport_removed';
+  }
+
+  /** What decided, for the gate's account; `mode`: the gate's, which no policy says. */
+  policy(record: Attestation, mode: Mode): CompiledPolicy | Unjudged {
+    const { gateId, policyHash, asserted } = record;
+    if (asserted === null) return 'form_1';
+    // A gate is asked by its own account.
+    const accountId = record.sourceAccount as AccountId;
+    if (gateId === null) return noGate({ accountId, mode });
+    if (policyHash === null) return 'policy_missing';
+    const key = `${policyHash} ${gateId} ${mode}`;
+    const known = this.#compiled.get(key) ?? this.#compile(policyHash, { gateId, accountId, mode });
+    this.#compiled.set(key, known);
+    return known;
+  }
+
+  #compile(
+    policyHash: string,
+    gate: Pick<Parameters<typeof compileGate>[0], 'gateId' | 'accountId' | 'mode'>,
+  ): CompiledPolicy | Unjudged {
+    const body = this.#policies.get(policyHash);
+    if (body === undefined) return 'policy_missing';
+    const { trust_level: trustLevel, catalog_hash: hash } = body;
+    const constraints = constraintsOf(body['constraints'], 'gate');
+    const catalog = typeof hash === 'string' ? (this.#catalogs.get(hash) ?? null) : null;
+    if (constraints === null || !isTrustTier(trustLevel)) return 'policy_unknown';
+    if (typeof hash === 'string' && catalog === null) return 'policy_unknown';
+    return compileGate(
+      { ...gate, trustLevel, constraints, policyHash, version: 1, policyVersion: 1 },
+      catalog,
+    );
+  }
+
+  #learnCatalog({ content_hash: hash, permissions }: Readonly<Record<string, unknown>>): void {
+    const entries = Array.isArray(permissions) ? permissions.map(parseCatalogEntry) : [null];
+    const isKnown = (entry: CatalogEntry | null): entry is CatalogEntry => entry !== null;
+    this.#catalogs.set(String(hash), entries.every(isKnown) ? catalogTerms(entries) : null);
+  }
+}
+
+/** Null: this version does not know all that is in it, so it cannot say what it demands. */
+function constraintsOf(value: unknown, of: 'gate' | 'passport'): Constraints | null {
+  try {
+    return parseConstraints(value, { param: 'constraints', of });
+  } catch {
+    return null;
+  }
+}
+
+function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
+  if (body.removed === true || body.token_hash === undefined) return 'passport_removed';
+  // What it may do is in each of its tokens.
+  if (body.token_hash === 'federated') return 'passport_federated';
+  const { permissions = [], trust_tier: trustTier = 'L1', issued_at: issuedAt = '' } = body;
+  const constraints = constraintsOf(body.constraints, 'passport');
+  const issuedAtMs = parseTime(issuedAt);
+  const expiresAtMs = typeof body.expires_at === 'string' ? parseTime(body.expires_at) : null;
+  if (constraints === null || issuedAtMs === null) return 'policy_unknown';
+  const changes = (body.status_changes ?? []).map(({ at, status }) => ({
+    atMs: parseTime(at) ?? latestUnixMs,
+    status,
+  }));
+  const passport = compilePassport(
+    {
+      passportId: body.passport_id as PassportId,
+      issuerId: body.issuer_id as IssuerId,
+      accountId: body.account_id as AccountId,
+      mode: body.mode as Mode,
+      agentId: body.agent_id ?? '',
+      permissions: permissions.filter(isGrantablePermission),
+      trustTier,
+      constraints,
+      notBeforeS: toSeconds(issuedAtMs),
+      expiresAtS: expiresAtMs === null ? null : toSeconds(expiresAtMs),
+      publicKey: body.public_key ?? '',
+      owner: body.owner ?? null,
+    },
+    {
+      keyId: body.token_signing_key_id ?? '',
+      tokenHash: body.token_hash,
+      digests: new Int32Array(0) as DigestWords,
+    },
+  );
+  return { passport, changes, isCut: (body.status_changes_omitted ?? 0) > 0 };
+}
+
+/** Null: it does not say what it permits. */
+export function standingTermsOf(body: SignedApproval['body']): StandingApprovalTerms | null {
+  const { each_micro_usd: each, total_micro_usd: total, permission_key: permission } = body;
+  const expiresAtMs = parseTime(body.expires_at ?? '');
+  if (each === undefined || total === undefined || typeof permission !== 'string' || expiresAtMs === null)
+    return null;
+  return {
+    standingApprovalId: body.approval_id as StandingApprovalTerms['standingApprovalId'],
+    passportId: body.passport_id as PassportId,
+    permissionKey: permission as PermissionKey,
+    eachMicroUsd: each as MicroUsd,
+    totalMicroUsd: total as MicroUsd,
+    expiresAtMs,
+  };
+}

@@ -1,0 +1,291 @@
+import type { CompiledPolicy } from '../decision/compile-gate.ts';
+import { decide } from '../decision/decide.ts';
+import type {
+  Decision,
+  PassportFacts,
+  PassportStanding,
+  PresentedProof,
+  QuotaView,
+  RequestFacts,
+  WindowView,
+} from '../decision/facts.ts';
+import { must } from '../errors/assert.ts';
+import type { Attestation } from '../model/attestation.ts';
+import type { DecisionReason, Outcome } from '../model/decision.ts';
+import type { ApprovalId } from '../model/ids.ts';
+import { minuteMs, parseTime, type UnixMillis } from '../model/time.ts';
+import { type Evidence, type KnownPassport, standingTermsOf, type Unjudged } from './evidence.ts';
+
+/**
+ * agrees: the policy, the passport and the records of the export give this decision. contradicted: they
+ * cannot; `expected` is what they give, null where it is no other decision of the gate. unjudged: they do not
+ * say enough.
+ */
+export type Judgement =
+  | { readonly kind: 'agrees' }
+  | { readonly kind: 'contradicted'; readonly fault: Fault; readonly expected: Expected | null }
+  | { readonly kind: 'unjudged'; readonly why: Unjudged };
+
+interface Expected {
+  readonly decision: Outcome;
+  readonly reason: DecisionReason | null;
+}
+
+/** decision: another one. checks: the same one after other checks. The other words name what is wrong. */
+export type Fault = 'decision' | 'checks' | 'trust_level' | 'no_passport' | 'approval' | 'over_limit';
+
+/** How far the clocks of two programs may differ (contract §6). */
+export const clockLeewayMs = minuteMs;
+
+const agrees: Judgement = { kind: 'agrees' };
+const unjudged = (why: Unjudged): Judgement => ({ kind: 'unjudged', why });
+const contradicted = (fault: Fault, expected: Expected | null = null): Judgement => ({
+  kind: 'contradicted',
+  fault,
+  expected,
+});
+
+/** Reasons for which a token is no passport. */
+const tokenReasons: readonly (DecisionReason | null)[] = [
+  'passport_malformed',
+  'passport_signature_invalid',
+  'passport_unknown_key',
+  'issuer_untrusted',
+];
+
+/**
+ * What a record says that nothing else in an export shows: it is taken at its word in a second pass, and the
+ * decision counts as unjudged.
+ */
+const claims: Partial<Record<DecisionReason, Unjudged>> = {
+  passport_revoked: 'standing',
+  passport_suspended: 'standing',
+  passport_unknown_key: 'standing',
+  issuer_untrusted: 'standing',
+  issuer_keys_stale: 'standing',
+  mode_mismatch: 'mode',
+  proof_invalid: 'proof',
+  proof_replayed: 'proof',
+  pii_detected: 'request',
+  currency_unsupported: 'request',
+  approval_denied: 'approval',
+  approval_expired: 'approval',
+  approval_used: 'approval',
+  approval_mismatch: 'approval',
+  spend_limit_exceeded: 'units',
+  rate_limit_exceeded: 'units',
+};
+
+/** What the records of an export say of windows. */
+interface Windows {
+  /** Whether the record's request did not fit, by what other records of the export have taken. */
+  wereFull(record: Attestation, policy: CompiledPolicy, known: KnownPassport): boolean;
+}
+
+/**
+ * Decides a record again, from what the export says. Not for records with a `resolution`, which are no
+ * decisions.
+ */
+export function judge(record: Attestation, evidence: Evidence, windows: Windows): Judgement {
+  const { decision, reason, passportId } = record;
+  if (passportId === null) {
+    const isRefused = decision === 'BLOCK' && tokenReasons.includes(reason);
+    return isRefused ? unjudged('token') : contradicted('no_passport');
+  }
+  if (reason === 'quota_unavailable') return unjudged('ledger');
+  const known = evidence.passport(passportId);
+  if (typeof known === 'string') return unjudged(known);
+  const policy = evidence.policy(record, known.passport.mode);
+  if (typeof policy === 'string') return unjudged(policy);
+  if (policy.trustLevel !== record.trustLevel) return contradicted('trust_level');
+  if (isWithheld(record)) return unjudged('withheld');
+  const approval = presentedApproval(record, evidence);
+  if (approval !== null) return approval;
+  const input: Input = { record, policy, known, evidence };
+  if (isHistoryCut(input)) return unjudged('passport_history');
+  const [first, ...others] = decisionsAgain(input, null);
+  const found = [must(first, 'a passport has a status at any time'), ...others];
+  if (reason === 'approvals_pending_exceeded') {
+    const isAsked = found.some(({ outcome }) => outcome === 'SUSPEND');
+    return isAsked ? unjudged('pending') : differs(found[0] as Decision, record);
+  }
+  if (found.some((each) => isSame(each, record))) return agrees;
+  const claim = reason === null ? undefined : claims[reason];
+  if (claim === undefined || !decisionsAgain(input, reason).some((each) => isSame(each, record)))
+    return differs(found.find(({ outcome }) => outcome !== decision) ?? (found[0] as Decision), record);
+  if (claim === 'units' && windows.wereFull(record, policy, known)) return agrees;
+  return unjudged(claim);
+}
+
+const differs = (again: Decision, record: Attestation): Judgement =>
+  again.outcome === record.decision && again.reason === record.reason
+    ? contradicted('checks')
+    : contradicted('decision', { decision: again.outcome, reason: again.reason });
+
+const isSame = (again: Decision, record: Attestation): boolean =>
+  again.outcome === record.decision &&
+  again.reason === record.reason &&
+  again.amountMicroUsd === record.amountMicroUsd &&
+  again.evaluated.length === record.constraintsEvaluated.length &&
+  again.evaluated.every((name, place) => name === record.constraintsEvaluated[place]);
+
+/** Where a gate found personal data in a value that records name, they leave it out (contract §7). */
+const isWithheld = ({ pii }: Attestation): boolean =>
+  pii.some(({ pointer }) => pointer === '/permission_key' || pointer === '/domain');
+
+/** Null: nothing is wrong with the approval that a PERMIT names. */
+function presentedApproval(record: Attestation, evidence: Evidence): Judgement | null {
+  const { decision, approvalId, timestampMs, gateId } = record;
+  if (decision !== 'PERMIT' || approvalId === null) return null;
+  const body = evidence.approval(approvalId);
+  if (body === null || body.removed === true) return unjudged('approval_removed');
+  if (body.gate_id !== gateId) return contradicted('approval');
+  if (!approvalId.startsWith('sappr_')) {
+    const end = evidence.endOf(approvalId);
+    // With `since`, the record of its end may not be in the file.
+    if (end === null) return unjudged('approval_before');
+    const isApproved = end.resolution === 'approved' && end.atMs <= timestampMs + clockLeewayMs;
+    return isApproved ? null : contradicted('approval');
+  }
+  const bornMs = parseTime(body.created_at ?? '') ?? 0;
+  const endedMs = typeof body.ended_at === 'string' ? parseTime(body.ended_at) : null;
+  const isInForce = timestampMs + clockLeewayMs >= bornMs && (endedMs ?? Infinity) > knownFromMs(record);
+  return isInForce && standingTermsOf(body) !== null ? null : contradicted('approval');
+}
+
+/** What had happened by then was known to the decision. */
+const knownFromMs = ({ timestampMs, stateAgeMs }: Attestation): number =>
+  timestampMs - (stateAgeMs ?? 0) - clockLeewayMs;
+
+type Status = PassportStanding['status'];
+
+interface Input {
+  readonly record: Attestation;
+  readonly policy: CompiledPolicy;
+  readonly known: KnownPassport;
+  readonly evidence: Evidence;
+}
+
+const isHistoryCut = ({ record, known: { isCut, changes } }: Input): boolean =>
+  isCut && knownFromMs(record) < (changes[0]?.atMs ?? Infinity);
+
+/**
+ * The decisions that the gate may have made. They differ by what it knew of the passport: it knew each change
+ * that is older than its state, and it may have known newer ones. `claim`: a reason that the record is
+ * believed.
+ */
+function decisionsAgain(input: Input, claim: DecisionReason | null): readonly Decision[] {
+  const { record, policy, known, evidence } = input;
+  const mode = claim === 'mode_mismatch' ? otherMode(policy.mode) : policy.mode;
+  const isHeld = record.holdExpiresAtMs !== null;
+  const asks =
+    record.reason === 'amount_missing'
+      ? [null, { expiresInMs: null }]
+      : [isHeld ? { expiresInMs: null } : null];
+  return statusesOf(input, claim).flatMap((status) =>
+    agesOf(record).flatMap((stateAgeMs) =>
+      asks.map((hold) => {
+        const standing: PassportStanding = {
+          status,
+          stateAgeMs,
+          isIssuerSuspended: claim === 'issuer_untrusted',
+          isAccountSuspended: false,
+          isKeyCompromised: claim === 'passport_unknown_key',
+        };
+        const facts: PassportFacts = { kind: 'verified', passport: known.passport, standing };
+        const request = { ...requestOf(record, claim), hold };
+        const quota = quotaOf(input, claim, evidence);
+        return decide({ ...policy, mode }, facts, request, quota, record.timestampMs);
+      }),
+    ),
+  );
+}
+
+const otherMode = (mode: CompiledPolicy['mode']): CompiledPolicy['mode'] =>
+  mode === 'live' ? 'test' : 'live';
+
+function statusesOf({ record, known }: Input, claim: DecisionReason | null): readonly Status[] {
+  if (claim === 'passport_revoked') return ['revoked'];
+  if (claim === 'passport_suspended') return ['suspended'];
+  const [fromMs, untilMs] = [knownFromMs(record), record.timestampMs + clockLeewayMs];
+  let before: Status = 'active';
+  const possible = new Set<Status>();
+  for (const { atMs, status } of known.changes) {
+    if (atMs <= fromMs) before = status;
+    else if (atMs <= untilMs) possible.add(status);
+  }
+  return [before, ...possible];
+}
+
+/** Records have whole milliseconds of it, cut off. */
+const agesOf = ({ stateAgeMs }: Attestation): readonly number[] =>
+  stateAgeMs === null ? [0] : [stateAgeMs, stateAgeMs + 1];
+
+function requestOf(record: Attestation, claim: DecisionReason | null): Omit<RequestFacts, 'hold'> {
+  const isPresented = record.decision === 'PERMIT' && record.approvalId?.startsWith('appr_') === true;
+  return {
+    permissionKey: record.permissionKey,
+    amountMicroUsd: record.amountMicroUsd,
+    currency: claim === 'currency_unsupported' ? 'another' : null,
+    domain: record.domain,
+    approvalId: isPresented ? (record.approvalId as ApprovalId) : null,
+    approval: approvalStates[claim ?? ''] ?? (isPresented ? 'approved' : 'none'),
+    idempotencyKey: null,
+    proof: proofOf(record, claim),
+    display: null,
+    requestHash: record.requestHash,
+    pii: { findings: record.pii, isComplete: claim !== 'pii_detected' },
+  };
+}
+
+const approvalStates: Readonly<Record<string, RequestFacts['approval']>> = {
+  approval_denied: 'denied',
+  approval_expired: 'expired',
+  approval_used: 'used',
+  approval_mismatch: 'mismatch',
+};
+
+function proofOf({ proof, timestampMs }: Attestation, claim: DecisionReason | null): PresentedProof {
+  if (claim === 'proof_invalid') return { kind: 'invalid' };
+  if (claim === 'proof_replayed') return { kind: 'replayed' };
+  if (proof === null) return { kind: 'none' };
+  return { kind: 'verified', scheme: proof, fromMs: timestampMs, untilMs: timestampMs, firstUse: 'exact' };
+}
+
+/** All units are there, or, by the claim, none: the sums of the records show whether that may be. */
+function quotaOf(
+  { record, policy, known: { passport } }: Input,
+  claim: DecisionReason | null,
+  evidence: Evidence,
+): QuotaView {
+  const view =
+    (isFull: boolean) =>
+    ({ limit }: { readonly limit: number }): WindowView => ({
+      limit,
+      available: isFull ? 0 : limit,
+      used: isFull ? limit : 0,
+      isFinal: true,
+      endsAtMs: record.timestampMs,
+    });
+  const spend = [...policy.spendWindows, ...passport.spendWindows];
+  const rate = [...policy.rateWindows, ...passport.rateWindows];
+  const body = record.approvalId?.startsWith('sappr_') === true ? evidence.approval(record.approvalId) : null;
+  const terms = body === null ? null : standingTermsOf(body);
+  return {
+    spend: spend.map(view(claim === 'spend_limit_exceeded')),
+    rate: rate.map(view(claim === 'rate_limit_exceeded')),
+    standingApprovals:
+      terms === null
+        ? []
+        : [{ terms: standingUntil(terms, record), window: view(false)({ limit: terms.totalMicroUsd }) }],
+  };
+}
+
+/** A clock may be behind the one that set the end. */
+const standingUntil = <Terms extends { readonly expiresAtMs: UnixMillis }>(
+  terms: Terms,
+  { timestampMs }: Attestation,
+): Terms =>
+  timestampMs < terms.expiresAtMs + clockLeewayMs
+    ? { ...terms, expiresAtMs: Math.max(terms.expiresAtMs, timestampMs + 1) as UnixMillis }
+    : terms;

@@ -1,0 +1,141 @@
+/**
+ * Room `shared/replay`: decides the records of an export again, with the decision core and nothing but what
+ * the export says (docs/replay.md). `evidence.ts` keeps what it says beside its decisions, `judge.ts` decides
+ * one record, `window-sums.ts` adds up what PERMITs took of limits.
+ */
+
+import type { Attestation } from '../model/attestation.ts';
+import { type Outcome, outcomes } from '../model/decision.ts';
+import { parseTime, type UnixMillis } from '../model/time.ts';
+import { Evidence, type Statement, standingTermsOf, type Unjudged } from './evidence.ts';
+import { type Judgement, judge } from './judge.ts';
+import { type OverLimit, WindowSums } from './window-sums.ts';
+
+type Counts = Record<Judgement['kind'], number>;
+
+/** A record that the export contradicts. */
+interface Contradiction {
+  readonly chain_id: string;
+  readonly sequence: number;
+  readonly id: string;
+  readonly decision: Outcome;
+  readonly reason: string | null;
+  readonly fault: string;
+  /** What the export gives; null: no other decision. */
+  readonly expected: { readonly decision: Outcome; readonly reason: string | null } | null;
+}
+
+export interface ReplayReport {
+  readonly decisions: Readonly<Record<Outcome, Readonly<Counts>>>;
+  /** Records that are no decisions: how a SUSPEND or a PERMIT ended. */
+  readonly statements: number;
+  /** Decisions by why they were not judged. */
+  readonly unjudged: Readonly<Partial<Record<Unjudged, number>>>;
+  readonly contradictions: readonly Contradiction[];
+  readonly contradictions_unnamed: number;
+  /** Limits that PERMITs passed together. */
+  readonly over_limits: readonly OverLimit[];
+  readonly over_limits_unnamed: number;
+}
+
+/** A report names so many; it counts the others. */
+const namedMax = 100;
+
+/**
+ * Reads an export, verified before, three times in the same order: `learn` gets what it states and `note` its
+ * records; then `add` and then `judge` get each record again. `report` is for the end.
+ */
+export class Replay {
+  readonly #evidence = new Evidence();
+  readonly #sums = new WindowSums();
+  readonly #standing = new Map<string, number>();
+  readonly #decisions = Object.fromEntries(
+    outcomes.map((outcome) => [outcome, { agrees: 0, contradicted: 0, unjudged: 0 }]),
+  ) as Record<Outcome, Counts>;
+  readonly #unjudged: Partial<Record<Unjudged, number>> = {};
+  readonly #contradictions: Contradiction[] = [];
+  #unnamed = 0;
+  #statements = 0;
+
+  learn(statement: Statement): void {
+    this.#evidence.learn(statement);
+  }
+
+  note(record: Attestation): void {
+    this.#evidence.note(record);
+  }
+
+  /** Counts what a PERMIT took of limits. */
+  add(record: Attestation): void {
+    const { decision, resolution, test, id, passportId } = record;
+    if (decision !== 'PERMIT' || resolution !== null || test || passportId === null) return;
+    if (this.#evidence.isVoided(id)) return;
+    const known = this.#evidence.passport(passportId);
+    if (typeof known === 'string') return;
+    const policy = this.#evidence.policy(record, known.passport.mode);
+    const limitsOf = (kind: 'spendWindows' | 'rateWindows') => [
+      ...(typeof policy === 'string' ? [] : policy[kind]),
+      ...known.passport[kind],
+    ];
+    const units = this.#evidence.leastTaken(id, record.amountMicroUsd ?? 0);
+    const atMs = this.#paidAtMs(record);
+    if (atMs !== null)
+      for (const limit of limitsOf('spendWindows')) this.#sums.add(limit, record, { units, atMs });
+    for (const limit of limitsOf('rateWindows'))
+      this.#sums.add(limit, record, { units: 1, atMs: record.timestampMs });
+    const { approvalId } = record;
+    if (approvalId?.startsWith('sappr_') === true)
+      this.#standing.set(approvalId, (this.#standing.get(approvalId) ?? 0) + units);
+  }
+
+  judge(record: Attestation): void {
+    if (record.resolution !== null) {
+      this.#statements += 1;
+      return;
+    }
+    const found = judge(record, this.#evidence, this.#sums);
+    this.#decisions[record.decision][found.kind] += 1;
+    if (found.kind === 'unjudged') this.#unjudged[found.why] = (this.#unjudged[found.why] ?? 0) + 1;
+    if (found.kind !== 'contradicted') return;
+    if (this.#contradictions.length >= namedMax) {
+      this.#unnamed += 1;
+      return;
+    }
+    const { chainId, sequence, id, decision, reason } = record;
+    const { fault, expected } = found;
+    this.#contradictions.push({ chain_id: chainId, sequence, id, decision, reason, fault, expected });
+  }
+
+  report(): ReplayReport {
+    const over = [...this.#sums.overLimits(), ...this.#overApproved()];
+    return {
+      decisions: this.#decisions,
+      statements: this.#statements,
+      unjudged: this.#unjudged,
+      contradictions: this.#contradictions,
+      contradictions_unnamed: this.#unnamed,
+      over_limits: over.slice(0, namedMax),
+      over_limits_unnamed: Math.max(0, over.length - namedMax),
+    };
+  }
+
+  /** An approval has held the money since it was asked for. Null: that time is not known. */
+  #paidAtMs({ approvalId, timestampMs }: Attestation): UnixMillis | null {
+    if (approvalId === null || approvalId.startsWith('sappr_')) return timestampMs;
+    const createdAt = this.#evidence.approval(approvalId)?.created_at;
+    return createdAt === undefined ? null : parseTime(createdAt);
+  }
+
+  *#overApproved(): Generator<OverLimit> {
+    for (const [approvalId, units] of this.#standing) {
+      const body = this.#evidence.approval(approvalId);
+      const limit = body === null ? null : (standingTermsOf(body)?.totalMicroUsd ?? null);
+      if (limit === null || units <= limit) continue;
+      yield { counter: approvalId, window: 'total', starts_at: body?.created_at ?? '', limit, units };
+    }
+  }
+}
+
+/** Whether nothing in it contradicts the export. */
+export const isJustified = (report: ReplayReport): boolean =>
+  report.contradictions.length === 0 && report.over_limits.length === 0;

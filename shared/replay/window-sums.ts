@@ -1,0 +1,93 @@
+import type { CompiledPolicy } from '../decision/compile-gate.ts';
+import type { Attestation } from '../model/attestation.ts';
+import type { PassportId } from '../model/ids.ts';
+import { renderTime, type UnixMillis } from '../model/time.ts';
+import { counterKey } from '../quota/counter.ts';
+import { windowAt, windowKey } from '../quota/window.ts';
+import { counterOf, type WindowLimit } from '../quota/window-limit.ts';
+import type { KnownPassport } from './evidence.ts';
+import { clockLeewayMs } from './judge.ts';
+
+interface Sum {
+  readonly counter: string;
+  readonly window: string;
+  readonly startsAtMs: UnixMillis;
+  /** The highest that was in force for one of its PERMITs. */
+  limit: number;
+  /** Units of PERMITs far enough from both ends to be of this window by every clock. */
+  sure: number;
+  /** Of all PERMITs with a time in it. */
+  all: number;
+}
+
+/** A window whose PERMITs took more than its limit. */
+export interface OverLimit {
+  /** As the ledger names it: `gate_spend:gate_…`, `passport_rate:pass_…`. */
+  readonly counter: string;
+  readonly window: string;
+  readonly starts_at: string;
+  readonly limit: number;
+  readonly units: number;
+}
+
+/**
+ * What the PERMITs of an export have taken of each window of the calendar. An export has the passports of one
+ * account, so the sum of a gate may lack those of others: a sum above the limit shows a fault, and a sum
+ * below it shows nothing. Memory: about 200 bytes for each counter and window.
+ */
+export class WindowSums {
+  readonly #sums = new Map<string, Sum>();
+
+  /** `units` at the time at which they were taken. */
+  add(
+    limit: WindowLimit,
+    record: Attestation,
+    { units, atMs }: { readonly units: number; readonly atMs: UnixMillis },
+  ): void {
+    const sum = this.#sumOf(limit, record, atMs);
+    sum.limit = Math.max(sum.limit, limit.limit);
+    sum.all += units;
+    const { endsAtMs } = windowAt(limit.window, atMs);
+    if (atMs - clockLeewayMs >= sum.startsAtMs && atMs + clockLeewayMs < endsAtMs) sum.sure += units;
+  }
+
+  /** Whether one of these windows had no room for the request of a record, by what is in the export. */
+  wereFull(record: Attestation, policy: CompiledPolicy, { passport }: KnownPassport): boolean {
+    const isOfMoney = record.reason === 'spend_limit_exceeded';
+    const requested = isOfMoney ? (record.amountMicroUsd ?? 0) : 1;
+    const limits = isOfMoney
+      ? [...policy.spendWindows, ...passport.spendWindows]
+      : [...policy.rateWindows, ...passport.rateWindows];
+    return limits.some((limit) => {
+      const { key } = nameOf(limit, record, record.timestampMs);
+      return (this.#sums.get(key)?.all ?? 0) + requested > limit.limit;
+    });
+  }
+
+  /**
+   * Each window in which more was taken than its limit, whatever the clocks were. All that lies in a window
+   * may be of the one before or after it, so three limits bound it.
+   */
+  *overLimits(): Generator<OverLimit> {
+    for (const { counter, window, startsAtMs, limit, sure, all } of this.#sums.values()) {
+      const units = sure > limit ? sure : all;
+      if (sure > limit || all > 3 * limit)
+        yield { counter, window, starts_at: renderTime(startsAtMs), limit, units };
+    }
+  }
+
+  #sumOf(limit: WindowLimit, record: Attestation, atMs: UnixMillis): Sum {
+    const { key, ...name } = nameOf(limit, record, atMs);
+    const known = this.#sums.get(key);
+    if (known !== undefined) return known;
+    const sum: Sum = { ...name, limit: 0, sure: 0, all: 0 };
+    this.#sums.set(key, sum);
+    return sum;
+  }
+}
+
+function nameOf(limit: WindowLimit, { gateId, passportId }: Attestation, atMs: UnixMillis) {
+  const { name: window, startsAtMs } = windowAt(limit.window, atMs);
+  const counter = counterKey(counterOf(limit, gateId, passportId as PassportId));
+  return { counter, window, startsAtMs, key: windowKey(counter, { name: window, startsAtMs }) };
+}
