@@ -233,13 +233,14 @@ function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
 
 /** Null: it does not say what it permits. */
 export function standingTermsOf(body: SignedApproval['body']): StandingApprovalTerms | null {
-  const { each_micro_usd: each, total_micro_usd: total, permission_key: permission } = body;
+  const { each_micro_usd: each, total_micro_usd: total, permission_key: permission, owner = null } = body;
   const expiresAtMs = parseTime(body.expires_at ?? '');
   if (each === undefined || total === undefined || typeof permission !== 'string' || expiresAtMs === null)
     return null;
   return {
     standingApprovalId: body.approval_id as StandingApprovalTerms['standingApprovalId'],
-    passportId: body.passport_id as PassportId,
+    passportId: owner === null ? (body.passport_id as PassportId) : null,
+    owner,
     permissionKey: permission as PermissionKey,
     eachMicroUsd: each as MicroUsd,
     totalMicroUsd: total as MicroUsd,
