@@ -16,9 +16,9 @@ export interface KnownFloor {
 /**
  * What was in force here, under what the control plane says now: of the two, the stricter decides. What
  * permits must be in both: gates, their standing approvals, keys, and issuers of others with their settings
- * and keys. What forbids is enough in one: revocations, suspensions, keys that are compromised. A gate of which a later policy was in force blocks
- * with `state_stale`: the ledger counts by the earlier one, and a limit that was lowered since would be
- * passed.
+ * and keys. What forbids is enough in one: revocations, suspensions, keys that are compromised. A gate of
+ * which a later policy was in force blocks with `state_stale`: the ledger counts by the earlier one, and a
+ * limit that was lowered since would be passed.
  */
 export class Floor {
   readonly #floors: readonly KnownFloor[];

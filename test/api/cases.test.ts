@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
-import { exportText } from '../support/exports.ts';
-import { replayText } from '../support/replay.ts';
 import type { DecisionCase } from '../support/cases/decision-case.ts';
 import { forgeToken } from '../support/cases/forge-token.ts';
 import { httpStage } from '../support/cases/http-stage.ts';
@@ -17,6 +15,8 @@ import {
 import { casesWithin, expectAnswer } from '../support/cases/load-cases.ts';
 import { withProof } from '../support/cases/make-proof.ts';
 import { playEarlier } from '../support/cases/play-case.ts';
+import { exportText } from '../support/exports.ts';
+import { replayText } from '../support/replay.ts';
 
 /**
  * The control plane decides on what it reads from the database at that moment, so that its state has no age.

@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:e8194dba63ada6ea3865427e0717d89fc8141dc6c025dc2e52af1f4c0f03ff21',
+      shapes: 'sha256:588ae4e62fae6d6748f8b4ce7b2be7c5eb57a7707e49d5260403bed40d0c7f7b',
     });
   });
 });
