@@ -88,9 +88,12 @@ export interface PassportSource {
   isCurrent: boolean;
 }
 
-/** Whether the keys were last read so long ago that they prove nothing (contract §4). */
+/**
+ * Whether the keys were last read so long ago that they prove nothing (contract §4). Those that were read as
+ * far ahead are of an unknown age: the clock was set back since.
+ */
 export const areKeysStale = ({ keysAtMs, maxKeyAgeMs }: PassportSource, nowMs: UnixMillis): boolean =>
-  keysAtMs !== null && nowMs - keysAtMs > maxKeyAgeMs;
+  keysAtMs !== null && Math.abs(nowMs - keysAtMs) > maxKeyAgeMs;
 
 /** In place of the hash of a passport's token, where each of its subject's tokens is one. No SHA-256. */
 export const federatedTokenHash = 'federated';

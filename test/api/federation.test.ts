@@ -539,6 +539,32 @@ describe('the keys of another issuer', () => {
     }
   });
 
+  it('block where a clock that jumped leaves their age unknown, until they are read again', async () => {
+    const { provider, issuerId } = await registered({ max_key_age_s: 300 });
+    const gateId = await gate();
+    const token = await provider.sign();
+    expect(await decide(gateId, token)).toEqual(permit);
+    // Ahead, and they are read there.
+    api.advance(10 * minuteMs);
+    await sidecar.caughtUp();
+    expect(await decide(gateId, token)).toEqual(block('issuer_keys_stale'));
+    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    await sidecar.caughtUp();
+    expect(await decide(gateId, token)).toEqual(permit);
+    // Back again, while the provider is away.
+    provider.answer = (_request, response) => response.writeHead(500).end();
+    api.advance(-10 * minuteMs);
+    await sidecar.caughtUp();
+    expect(await decide(gateId, token)).toEqual(block('issuer_keys_stale'));
+    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    expect(await decide(gateId, token)).toEqual(block('issuer_keys_stale'));
+    provider.answer = null;
+    api.advance(2 * minuteMs);
+    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    await sidecar.caughtUp();
+    expect(await decide(gateId, token)).toEqual(permit);
+  });
+
   it('are read by one replica a minute, and again at once where the clock was ahead', async () => {
     const { issuerId } = await registered();
     const { sql } = api.deps;
