@@ -9,7 +9,7 @@ import { sharedService } from '../support/shared-services.ts';
 
 it('a naive gate outlives a client that leaves in the middle of its request', async () => {
   // Without caps it asks nobody.
-  const gates = await startNaiveGates(1, { redisUrl: 'redis://127.0.0.1:1', caps: [] });
+  const gates = await startNaiveGates(1, { redisUrl: 'redis://127.0.0.1:1', caps: [], isAtomic: false });
   onTestFinished(() => gates.stop());
   const [origin = ''] = gates.origins;
   const check = () => call(`${origin}/v1/gates/gate_1/check`, { body: { passport: 'pass_1', request: {} } });
@@ -27,7 +27,7 @@ it('a naive gate outlives a client that leaves in the middle of its request', as
 });
 
 it('a naive gate that has ended is noticed', async () => {
-  const gates = await startNaiveGates(1, { redisUrl: 'redis://127.0.0.1:1', caps: [] });
+  const gates = await startNaiveGates(1, { redisUrl: 'redis://127.0.0.1:1', caps: [], isAtomic: false });
   for (const gate of gates.processes) {
     gate.kill('SIGKILL');
     await once(gate, 'exit');
@@ -46,7 +46,11 @@ it('naive gates count each cap for itself, also where two have one name', async 
     gateId,
     passportId: null,
   });
-  const gates = await startNaiveGates(1, { redisUrl: redis.url, caps: [capOf('gate_1'), capOf('gate_2')] });
+  const gates = await startNaiveGates(1, {
+    redisUrl: redis.url,
+    caps: [capOf('gate_1'), capOf('gate_2')],
+    isAtomic: false,
+  });
   onTestFinished(() => gates.stop());
   const [origin = ''] = gates.origins;
   const check = async (gateId: string) =>

@@ -10,8 +10,9 @@ const settleMsMax = 120_000;
 const quietMs = 2_000;
 
 /**
- * Whatever clients were told is on record, every sidecar ships without trouble, and nothing has arrived or
- * moved in the ledger for a while. Ends after its time in any case: what is missing then is a violation.
+ * Whatever clients were told is on record, every outcome is applied, every sidecar ships without trouble,
+ * and nothing has arrived or moved in the ledger for a while. Ends after its time in any case: what is
+ * missing then is a violation.
  */
 export async function allShipped(
   { sql, sidecars }: Pick<World, 'sql' | 'sidecars'>,
@@ -24,11 +25,13 @@ export async function allShipped(
   let quietSinceMs = startedAtMs;
   while (performance.now() - startedAtMs < settleMsMax) {
     try {
-      const [row] = await sql<{ position: number; found: number; leased: number }[]>`
+      const [row] = await sql<{ position: number; found: number; leased: number; waiting: number }[]>`
         SELECT coalesce(max(position), 0) AS position, count(*) FILTER (WHERE attestation_id = ANY(${told}::text[])) AS found,
-          (SELECT coalesce(sum(leased), 0)::bigint FROM quota_windows) AS leased
+          (SELECT coalesce(sum(leased), 0)::bigint FROM quota_windows) AS leased,
+          (SELECT count(*) FROM reported_outcomes WHERE due_at_ms IS NOT NULL) AS waiting
         FROM attestations`;
-      const isMoving = row?.position !== position || row.leased !== leased || row.found < told.length;
+      const isMoving =
+        row?.position !== position || row.leased !== leased || row.found < told.length || row.waiting > 0;
       const ready = await Promise.all(sidecars.map(({ origin }) => fetch(`${origin}/readyz`)));
       const bodies = (await Promise.all(ready.map((answer) => answer.json()))) as Readiness[];
       const isTroubled = bodies.some(

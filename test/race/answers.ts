@@ -54,8 +54,18 @@ export interface ToldRequest {
 /** As programs log it. */
 const clockTime = (): string => new Date().toISOString().slice(11, -1);
 
+/** What clients have said of one PERMIT that holds money. */
+export interface ToldOutcomes {
+  /** As JSON; whether a server had taken it or not. */
+  readonly sent: Set<string>;
+  /** Of these, what a server has taken: from then on it must not be lost. */
+  readonly taken: Set<string>;
+}
+
 /** What all clients were told, and whether it fits together. */
 export class Answers {
+  /** By PERMIT. */
+  readonly outcomes = new Map<string, ToldOutcomes>();
   readonly permits = new Map<string, Permitted>();
   /** By `Asked.sameAs`. */
   readonly requests = new Map<object, ToldRequest>();
@@ -88,6 +98,12 @@ export class Answers {
       if (end !== null) request.unanswered--;
       request.story.push(`${sentAt} ${server}, ${clockTime()} ${end ?? 'no answer'}`);
     };
+  }
+
+  outcomesOf(attestationId: string): ToldOutcomes {
+    const known = this.outcomes.get(attestationId) ?? { sent: new Set(), taken: new Set() };
+    this.outcomes.set(attestationId, known);
+    return known;
   }
 
   permit(asked: Asked, attestationId: string): void {

@@ -3,6 +3,7 @@ import { Pool } from 'undici';
 import type { Answers, Asked, AskedKey } from './answers.ts';
 import type { Chance } from './chance.ts';
 import type { Course, Lane } from './course.ts';
+import { type Post, settlePermit } from './settle-clients.ts';
 
 /** Whom clients ask, and what they may do besides asking. */
 export interface Servers {
@@ -142,6 +143,7 @@ class Client {
       // twice.
       note: `client ${this.#number}, ${this.#asked++}`,
       ...(amountUsd === null ? {} : { amount: amountUsd }),
+      ...(lane.holds === undefined ? {} : { hold: true }),
       ...(key === null ? {} : { idempotency_key: key.name }),
       // What is counted belongs to the passport, whatever name the body says (contract §5).
       ...(this.#chance.happens(0.1) ? { agent_id: `agent-${this.#asked}`, agent_name: 'Somebody else' } : {}),
@@ -185,12 +187,21 @@ class Client {
       return;
     }
     answers.count(body['decision'] === 'PERMIT' ? 'PERMIT' : `${body['decision']} ${body['reason']}`);
-    if (body['decision'] === 'PERMIT') answers.permit(asked, String(body['attestation_id']));
+    if (body['decision'] === 'PERMIT') await this.#permitted(asked, String(body['attestation_id']));
     // Who asks again at once keeps the machine too busy to find out.
     if (body['reason'] === 'quota_unavailable') await pause(100 + this.#chance.below(200));
     const isAnswered = asked.body['approval_id'] !== undefined || asked.lane.isApprovedAhead === true;
     if (body['decision'] === 'SUSPEND' && !isAnswered)
       await this.#getApproved(asked, String(body['approval_id']));
+  }
+
+  async #permitted(asked: Asked, attestationId: string): Promise<void> {
+    const { answers, servers } = this.#shared;
+    const isNew = !answers.permits.has(attestationId);
+    answers.permit(asked, attestationId);
+    if (!isNew || asked.lane.holds === undefined) return;
+    const post: Post = (origin, path, body) => this.#call(origin, path, { body, signal: null });
+    await settlePermit({ answers, servers, chance: this.#chance, post }, asked, attestationId);
   }
 
   async #getApproved(asked: Asked, approvalId: string): Promise<void> {

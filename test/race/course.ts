@@ -17,6 +17,8 @@ export interface Lane {
   readonly asksAboveUsd: number | null;
   /** All of them would wait for a person, but for a standing approval; nobody answers. */
   readonly isApprovedAhead?: boolean;
+  /** Money is held, and settled later; whether more than that may be charged. */
+  readonly holds?: { readonly overrun: 'charge' | 'refuse' };
 }
 
 export interface Runner {
@@ -83,6 +85,7 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
   });
   const usd = 1_000_000;
   const ahead = await approvedAhead(make, size);
+  const held = await heldCourse(make, crowd, size);
   return {
     lanes: [
       lane(minute, crowd, []),
@@ -92,6 +95,7 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
       lane(asks, crowd, amountsUsd),
       ...shops.map((shop) => lane(shop, [saver, walker], amountsUsd)),
       ...ahead.map((each) => each.lane),
+      ...held.lanes,
     ],
     caps: [
       { name: 'requests of a gate', kind: 'gate_rate', window: 'minute', limit: size, ...ofGate(minute) },
@@ -138,8 +142,38 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
         passportId: walker.id,
       },
       ...ahead.map((each) => each.cap),
+      ...held.caps,
     ],
   };
+}
+
+/** Gates at which money is held, and settled once it is known. */
+export async function heldCourse(make: Maker, crowd: readonly Runner[], size: number): Promise<Course> {
+  const kinds = [
+    { onExpiry: 'settle', overrun: 'charge' },
+    { onExpiry: 'release', overrun: 'refuse' },
+  ] as const;
+  const made = await Promise.all(
+    kinds.map(async ({ onExpiry, overrun }) => {
+      const gateId = await make.createGate({
+        constraints: {
+          spend_limits: { daily_usd: size },
+          holds: { expires_in_s: 60, on_expiry: onExpiry, overrun },
+        },
+      });
+      const lane: Lane = { gateId, passports: crowd, amountsUsd, asksAboveUsd: null, holds: { overrun } };
+      const cap: Cap = {
+        name: `money of a gate that holds it, ${overrun}s more`,
+        kind: 'gate_spend',
+        window: 'day',
+        limit: size * 1_000_000,
+        gateId,
+        passportId: null,
+      };
+      return { lane, cap };
+    }),
+  );
+  return { lanes: made.map(({ lane }) => lane), caps: made.map(({ cap }) => cap) };
 }
 
 /** A gate that asks about every request, and one passport for which some are approved ahead. */

@@ -5,13 +5,20 @@ import type { Cap } from './caps.ts';
 const script = fileURLToPath(new URL('./naive-gate.ts', import.meta.url));
 const startMsMax = 120_000;
 
+export interface NaiveOptions {
+  readonly redisUrl: string;
+  readonly caps: readonly Cap[];
+  /** They check and add at once: outcomes alone are naive. */
+  readonly isAtomic: boolean;
+}
+
 /**
  * Processes that check, then add, on one shared counter. They end with `stop`, which throws where one has
  * ended before: what is not there passes no cap.
  */
 export async function startNaiveGates(
   count: number,
-  options: { readonly redisUrl: string; readonly caps: readonly Cap[] },
+  options: NaiveOptions,
 ): Promise<{
   readonly origins: readonly string[];
   readonly processes: readonly ChildProcess[];
@@ -27,9 +34,14 @@ export async function startNaiveGates(
   };
 }
 
-async function startOne({ redisUrl, caps }: { readonly redisUrl: string; readonly caps: readonly Cap[] }) {
+async function startOne({ redisUrl, caps, isAtomic }: NaiveOptions) {
   const child = spawn(process.execPath, ['--import', 'tsx', script], {
-    env: { PATH: process.env['PATH'] ?? '', REDIS_URL: redisUrl, CAPS: JSON.stringify(caps) },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      REDIS_URL: redisUrl,
+      CAPS: JSON.stringify(caps),
+      ATOMIC: isAtomic ? '1' : '0',
+    },
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));

@@ -5,12 +5,13 @@ import type { TestRedis } from '../support/redis.ts';
 import { rules } from '../support/sound-database.ts';
 import { until } from '../support/until.ts';
 import { allShipped } from './all-shipped.ts';
-import { Answers } from './answers.ts';
-import { byLimit, type Cap, type Overrun, overruns } from './caps.ts';
+import { Answers, type Permitted } from './answers.ts';
+import { byLimit, type Cap, type Given, type Overrun, overruns } from './caps.ts';
 import { type Chance, chance } from './chance.ts';
 import { type ClientsOptions, type Servers, startClients } from './clients.ts';
-import { type Course, type Maker, makeCourse, makeCrowd } from './course.ts';
+import { type Course, heldCourse, type Maker, makeCourse, makeCrowd } from './course.ts';
 import { schedule } from './faults.ts';
+import { chainFaults, lostOutcomes, momentsOverCap, moneyOf, overdueHolds } from './held-money.ts';
 import { injectFaults } from './inject-faults.ts';
 import { type LyingHolder, startLyingHolder } from './lying-holder.ts';
 import { startNaiveGates } from './naive.ts';
@@ -46,6 +47,10 @@ export interface RaceReport {
    * same way.
    */
   readonly naive: readonly Overrun[];
+  /** The same of gates that check and add at once, but give money back each time they are told an outcome. */
+  readonly settledTwice: readonly Overrun[];
+  /** What became of held money, and how often: `settled`, `released`, `expired`, `refunded`, `extended`. */
+  readonly ends: ReadonlyMap<string, number>;
   /** PERMITs in the round without and with faults, and keys that were asked more than once. */
   readonly permits: { readonly calm: number; readonly faults: number };
   /** Windows that were used up, but for the odd unit, while everything broke. */
@@ -75,9 +80,9 @@ const courseMs = 5_000;
 const faultPart = 5;
 
 /**
- * Four rounds: without faults, where each cap has to be met exactly and used up; with holders that lie about
- * their leases, and then with everything breaking besides, where each has to hold; and one with gates that
- * check and then add, which must not hold, or nothing was shown by the other two.
+ * Five rounds: without faults, where each cap has to be met exactly and used up; with holders that lie about
+ * their leases, and then with everything breaking besides, where each has to hold; and two with naive
+ * gates, which must not hold, or nothing was shown by the others.
  */
 export async function race(options: RaceOptions): Promise<RaceReport> {
   const { programs, redis, seed, say } = options;
@@ -89,17 +94,27 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
     const calm = await calmRound(options, world, source.branch('calm'));
     const lying = await lyingRound(options, world, source.branch('lying'));
     const faults = await faultRound(options, world, source.branch('faults'));
-    const naive = await naiveRound(options, source.branch('naive'));
+    say('\nRound 4: gates that check a shared counter and then add to it. These must fail.');
+    const naive = await naiveRound(options, source.branch('naive'), { isAtomic: false, course: makeCourse });
+    say('\nRound 5: gates that check and add at once, and settle each time they are told. These must fail.');
+    const settledTwice = await naiveRound(options, source.branch('settled twice'), {
+      isAtomic: true,
+      course: heldCourse,
+    });
+    const end = await endOfHolds(world, [calm, lying, faults]);
     const violations = [
       ...calm.violations,
       ...lying.violations,
       ...faults.violations,
+      ...end.violations,
       ...(await brokenRules(world)),
       ...world.faultsOfOurs(),
     ];
     return {
       violations,
       naive,
+      settledTwice,
+      ends: end.ends,
       contested: faults.contested,
       permits: { calm: calm.records.permits.size, faults: faults.records.permits.size },
       replayedKeys: calm.replayedKeys + faults.replayedKeys,
@@ -111,6 +126,7 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
 }
 
 interface Round {
+  readonly courses: readonly Course[];
   readonly records: Records;
   readonly violations: readonly string[];
   readonly replayedKeys: number;
@@ -276,25 +292,26 @@ async function isEnough(
 const contestedOf = (windows: readonly UsedWindow[]): number =>
   windows.filter(({ cap, leased }) => leased >= usedMin * cap.limit).length;
 
-async function naiveRound(options: RaceOptions, source: Chance): Promise<Overrun[]> {
-  const { redis, clients, size, say } = options;
-  say('\nRound 4: gates that check a shared counter and then add to it. These must fail.');
+/** The caps that their own answers pass, each PERMIT with the least that it may count. */
+async function naiveRound(
+  { redis, clients, size, say }: RaceOptions,
+  source: Chance,
+  { isAtomic, course: makeOne }: { readonly isAtomic: boolean; readonly course: typeof makeCourse },
+): Promise<Overrun[]> {
   let made = 0;
   const maker: Maker = {
-    createGate: async () => `gate_naive_${made++}`,
+    createGate: async () => `gate_naive_${isAtomic}_${made++}`,
     issuePassport: async () => {
-      const id = `pass_naive_${made++}`;
+      const id = `pass_naive_${isAtomic}_${made++}`;
       return { id, token: id };
     },
   };
   const crowd = await makeCrowd(maker);
-  const courses = await Promise.all(
-    Array.from({ length: naiveCourses }, () => makeCourse(maker, crowd, size)),
-  );
+  const courses = await Promise.all(Array.from({ length: naiveCourses }, () => makeOne(maker, crowd, size)));
   const caps = courses.flatMap((course) => course.caps);
   const answers = new Answers();
-  const gates = await startNaiveGates(4, { redisUrl: redis.url, caps });
-  const passedCaps = () => overruns(caps, [...answers.permits.values()], byLimit);
+  const gates = await startNaiveGates(4, { redisUrl: redis.url, caps, isAtomic });
+  const passedCaps = () => overruns(caps, leastCounted(answers), byLimit);
   try {
     const servers = { sidecars: gates.origins, controlPlanes: [], key: 'none' };
     const course = nextCourses(courses, source.branch('course'));
@@ -353,11 +370,17 @@ async function judge(
   say(
     `Records: ${records.permits.size} PERMITs, of which clients were told ${told.length}; ${records.voided.size} voided; all shipped ${shippedMs} ms later.`,
   );
+  say(heldLine(records));
   const mismatches = [...misfits(records, answers), ...answers.wrong];
   const verdict = mismatches.length === 0 ? ', each with one record and one answer for everybody' : '';
   say(`Keys asked more than once: ${replayed.length}, permitted ${permitted.length}${verdict}.`);
   const violations = [
-    ...overruns(caps, told, byLimit).map((overrun) => `answered: ${overrunLine(overrun)}`),
+    ...overruns(caps, asSettled(told, records), byLimit).map(
+      (overrun) => `answered: ${overrunLine(overrun)}`,
+    ),
+    ...momentsOverCap(caps, records).map((overrun) => `at one moment: ${overrunLine(overrun)}`),
+    ...chainFaults(records),
+    ...lostOutcomes(records.held, records, answers),
     ...overruns(caps, records.given, byLimit).map((overrun) => `on record: ${overrunLine(overrun)}`),
     ...overruns(caps, records.given, records.leasedIn).map(
       (overrun) => `not leased: ${overrunLine(overrun)}`,
@@ -365,8 +388,52 @@ async function judge(
     ...mismatches,
   ];
   for (const violation of violations) say(`VIOLATION ${violation}`);
-  return { records, violations, replayedKeys: replayed.length, contested };
+  return { courses, records, violations, replayedKeys: replayed.length, contested };
 }
+
+/** What clients were told, with the money that each PERMIT counts by now. */
+const asSettled = (told: readonly Permitted[], { permits }: Records): readonly Given[] =>
+  told.map((each) => {
+    const record = permits.get(each.attestationId);
+    return record?.isHeld === true ? { ...each, moneyMicroUsd: record.moneyMicroUsd ?? 0 } : each;
+  });
+
+/** What became of the PERMITs that held money. */
+function endsIn({ permits }: Records): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  const held = [...permits.values()].filter(({ isHeld }) => isHeld);
+  for (const { resolution } of held.flatMap(({ changes }) => changes))
+    counts.set(resolution, (counts.get(resolution) ?? 0) + 1);
+  return counts;
+}
+
+function heldLine(records: Records): string {
+  const open = [...records.held.values()].filter(({ status }) => status === 'open').length;
+  const ends = Array.from(endsIn(records), ([what, count]) => `${what} ${count}`);
+  return `Held money: ${[...ends, `open ${open}`].join(', ')}.`;
+}
+
+/** Holds of the rounds that are over have ended by themselves, some of them while everything broke. */
+async function endOfHolds(world: World, rounds: readonly Round[]) {
+  const courses = rounds.flatMap((round) => round.courses);
+  const records = await readRecords(world.sql, gatesOf(courses));
+  const caps = courses.flatMap((course) => course.caps);
+  const violations = [
+    ...momentsOverCap(caps, records).map((overrun) => `at one moment: ${overrunLine(overrun)}`),
+    ...chainFaults(records),
+    ...(await overdueHolds(world)),
+  ];
+  return { ends: endsIn(records), violations };
+}
+
+/** What clients know of each PERMIT, with the least that it counts by what they have said of it. */
+const leastCounted = ({ permits, outcomes }: Answers): readonly Given[] =>
+  [...permits.values()].map((each) => {
+    const said = [...(outcomes.get(each.attestationId)?.sent ?? [])].map((text) =>
+      moneyOf(text, each.moneyMicroUsd),
+    );
+    return { ...each, moneyMicroUsd: Math.min(each.moneyMicroUsd, ...said) };
+  });
 
 /** What must hold of the whole database, whatever has happened. */
 async function brokenRules({ sql }: World): Promise<string[]> {

@@ -4,26 +4,41 @@ import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type Answers, slackMs } from './answers.ts';
 import type { AllowedIn, Cap, Given } from './caps.ts';
+import type { HeldState } from './held-money.ts';
 
 /** What the database has of a race. */
 export interface Records {
   /** Each PERMIT that stands, and each sum that an approval holds or held until it was used. */
   readonly given: readonly Given[];
-  /** PERMITs that no later record of their chain voids. */
+  /** PERMITs that no later record of their chain voids, with what they count by now. */
   readonly permits: ReadonlyMap<string, RecordedPermit>;
   /** Ids of PERMITs that a later record of their chain voids (contract §5): their units went back. */
   readonly voided: ReadonlySet<string>;
   /** What the ledger has given out of a window, or its limit where that is less. */
   readonly leasedIn: AllowedIn;
   readonly ledger: readonly LedgerWindow[];
+  readonly held: ReadonlyMap<string, HeldState>;
 }
 
-interface RecordedPermit {
+export interface RecordedPermit {
   readonly attestationId: string;
   readonly gateId: string;
   readonly passportId: string;
+  /** What it took when it was decided. */
+  readonly tookMicroUsd: number | null;
+  /** What it counts by its last record (contract §19). */
   readonly moneyMicroUsd: number | null;
+  readonly isHeld: boolean;
+  /** What became of it, in the order of its chain. */
+  readonly changes: readonly PermitRecord[];
   readonly requestHash: string;
+  readonly timestampMs: number;
+}
+
+export interface PermitRecord {
+  readonly refersTo: string;
+  readonly resolution: string;
+  readonly moneyMicroUsd: number;
   readonly timestampMs: number;
 }
 
@@ -44,12 +59,16 @@ interface Hold {
 /** From one snapshot, because somebody may still be settling. */
 export async function readRecords(sql: Database, gateIds: readonly string[]): Promise<Records> {
   return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
-    const recorded = await tx<RecordedPermit[]>`
+    const recorded = await tx<Omit<RecordedPermit, 'moneyMicroUsd' | 'isHeld' | 'changes'>[]>`
       SELECT attestation_id AS "attestationId", gate_id AS "gateId", passport_id AS "passportId",
-        amount_micro_usd AS "moneyMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
+        amount_micro_usd AS "tookMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
       FROM attestations
-      WHERE decision = 'PERMIT' AND resolution IS DISTINCT FROM 'voided' AND NOT test
-        AND gate_id = ANY(${[...gateIds]}::text[])`;
+      WHERE decision = 'PERMIT' AND resolution IS NULL AND NOT test AND gate_id = ANY(${[...gateIds]}::text[])`;
+    const changes = await tx<PermitRecord[]>`
+      SELECT refers_to AS "refersTo", resolution, amount_micro_usd AS "moneyMicroUsd", timestamp_ms AS "timestampMs"
+      FROM attestations
+      WHERE decision = 'PERMIT' AND resolution <> 'voided' AND gate_id = ANY(${[...gateIds]}::text[])
+      ORDER BY position`;
     const voiding = await tx<{ refersTo: string }[]>`
       SELECT refers_to AS "refersTo" FROM attestations
       WHERE resolution = 'voided' AND gate_id = ANY(${[...gateIds]}::text[])`;
@@ -63,7 +82,23 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
       SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", ends_at_ms AS "endsAtMs", leased FROM quota_windows`;
 
     const voided = new Set(voiding.map(({ refersTo }) => refersTo));
-    const permits = recorded.filter(({ attestationId }) => !voided.has(attestationId));
+    const changesOf = new Map<string, PermitRecord[]>();
+    for (const change of changes) {
+      const own = changesOf.get(change.refersTo);
+      if (own === undefined) changesOf.set(change.refersTo, [change]);
+      else own.push(change);
+    }
+    const heldStates = await tx<HeldState[]>`
+      SELECT attestation_id AS "attestationId", hold_status AS status, outcome
+      FROM permit_outcomes WHERE hold_status IS NOT NULL AND gate_id = ANY(${[...gateIds]}::text[])`;
+    const held = new Map(heldStates.map((state) => [state.attestationId, state]));
+    const permits = recorded
+      .filter(({ attestationId }) => !voided.has(attestationId))
+      .map((permit): RecordedPermit => {
+        const own = changesOf.get(permit.attestationId) ?? [];
+        const moneyMicroUsd = own.at(-1)?.moneyMicroUsd ?? permit.tookMicroUsd;
+        return { ...permit, isHeld: held.has(permit.attestationId), changes: own, moneyMicroUsd };
+      });
     const paidByHold = new Set(approvals.map(({ attestationId }) => attestationId));
     const ofPermits = permits.map(
       ({ attestationId, gateId, passportId, moneyMicroUsd, timestampMs }): Given => ({
@@ -90,6 +125,7 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
       leasedIn: (cap, startsAtMs) =>
         Math.min(cap.limit, leased.get(`${counterOf(cap)} ${cap.window} ${startsAtMs}`) ?? 0),
       ledger,
+      held,
     };
   });
 }
@@ -117,7 +153,7 @@ export function misfits({ permits, voided }: Records, answers: Answers): string[
     else if (record === undefined) wrong.push(`${attestationId} was answered and is not on record`);
     else if (record.gateId !== gateId || record.passportId !== passportId)
       wrong.push(`${attestationId} is on record for somebody else`);
-    else if ((record.moneyMicroUsd ?? 0) !== moneyMicroUsd)
+    else if ((record.tookMicroUsd ?? 0) !== moneyMicroUsd)
       wrong.push(`${attestationId} is on record with another sum than ${JSON.stringify(asked.body)}`);
     else if (record.requestHash !== contentHash(asked.sameAs))
       wrong.push(`${attestationId} is on record with another request than ${JSON.stringify(asked.body)}`);
