@@ -16,40 +16,41 @@ export type Amounts = ReadonlyMap<string, Price>;
  */
 export const toolKey = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-/** A file of amounts that cannot be used. The message names the file and the tool. */
-export class AmountsError extends Error {
-  override readonly name = 'AmountsError';
+/** A file about tools that cannot be used. The message names the file and the tool. */
+export class ToolFileError extends Error {
+  override readonly name = 'ToolFileError';
 }
 
 /**
- * Reads `{ "<tool>": <USD> | "<JSON pointer into the arguments>" }`. Throws AmountsError.
+ * Reads `{ "<tool>": <USD> | "<JSON pointer into the arguments>" }`. Throws ToolFileError.
  */
 export function readAmounts(path: string): Amounts {
   const json = readJson(path);
-  if (!isJsonObject(json)) throw new AmountsError(`${path} must be a JSON object of tools and their amounts`);
+  if (!isJsonObject(json))
+    throw new ToolFileError(`${path} must be a JSON object of tools and their amounts`);
   const amounts = new Map<string, Price>();
   for (const [tool, value] of Object.entries(json)) {
     const price = priceOf(value);
     if (price === null) {
-      throw new AmountsError(
+      throw new ToolFileError(
         `${path}: the amount of "${tool}" must be a number of USD from 0 on, or a JSON pointer such as "/amount"`,
       );
     }
     if (amounts.has(toolKey(tool))) {
-      throw new AmountsError(`${path} names "${tool}" twice; upper and lower case are the same tool`);
+      throw new ToolFileError(`${path} names "${tool}" twice; upper and lower case are the same tool`);
     }
     amounts.set(toolKey(tool), price);
   }
   return amounts;
 }
 
-function readJson(path: string): unknown {
+export function readJson(path: string): unknown {
   try {
     const text = readFileSync(path, 'utf8');
     if (text.length > proxyLimits.amountsFileBytesMax) throw new Error('it is too large');
     return JSON.parse(text);
   } catch (cause) {
-    throw new AmountsError(`${path} cannot be read: ${(cause as Error).message}`, { cause });
+    throw new ToolFileError(`${path} cannot be read: ${(cause as Error).message}`, { cause });
   }
 }
 

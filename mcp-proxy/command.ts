@@ -46,6 +46,10 @@ export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
       'JSON: for each tool its price in USD, or where the arguments hold it ("/amount")',
     )
     .option(
+      '--settle <file>',
+      'JSON: tools whose amount is held, and settled by their answers (true, or { "amount": "/structuredContent/cost" })',
+    )
+    .option(
       '--hide <pointers...>',
       'arguments that approvers are not shown, as JSON pointers ("/card/number"); they stay part of the request',
       pointers,

@@ -16,7 +16,9 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import { type Amounts, amountOf, toolKey } from './amounts.ts';
 import { displayAs, displayOf, type Pointer } from './display.ts';
 import { type GuardedMethod, subjectOf } from './guarded-methods.ts';
+import type { HeldCall } from './held-calls.ts';
 import { proxyLimits } from './limits.ts';
+import type { Settlements } from './settlements.ts';
 
 /** As `guardTools` of the client for Node.js has them (contract §16, docs/integrations/mcp.md). */
 const passportMeta = 'agent-trust/passport';
@@ -30,6 +32,8 @@ export type Shown = (name: string) => string | undefined;
 export interface CallGuardOptions extends GuardSetup {
   readonly gate: string;
   readonly amounts: Amounts;
+  /** What calls of tools come to, where that is known behind their answers. */
+  readonly settlements: Settlements;
   /** Arguments that approvers do not see. */
   readonly hidden: readonly Pointer[];
   /** A copy under a key is charged once, and reaches the server each time. */
@@ -47,6 +51,8 @@ export interface Asked {
   readonly params: JsonObject;
   /** Null: a call of a tool. */
   readonly as: GuardedMethod | null;
+  /** Told the call that passes, if its amount is held. */
+  readonly onHeld?: (call: HeldCall) => void;
   /** The HTTP request of the client that it came in, which proofs of possession are about. */
   readonly carrier?: Incoming['carrier'];
 }
@@ -110,6 +116,9 @@ export function callGuard(options: CallGuardOptions): CallGuard {
     if (verdict.kind === 'pass') {
       approvals.delete(key);
       const { decision, attestation_id } = verdict.decision;
+      const settle = settlementOf(options, asked);
+      if (settle !== undefined && decision === 'PERMIT')
+        asked.onHeld?.({ decision: verdict.decision, settle });
       logger[decision === 'PERMIT' ? 'debug' : 'warn']({ ...what, decision, attestation_id }, 'call passed');
       return null;
     }
@@ -134,6 +143,9 @@ type Refusal = Extract<GuardVerdict, { kind: 'refuse' }>;
 
 const reasonOf = (verdict: GuardVerdict): unknown =>
   verdict.kind === 'pass' ? null : (verdict.body['reason'] ?? errorIn(verdict)['code']);
+
+const settlementOf = ({ settlements }: CallGuardOptions, { params, as }: Asked) =>
+  as === null ? settlements.get(toolKey(String(params['name']))) : undefined;
 
 type Question = Pick<GuardOptions<null>, 'permission' | 'amount' | 'context' | 'display'> & {
   readonly path: string;
@@ -176,6 +188,7 @@ async function verdictOn(
   const question = questionOf(options, asked);
   if (question === null) return unusableName;
   const { path, ...demands } = question;
+  const settle = settlementOf(options, asked);
   const idempotencyKey = metaOf(asked.params)[idempotencyMeta];
   return decide(
     options,
@@ -185,6 +198,7 @@ async function verdictOn(
       idempotencyKey: () =>
         options.takesIdempotencyKeys && typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
       dangerouslyServeWithoutDecision: options.servesWithoutDecision,
+      ...(settle !== undefined && { settle }),
     },
     null,
     {

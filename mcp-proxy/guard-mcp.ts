@@ -4,7 +4,8 @@
  * `stdio-proxy.ts` and `passport-file.ts`. `check-start.ts` looks at key, gate and server before it listens;
  * `read-messages.ts` and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at
  * all; `guarded-methods.ts` has the methods that are decided, `request-guard.ts` and `guard-calls.ts` go from
- * a request to its decision. `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
+ * a request to its decision, `settlements.ts` and `held-calls.ts` from an answer to what the call came to.
+ * `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
  * `look-at-answers.ts` looks at what the server sends: `permitted-tools.ts` and `hide-unpermitted.ts` for
  * what a passport is shown, `answer-data.ts` for personal data, `mark-untrusted.ts` for the mark.
  */
@@ -20,16 +21,18 @@ import { misleadingCharacter } from '../shared/model/plain-text.ts';
 import { systemClock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { SettingsError } from '../shared/runtime/settings.ts';
-import { type Amounts, AmountsError, readAmounts } from './amounts.ts';
+import { readAmounts, ToolFileError } from './amounts.ts';
 import { checkGate, checkUpstream } from './check-start.ts';
 import type { Pointer } from './display.ts';
 import { callGuard, type Shown } from './guard-calls.ts';
+import { CallReports } from './held-calls.ts';
 import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
 import { proxyLimits } from './limits.ts';
 import { AnswerGuard } from './look-at-answers.ts';
 import { passportInFile } from './passport-file.ts';
 import { PermittedTools, type ShownTools } from './permitted-tools.ts';
 import { RequestGuard } from './request-guard.ts';
+import { readSettlements } from './settlements.ts';
 import { runStdioProxy } from './stdio-proxy.ts';
 import { type PinMode, ToolPins, type ToolPinsOptions } from './tool-pins.ts';
 
@@ -66,6 +69,7 @@ export interface GuardMcpOptions {
   readonly allowOrigin?: readonly string[];
   readonly publicUrl?: URL;
   readonly amounts?: string;
+  readonly settle?: string;
   readonly hide?: readonly Pointer[];
   readonly passportFile?: string;
   readonly timeout: number;
@@ -88,7 +92,8 @@ export async function guardMcp(run: {
   readonly host: GuardMcpHost;
 }): Promise<0 | 1> {
   const { options, host } = run;
-  const amounts = amountsOf(options.amounts);
+  const amounts = toolsIn('--amounts', options.amounts, readAmounts);
+  const settlements = toolsIn('--settle', options.settle, readSettlements);
   const { sidecarUrl, controlPlaneUrl, apiKey, logger } = await host.service({
     sidecar: options.sidecar ?? null,
     controlPlane: options.controlPlane ?? null,
@@ -104,12 +109,16 @@ export async function guardMcp(run: {
     controlPlaneUrl,
     logger,
   });
+  const onReportError = (error: unknown) =>
+    logger.warn({ err: error }, 'an outcome was not reported: its hold ends by itself');
+  const reports = new CallReports({ sidecar, controlPlaneUrl, onReportError });
   const guard = callGuard({
     sidecar,
     controlPlaneUrl,
     ...(options.publicUrl !== undefined && { origin: options.publicUrl.origin }),
     gate: options.gate,
     amounts,
+    settlements,
     hidden: options.hide ?? [],
     takesIdempotencyKeys: options.acceptIdempotencyKeys === true,
     servesWithoutDecision: options.dangerouslyServeWithoutDecision === true,
@@ -117,6 +126,7 @@ export async function guardMcp(run: {
   });
   const shared = {
     requests: new RequestGuard({ guard, pins }),
+    reports,
     answers: new AnswerGuard({
       guard,
       pins,
@@ -153,6 +163,7 @@ export async function guardMcp(run: {
     });
     return isDone ? 0 : 1;
   } finally {
+    await reports.sent();
     agentTrust.close();
     sidecar.close();
   }
@@ -160,7 +171,7 @@ export async function guardMcp(run: {
 
 type Shared = Pick<
   Parameters<typeof startHttpProxy>[0],
-  'requests' | 'answers' | 'views' | 'answerBytesMax' | 'forwardsPassport' | 'logger' | 'upstream'
+  'requests' | 'answers' | 'reports' | 'views' | 'answerBytesMax' | 'forwardsPassport' | 'logger' | 'upstream'
 >;
 
 async function listen(shared: Shared, options: GuardMcpOptions) {
@@ -198,11 +209,15 @@ export function upstreamOf(url: URL | undefined, [program = '', ...words]: reado
   return `stdio:${basename(program).replaceAll(misleadingCharacter, '?').slice(0, 64)}:${hash}`;
 }
 
-function amountsOf(path: string | undefined): Amounts {
+function toolsIn<Value>(
+  option: string,
+  path: string | undefined,
+  read: (path: string) => ReadonlyMap<string, Value>,
+): ReadonlyMap<string, Value> {
   try {
-    return path === undefined ? new Map() : readAmounts(path);
+    return path === undefined ? new Map() : read(path);
   } catch (error) {
-    throw error instanceof AmountsError ? new SettingsError([`--amounts ${error.message}.`]) : error;
+    throw error instanceof ToolFileError ? new SettingsError([`${option} ${error.message}.`]) : error;
   }
 }
 

@@ -11,6 +11,7 @@ import { filterEvents } from './filter-events.ts';
 import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
 import { clientMethods, guardedMethod, subjectOf } from './guarded-methods.ts';
 import { AnswerTooLarge, HeldBytes } from './held-bytes.ts';
+import { type CallReports, HeldCalls } from './held-calls.ts';
 import { answeredHeaders, foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
 import { proxyLimits } from './limits.ts';
 import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
@@ -50,6 +51,7 @@ export interface HttpProxyOptions {
   readonly publicUrl: URL | null;
   readonly requests: RequestGuard;
   readonly answers: AnswerGuard;
+  readonly reports: CallReports;
   /** The lists of tools of each client. */
   readonly views: ToolViews;
   /** Of one message of the server, in bytes. Default `proxyLimits.answerBytesDefault`. */
@@ -137,6 +139,8 @@ interface Exchange {
   id: unknown;
   /** The requests of the client that wait for answers here: their methods by their ids. */
   methods: ReadonlyMap<unknown, unknown>;
+  /** Calls that wait for answers here, with a held amount. */
+  readonly held: HeldCalls;
 }
 
 class GuardingProxy {
@@ -198,12 +202,16 @@ class GuardingProxy {
       const value = request.headers[name];
       return typeof value === 'string' ? value : undefined;
     };
-    const exchange = { request, response, shown, gone: gone.signal, id: null, methods: new Map() };
+    const held = new HeldCalls(this.#options.reports);
+    const exchange = { request, response, shown, gone: gone.signal, id: null, methods: new Map(), held };
     try {
       this.#admit(request);
       if (request.method === 'POST') await this.#post(exchange);
       else await this.#pass(exchange);
+      // An answer may still come in another stream, for which no call is known: its hold ends by itself.
+      if (response.statusCode >= 400) held.end('failed');
     } catch (error) {
+      held.end(gone.signal.aborted ? 'left' : 'failed');
       this.#answerError(exchange, error);
     }
   }
@@ -253,7 +261,11 @@ class GuardingProxy {
     refuseMismatch(exchange.request, read);
     exchange.methods = new Map(read.messages.map(({ id, method }) => [id, method]));
     const answered = await this.#decide(read, exchange, body);
-    if (exchange.gone.aborted) return;
+    if (exchange.gone.aborted) {
+      // The server has not seen them.
+      exchange.held.end('failed');
+      return;
+    }
     const own = [...answered.values()];
     const left = read.messages.filter((message) => !answered.has(message));
     if (left.length === 0) return sendJson(exchange.response, 200, read.isBatch ? own : own[0]);
@@ -276,6 +288,7 @@ class GuardingProxy {
       shown: exchange.shown,
       view: viewOf(exchange),
       carrier: this.#carrierOf(exchange, body),
+      held: exchange.held,
     };
     await Promise.all(
       messages.filter(isDecided).map(async (message) => {
@@ -298,6 +311,7 @@ class GuardingProxy {
       shown: withMeta(params, exchange.shown),
       view: viewOf(exchange),
       methodOf: (id) => exchange.methods.get(id) as string | undefined,
+      held: exchange.held,
     };
   }
 

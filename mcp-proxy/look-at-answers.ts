@@ -4,6 +4,7 @@ import { searchAnswer } from './answer-data.ts';
 import { findFaults } from './find-ambiguity.ts';
 import { type CallGuard, refusedCode, type Shown } from './guard-calls.ts';
 import { guardedMethod, serverMethods } from './guarded-methods.ts';
+import type { HeldCalls } from './held-calls.ts';
 import { hideUnpermitted } from './hide-unpermitted.ts';
 import { markUntrusted, untrustedMeta } from './mark-untrusted.ts';
 import type { ShownTools } from './permitted-tools.ts';
@@ -26,6 +27,8 @@ export interface AnswerContext {
   readonly view: string;
   /** The method of a request of the client, by its id. Undefined: not known. */
   readonly methodOf: (id: unknown) => string | undefined;
+  /** The calls whose amount is held, which answers settle. */
+  readonly held: HeldCalls;
 }
 
 export interface Looked {
@@ -100,6 +103,7 @@ export class AnswerGuard {
     const { method } = message;
     if (method === 'notifications/tools/list_changed') this.#options.pins.views.change(context.view);
     if (typeof method === 'string') return this.#lookAtRequest(message, context);
+    context.held.answered(message);
     const { result } = message;
     if (!isJsonObject(result)) return this.#searched(message, 'error', context, hasInexactNumber);
     const refused = await this.#refusedInputs(result, context);

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../shared/crypto/json-object.ts';
 import { type Asked, type CallGuard, type RequestAnswer, refusedCode, type Shown } from './guard-calls.ts';
 import { clientMethods, guardedMethod } from './guarded-methods.ts';
+import type { HeldCall, HeldCalls } from './held-calls.ts';
 import { type DecidedMessage, isToolCall } from './read-messages.ts';
 import type { PinRefusal, ToolPins } from './tool-pins.ts';
 
@@ -10,6 +11,8 @@ export interface Sender {
   /** The client, as `ToolViews` tells clients apart. */
   readonly view: string;
   readonly carrier?: Asked['carrier'];
+  /** Gets the calls that pass with a held amount. */
+  readonly held: HeldCalls;
 }
 
 /**
@@ -33,7 +36,7 @@ export class RequestGuard {
 
   async #decide(
     message: JsonObject & DecidedMessage,
-    { shown, view, carrier }: Sender,
+    { shown, view, carrier, held }: Sender,
   ): Promise<RequestAnswer | null> {
     const { method, params } = message;
     if (!isToolCall(message)) {
@@ -42,11 +45,15 @@ export class RequestGuard {
     const { name } = message.params;
     const refused = await this.#pins.refusalOf(view, name);
     if (refused !== null) return { error: errorOf(refused) };
-    const answer = await this.#guard({ method, params, as: null, carrier }, shown);
+    const onHeld = (call: HeldCall) => held.begin(message.id, call);
+    const answer = await this.#guard({ method, params, as: null, carrier, onHeld }, shown);
     if (answer !== null) return answer;
     // The server may have shown another tool meanwhile.
     const late = this.#pins.refusalNow(view, name);
-    return late === null ? null : { error: errorOf(late) };
+    if (late === null) return null;
+    const refusedLate = { id: message.id, error: errorOf(late) };
+    held.answered(refusedLate);
+    return { error: refusedLate.error };
   }
 }
 

@@ -6,6 +6,7 @@ import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
+import { type CallReports, HeldCalls } from './held-calls.ts';
 import { proxyLimits } from './limits.ts';
 import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
 import { invalidRequest, isDecided, isToolList, readMessages, refusalText } from './read-messages.ts';
@@ -24,6 +25,7 @@ export interface StdioProxyOptions {
   readonly passport: () => string | undefined;
   readonly requests: RequestGuard;
   readonly answers: AnswerGuard;
+  readonly reports: CallReports;
   /** The lists of tools of the client. */
   readonly views: ToolViews;
   /** Of one message of the server, in bytes. */
@@ -70,7 +72,8 @@ export async function runStdioProxy(options: StdioProxyOptions): Promise<boolean
     stopOnce();
   };
   const toClient = new Writer(options.output, endFor);
-  const ends = { toServer: new Writer(stdin, endFor), toClient, methods: openMethods() };
+  const held = new HeldCalls(options.reports);
+  const ends = { toServer: new Writer(stdin, endFor), toClient, methods: openMethods(), held };
   void fromClient(options, ends).catch(endFor).finally(stopOnce);
   const answers = fromServer(options, stdout, ends).catch(endFor);
   const [code] = await exited;
@@ -80,6 +83,7 @@ export async function runStdioProxy(options: StdioProxyOptions): Promise<boolean
     answers.then(() => toClient.written()),
     proxyLimits.childStopMsMax,
   );
+  held.end(isWanted ? 'left' : 'failed');
   options.signal.removeEventListener('abort', stopOnce);
   options.input.destroy();
   if (!isWanted) options.logger.warn({ code }, 'the MCP server has ended by itself');
@@ -165,6 +169,7 @@ interface Ends {
   readonly toServer: Writer;
   readonly toClient: Writer;
   readonly methods: LRUCache<string | number, string>;
+  readonly held: HeldCalls;
 }
 
 async function fromClient(options: StdioProxyOptions, ends: Ends): Promise<void> {
@@ -192,7 +197,7 @@ const render = (message: unknown): Buffer => Buffer.from(`${JSON.stringify(messa
 async function passed(
   options: StdioProxyOptions,
   line: Buffer,
-  { toClient, methods }: Ends,
+  { toClient, methods, held }: Ends,
 ): Promise<Buffer | null> {
   const read = readMessages(line);
   if (read.kind === 'unreadable') {
@@ -204,7 +209,7 @@ async function passed(
   const own: JsonObject[] = [];
   const results = await Promise.all(
     read.messages.map((message) =>
-      isDecided(message) ? options.requests.answerTo(message, { shown, view }) : null,
+      isDecided(message) ? options.requests.answerTo(message, { shown, view, held }) : null,
     ),
   );
   for (const [index, message] of read.messages.entries()) {
@@ -238,11 +243,12 @@ const shownOf =
     name === 'x-agent-passport' ? passport() : undefined;
 
 async function fromServer(options: StdioProxyOptions, stdout: Readable, ends: Ends): Promise<void> {
-  const { toClient, toServer, methods } = ends;
+  const { toClient, toServer, methods, held } = ends;
   const context: AnswerContext = {
     shown: withMeta(null, shownOf(options)),
     view,
     methodOf: (id) => (typeof id === 'string' || typeof id === 'number' ? methods.get(id) : undefined),
+    held,
   };
   for await (const line of splitLines(stdout, options.answerBytesMax)) {
     if (!Buffer.isBuffer(line)) {

@@ -2,10 +2,12 @@ import { Sidecar } from '../../../clients/node/src/index.ts';
 import type { Amounts } from '../../../mcp-proxy/amounts.ts';
 import { callGuard, type Shown } from '../../../mcp-proxy/guard-calls.ts';
 import { reporterTo, shownTools, upstreamOf } from '../../../mcp-proxy/guard-mcp.ts';
+import { CallReports } from '../../../mcp-proxy/held-calls.ts';
 import { type HttpProxy, startHttpProxy } from '../../../mcp-proxy/http-proxy.ts';
 import { AnswerGuard } from '../../../mcp-proxy/look-at-answers.ts';
 import { PermittedTools } from '../../../mcp-proxy/permitted-tools.ts';
 import { RequestGuard } from '../../../mcp-proxy/request-guard.ts';
+import type { Settlements } from '../../../mcp-proxy/settlements.ts';
 import { type PinMode, ToolPins, type ToolPinsOptions } from '../../../mcp-proxy/tool-pins.ts';
 import { systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
@@ -17,6 +19,9 @@ export interface GuardedOptions {
   readonly upstream: URL;
   /** Default: `amount` of the arguments, for the tool `pay`. */
   readonly amounts?: Amounts;
+  /** Default: no call holds its amount. */
+  readonly settlements?: Settlements;
+  readonly onReportError?: (error: unknown) => void;
   /** Default: the sidecar of the service. */
   readonly sidecar?: Sidecar;
   /** Default: the control plane of the service. */
@@ -52,6 +57,7 @@ export async function guardParts(options: Omit<GuardedOptions, 'upstream'>, upst
     ...(options.publicUrl !== undefined && { origin: options.publicUrl.origin }),
     gate,
     amounts: options.amounts ?? amounts,
+    settlements: options.settlements ?? new Map(),
     hidden: [],
     takesIdempotencyKeys: options.takesIdempotencyKeys ?? false,
     servesWithoutDecision: options.servesWithoutDecision ?? false,
@@ -67,7 +73,10 @@ export async function guardParts(options: Omit<GuardedOptions, 'upstream'>, upst
   });
   await pins.refresh(0);
   const shown = options.showsAllTools === true ? null : (shown: Shown) => shownTools(permitted, shown);
+  const { onReportError = () => undefined } = options;
+  const sidecar = options.sidecar ?? service.sidecar;
   return {
+    reports: new CallReports({ sidecar, controlPlaneUrl, onReportError }),
     requests: new RequestGuard({ guard, pins }),
     answers: new AnswerGuard({ guard, pins, shownTools: shown, logger }),
     views: pins.views,

@@ -32,6 +32,7 @@ export function answersTo(message, state, note) {
       return result({ prompts: [{ name: 'greet' }] });
     case 'tools/call':
       note(`call ${params.name}`);
+      if (state.error !== undefined) return [{ jsonrpc: '2.0', id, error: state.error }];
       return [
         ...(state.asks ?? []),
         ...result(state.result ?? { content: [{ type: 'text', text: 'done' }] }),

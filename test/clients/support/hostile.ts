@@ -27,6 +27,8 @@ export interface HostileState {
   /** Requests of the server, before the result of a call. */
   asks?: readonly Message[];
   result?: unknown;
+  /** In place of the result. */
+  error?: unknown;
 }
 
 /** A hostile server behind a guard, and a client of the SDK before it. */
@@ -119,7 +121,7 @@ async function overStdio(first: HostileState, options: Start): Promise<Hostile> 
   const asked: string[] = [];
   const [input, output] = [new PassThrough(), new PassThrough()];
   const ended = new AbortController();
-  const { requests, answers, views } = await guardParts(options, 'stdio');
+  const { requests, answers, reports, views } = await guardParts(options, 'stdio');
   const running = runStdioProxy({
     command: process.execPath,
     args: [program],
@@ -129,6 +131,7 @@ async function overStdio(first: HostileState, options: Start): Promise<Hostile> 
     passport: () => options.passport,
     requests,
     answers,
+    reports,
     views,
     answerBytesMax: options.answerBytesMax ?? proxyLimits.answerBytesDefault,
     forwardsPassport: false,

@@ -11,7 +11,13 @@ it('a call is checked in the trace that its message names, else in that of its H
         return { decision: 'PERMIT', reason: null, attestation_id: 'att_1', constraints_evaluated: [] };
       },
     },
-    ...{ controlPlaneUrl: 'http://127.0.0.1:8080', gate: 'gate_1', amounts: new Map(), hidden: [] },
+    ...{
+      controlPlaneUrl: 'http://127.0.0.1:8080',
+      gate: 'gate_1',
+      amounts: new Map(),
+      settlements: new Map(),
+      hidden: [],
+    },
     ...{ takesIdempotencyKeys: false, servesWithoutDecision: false, logger: silentLogger },
   });
   const headers: Readonly<Record<string, string>> = { 'x-agent-passport': 'token', traceparent: 'of HTTP' };
