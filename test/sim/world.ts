@@ -353,6 +353,8 @@ class World {
     await this.#expectDecisions();
     await this.#comeToRest();
     if (this.#violation !== null) return;
+    // What has just come is applied by the next sweep.
+    this.#controlPlane.sweep();
     const fault = this.#oracle.findFault();
     if (fault !== null) this.#wrong(fault);
     const broken = this.#controlPlane.chains.findFault(this.#controlPlane.keysetOf(this.#ed25519));
