@@ -1,6 +1,6 @@
 import { ownerName } from '../../shared/crypto/federated-id.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
-import type { IdDigest } from '../../shared/model/id-digest.ts';
+import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -44,6 +44,26 @@ export async function adoptOwnerEnd(tx: Transaction, account: Owner, owner: stri
   if ((await findEnd(tx, name)) === null) return;
   await setOwnerStatus(tx, account, owner, 'suspended');
   await deleteEnd(tx, name);
+}
+
+/**
+ * Passports and owners that got a row between what a recovery found and what it wrote take over their ends,
+ * too. A call that began before the ends were written has ended by then; one that begins later sees them.
+ */
+export async function adoptSeenMeanwhile(tx: Transaction, nowMs: UnixMillis): Promise<void> {
+  await tx`LOCK TABLE passports IN SHARE ROW EXCLUSIVE MODE`;
+  const idOf = tx`passport_id`;
+  const digestOf = (name: typeof idOf) =>
+    tx`substring(sha256(convert_to(${name}, 'UTF8')) FOR ${idDigestBytes}::int)`;
+  const passports = await tx<{ passportId: PassportId }[]>`
+    SELECT passport_id AS "passportId" FROM passports
+    WHERE ${digestOf(idOf)} IN (SELECT digest FROM unnamed_ends)`;
+  for (const { passportId } of passports) await adoptPassportEnd(tx, passportId, nowMs);
+  const owners = await tx<(Owner & { owner: string })[]>`
+    SELECT DISTINCT account_id AS "accountId", mode, owner FROM passports
+    WHERE owner IS NOT NULL
+      AND ${digestOf(tx`concat_ws(':', 'owner', account_id, mode, owner)`)} IN (SELECT digest FROM unnamed_ends)`;
+  for (const { owner, ...account } of owners) await adoptOwnerEnd(tx, account, owner);
 }
 
 async function findEnd(sql: Database | Transaction, name: string): Promise<UnnamedEnd['standing'] | null> {

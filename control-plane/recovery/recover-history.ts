@@ -40,6 +40,7 @@ import { revokePassport } from '../passports/revoke-passport.ts';
 import { moveOwner } from '../passports/suspend-owner.ts';
 import { suspendPassport } from '../passports/suspend-passport.ts';
 import { takeBackUnnamed } from '../passports/take-back-unnamed.ts';
+import { adoptSeenMeanwhile } from '../passports/unnamed-end-store.ts';
 import { raiseFeeds } from '../sync/feed-store.ts';
 import { stillOpen } from './recovery-store.ts';
 
@@ -100,6 +101,7 @@ export async function recoverHistory(
     });
   }
   for (const end of takenBack) await takeBack(deps, caller, end);
+  await deps.sql.begin((tx) => adoptSeenMeanwhile(tx, deps.clock.now()));
   const generation = await begin(deps, caller, current);
   await history.refresh();
   return { ...found, generation, state: 'whole', applied: true };

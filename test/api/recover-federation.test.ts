@@ -168,6 +168,10 @@ it('lets nobody in again who was suspended or revoked, seen before the backup or
   });
   const taken = await recovered(restore, 6, async () => {
     expect(await reasonAt(await token('unseen'))).toBe('passport_revoked');
+    // It has a row now, from before its end is taken back.
+    await until(async () => (await api.call({ url: `/v1${passportOf('unseen')}` })).status === 200, {
+      what: 'its passport',
+    });
   });
   expect(taken.map(({ kind, standing }) => `${kind} ${standing}`).toSorted()).toEqual([
     'owner suspended',
