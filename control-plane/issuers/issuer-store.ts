@@ -51,11 +51,15 @@ export async function findDefaultIssuer(sql: Database | Transaction, owner: Owne
   return rows[0] ?? null;
 }
 
+/**
+ * Its key stays as it is, so passports of it are inserted meanwhile: one that waited for this lock would hold
+ * the row that a security event waits for.
+ */
 export async function lockIssuer(tx: Transaction, owner: Owner, issuerId: IssuerId): Promise<Issuer | null> {
   const rows = await tx<Issuer[]>`
     SELECT ${columns(tx)} FROM issuers i
     WHERE i.issuer_id = ${issuerId} AND i.account_id = ${owner.accountId} AND i.mode = ${owner.mode}
-    FOR UPDATE`;
+    FOR NO KEY UPDATE`;
   return rows[0] ?? null;
 }
 

@@ -1,8 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { dueFederations, takeTurn } from '../../control-plane/issuers/federation-store.ts';
 import { refreshKeys } from '../../control-plane/issuers/follow-keys.ts';
+import { lockIssuer } from '../../control-plane/issuers/issuer-store.ts';
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import { minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -181,6 +184,19 @@ describe('a token of another issuer', () => {
 });
 
 describe('the subject of another issuer', () => {
+  it('is seen while its issuer is locked: an event about it would wait for its row', async () => {
+    const { provider, issuerId } = await registered();
+    const gateId = await gate();
+    const token = await provider.sign();
+    const { sql } = api.deps;
+    const [owner] = await sql<Owner[]>`
+      SELECT account_id AS "accountId", mode FROM issuers WHERE issuer_id = ${issuerId}`;
+    await sql.begin(async (tx) => {
+      expect(await lockIssuer(tx, must(owner, 'it is registered'), issuerId)).not.toBeNull();
+      expect(await decide(gateId, token)).toEqual(permit);
+    });
+  });
+
   it('is revoked with every token, future ones too, until it is reactivated', async () => {
     const { provider, issuerId } = await registered();
     const gateId = await gate();
