@@ -45,6 +45,8 @@ export const targets = {
   P24: atLeast('goodput of keyed requests at 200 clients / its peak', 0.9, 1),
   P25: atMost('bytes stored per record, table and indexes', 600, 300, 'bytes'),
   P26: atLeast('decisions with a proof of possession / the bare signature', 0.8, 0.9),
+  P27: atLeast('warm decisions about a passport of another issuer / about our own', 0.9, 0.97),
+  P28: atLeast('cold decisions about ES256 tokens of another issuer / HAProxy ES256', 1, 2),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

@@ -14,7 +14,7 @@ import type { Load } from '../harness/wrk.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
 
 /** Asked about in turn: a passport that comes again has been forgotten in between. */
-const passports = Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
+export const passports = Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
 
 /** P5: decisions about unknown passports. */
 export const cold = (options: BenchOptions): Promise<Table> =>
@@ -64,17 +64,30 @@ export const cold = (options: BenchOptions): Promise<Table> =>
     },
   );
 
-/** Requests about more passports than a sidecar remembers, in turn; `finish` throws on cache hits. */
-export async function coldLoad(
-  installation: Installation,
-  scriptPath: string,
-): Promise<{
+interface ColdLoad {
   readonly load: Load;
   readonly variety: readonly Sent[];
   readonly finish: () => Promise<void>;
-}> {
+}
+
+/** Requests about more passports than a sidecar remembers, in turn; `finish` throws on cache hits. */
+export async function coldLoad(installation: Installation, scriptPath: string): Promise<ColdLoad> {
   const tokens = await issuePassports(installation, passports);
   const { gateId, request } = await benchGate(installation);
+  return coldLoadOf(installation, { gateId, request, tokens, scriptPath });
+}
+
+/** The same about these tokens. */
+export function coldLoadOf(
+  installation: Installation,
+  of: {
+    readonly gateId: string;
+    readonly request: object;
+    readonly tokens: readonly string[];
+    readonly scriptPath: string;
+  },
+): ColdLoad {
+  const { gateId, request, tokens, scriptPath } = of;
   const url = `${installation.sidecarOrigin}/v1/gates/${gateId}/check`;
   const headers = headersOf(installation);
   const variety: readonly Sent[] = tokens.map((passport) => ({

@@ -5,6 +5,7 @@ import { discover } from './discover.ts';
 import { diverse } from './diverse.ts';
 import { embedded } from './embedded.ts';
 import { exportOf } from './export.ts';
+import { federated } from './federated.ts';
 import { garbage } from './garbage.ts';
 import { growth } from './growth.ts';
 import { ingest } from './ingest.ts';
@@ -81,6 +82,16 @@ export const rows: readonly Row[] = [
     targets: ['P26'],
     seconds: { full: 14, quick: 3 },
     run: possession,
+  },
+  {
+    name: 'federated',
+    describe:
+      'decisions about passports of other issuers, known ones beside our own, unknown ones beside HAProxy',
+    targets: ['P27', 'P28'],
+    // RSA signs 1,400 tokens a second.
+    seconds: { full: 260, quick: 120 },
+    onlyByName: 'quick',
+    run: federated,
   },
   {
     name: 'records',
