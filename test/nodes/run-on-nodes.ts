@@ -20,8 +20,9 @@ if (nodes.length === 0) {
   console.error(`There are no binaries of Node for ${process.platform} ${process.arch}: nothing was tested.`);
   process.exitCode = 1;
 }
+const tracedSeeds = 1_000;
 const simulation = await loadSimulation();
-const traces = tracesOn(process.execPath, simulation, 100);
+const traces = tracesOn(process.execPath, simulation, tracedSeeds);
 for (const node of nodes) {
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   for (const tests of [['--project', 'pure'], ['test/clients']]) {
@@ -32,7 +33,7 @@ for (const node of nodes) {
     });
     if (status !== 0) process.exitCode = 1;
   }
-  const areSame = tracesOn(node, simulation, 100) === traces;
-  console.log(`traces of 100 simulated seeds on Node ${version}: ${areSame ? 'the same' : 'OTHERS'}`);
+  const areSame = tracesOn(node, simulation, tracedSeeds) === traces;
+  console.log(`traces of ${tracedSeeds} simulated seeds on Node ${version}: ${areSame ? 'the same' : 'OTHERS'}`);
   if (!areSame) process.exitCode = 1;
 }
