@@ -42,6 +42,12 @@ export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
       httpUrl,
     )
     .option(
+      '--authorization-server <issuers...>',
+      'identity providers whose access tokens are taken as passports, as Authorization: Bearer',
+      issuerUrls,
+    )
+    .option('--scopes <scopes...>', 'what clients ask those for, such as api://tools/.default', oauthScopes)
+    .option(
       '--amounts <file>',
       'JSON: for each tool its price in USD, or where the arguments hold it ("/amount")',
     )
@@ -110,6 +116,12 @@ function faultIn(options: GuardMcpOptions, serverCommand: readonly string[]): st
   if (options.publicUrl !== undefined && options.upstream === undefined) {
     return '--public-url is for --upstream: a command is reached at no address';
   }
+  if (options.authorizationServer !== undefined && options.publicUrl === undefined) {
+    return '--authorization-server needs --public-url: the metadata of the proxy names it';
+  }
+  if (options.scopes !== undefined && options.authorizationServer === undefined) {
+    return '--scopes is for --authorization-server';
+  }
   const isLocal = ['127.0.0.1', '::1', 'localhost'].includes(options.host);
   if (options.upstream !== undefined && !isLocal && (options.allowHost ?? options.publicUrl) === undefined) {
     return `--host ${options.host} needs --allow-host with the names by which clients reach this machine, or --public-url`;
@@ -126,6 +138,18 @@ function httpUrl(text: string): URL {
   const url = parseWebUrl(text);
   if (url?.hash === '') return url;
   throw new InvalidArgumentError('It is an address such as http://127.0.0.1:3000/mcp, without a user.');
+}
+
+/** As they are written: issuers are compared by their texts. */
+function issuerUrls(text: string, before: readonly string[] = []): readonly string[] {
+  if (parseWebUrl(text) !== null && !text.includes('#')) return [...before, text];
+  throw new InvalidArgumentError('It is the issuer of a provider, such as https://login.example.');
+}
+
+function oauthScopes(text: string, before: readonly string[] = []): readonly string[] {
+  // RFC 6749 §3.3
+  if (/^[!#-[\]-~]{1,200}$/.test(text)) return [...before, text];
+  throw new InvalidArgumentError('It is a scope, without blanks and quotes.');
 }
 
 function portNumber(text: string): number {

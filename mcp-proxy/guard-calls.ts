@@ -43,7 +43,13 @@ export interface CallGuardOptions extends GuardSetup {
 }
 
 /** The verdict on a request: null if it may pass, else the answer to it, without its envelope. */
-export type CallGuard = (asked: Asked, shown: Shown) => Promise<RequestAnswer | null>;
+export type CallGuard = (asked: Asked, shown: Shown) => Promise<GuardAnswer | null>;
+
+export interface GuardAnswer {
+  readonly answer: RequestAnswer;
+  /** Why the token is no valid passport; null: it is one. */
+  readonly invalidToken: string | null;
+}
 
 /** A request that is decided. */
 export interface Asked {
@@ -125,7 +131,10 @@ export function callGuard(options: CallGuardOptions): CallGuard {
     const { decision, approval_id, attestation_id } = verdict.body;
     if (decision === 'SUSPEND' && typeof approval_id === 'string') approvals.set(key, approval_id);
     logger.info({ ...what, decision, reason: reasonOf(verdict), attestation_id }, 'call refused');
-    return asked.as === null ? { result: refusalOf(verdict) } : { error: errorOf(verdict) };
+    return {
+      answer: asked.as === null ? { result: refusalOf(verdict) } : { error: errorOf(verdict) },
+      invalidToken: verdict.status === 401 ? String(reasonOf(verdict)) : null,
+    };
   };
 }
 

@@ -5,7 +5,8 @@
  * `read-messages.ts` and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at
  * all; `guarded-methods.ts` has the methods that are decided, `request-guard.ts` and `guard-calls.ts` go from
  * a request to its decision, `settlements.ts` and `held-calls.ts` from an answer to what the call came to.
- * `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
+ * `protected-resource.ts` and `foreign-permissions.ts` are about access tokens of a company's identity
+ * provider. `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
  * `look-at-answers.ts` looks at what the server sends: `permitted-tools.ts` and `hide-unpermitted.ts` for
  * what a passport is shown, `answer-data.ts` for personal data, `mark-untrusted.ts` for the mark.
  */
@@ -24,6 +25,7 @@ import { SettingsError } from '../shared/runtime/settings.ts';
 import { readAmounts, ToolFileError } from './amounts.ts';
 import { checkGate, checkUpstream } from './check-start.ts';
 import type { Pointer } from './display.ts';
+import { foreignPermissions } from './foreign-permissions.ts';
 import { callGuard, type Shown } from './guard-calls.ts';
 import { CallReports } from './held-calls.ts';
 import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
@@ -31,6 +33,7 @@ import { proxyLimits } from './limits.ts';
 import { AnswerGuard } from './look-at-answers.ts';
 import { passportInFile } from './passport-file.ts';
 import { PermittedTools, type ShownTools } from './permitted-tools.ts';
+import { ProtectedResource } from './protected-resource.ts';
 import { RequestGuard } from './request-guard.ts';
 import { readSettlements } from './settlements.ts';
 import { runStdioProxy } from './stdio-proxy.ts';
@@ -68,6 +71,8 @@ export interface GuardMcpOptions {
   readonly allowHost?: readonly string[];
   readonly allowOrigin?: readonly string[];
   readonly publicUrl?: URL;
+  readonly authorizationServer?: readonly string[];
+  readonly scopes?: readonly string[];
   readonly amounts?: string;
   readonly settle?: string;
   readonly hide?: readonly Pointer[];
@@ -99,8 +104,9 @@ export async function guardMcp(run: {
     controlPlane: options.controlPlane ?? null,
   });
   const sidecar = new Sidecar({ url: sidecarUrl, apiKey, deadlineMs: proxyLimits.decisionMsMax });
-  const permitted = new PermittedTools({ controlPlaneUrl, clock: systemClock, logger });
   const agentTrust = new AgentTrust({ url: controlPlaneUrl, apiKey, retriesMax: 0 });
+  const foreign = foreignPermissions(agentTrust.issuers, systemClock);
+  const permitted = new PermittedTools({ controlPlaneUrl, foreign, clock: systemClock, logger });
   const pins = new ToolPins({
     mode: options.pin,
     gate: options.gate,
@@ -180,10 +186,20 @@ async function listen(shared: Shared, options: GuardMcpOptions) {
   const site = { hosts, origins: allowOrigin };
   const proxy = await startHttpProxy({
     ...shared,
-    ...{ host, port, site, publicUrl, answerMsMax: timeout * 1_000 },
+    ...{ host, port, site, publicUrl, resource: resourceOf(options), answerMsMax: timeout * 1_000 },
   });
   process.stdout.write(`agent-trust guards ${shared.upstream.origin} at ${proxy.url}\n`);
   return proxy;
+}
+
+/** Null: the proxy takes no access tokens. */
+function resourceOf({
+  publicUrl,
+  authorizationServer: authorizationServers,
+  scopes = [],
+}: GuardMcpOptions): ProtectedResource | null {
+  if (publicUrl === undefined || authorizationServers === undefined) return null;
+  return new ProtectedResource({ publicUrl, authorizationServers, scopes });
 }
 
 /** By the passport that is shown. */

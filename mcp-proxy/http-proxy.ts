@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { passportsIn } from '../clients/node/src/guard.ts';
 import { sha256Hex } from '../shared/crypto/content-hash.ts';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
@@ -15,6 +16,7 @@ import { type CallReports, HeldCalls } from './held-calls.ts';
 import { answeredHeaders, foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
 import { proxyLimits } from './limits.ts';
 import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
+import type { ProtectedResource } from './protected-resource.ts';
 import {
   type ClientMessages,
   errorMessage,
@@ -25,7 +27,7 @@ import {
   readMessages,
   refusalText,
 } from './read-messages.ts';
-import type { RequestGuard, Sender } from './request-guard.ts';
+import type { RequestGuard, RequestRefusal, Sender } from './request-guard.ts';
 import {
   eventOf,
   kindOf,
@@ -49,6 +51,8 @@ export interface HttpProxyOptions {
   readonly site: Site;
   /** As clients reach it, which proofs of possession are for. Null: none is passed on. */
   readonly publicUrl: URL | null;
+  /** Null: access tokens are the MCP server's. */
+  readonly resource: ProtectedResource | null;
   readonly requests: RequestGuard;
   readonly answers: AnswerGuard;
   readonly reports: CallReports;
@@ -198,14 +202,18 @@ class GuardingProxy {
     // A client that breaks off is no fault of this program.
     for (const stream of [request, response]) stream.on('error', () => gone.abort());
     if (this.#isDraining) response.shouldKeepAlive = false;
-    const shown: Shown = (name) => {
+    const headers: Shown = (name) => {
       const value = request.headers[name];
       return typeof value === 'string' ? value : undefined;
     };
-    const held = new HeldCalls(this.#options.reports);
+    const { resource, reports } = this.#options;
+    const shown = resource === null ? headers : resource.shown(headers);
+    const held = new HeldCalls(reports);
     const exchange = { request, response, shown, gone: gone.signal, id: null, methods: new Map(), held };
     try {
-      this.#admit(request);
+      this.#admitSite(request);
+      if (resource?.isAskedFor(request)) return sendText(response, 200, resource.metadata);
+      this.#admit(exchange);
       if (request.method === 'POST') await this.#post(exchange);
       else await this.#pass(exchange);
       // An answer may still come in another stream, for which no call is known: its hold ends by itself.
@@ -216,9 +224,12 @@ class GuardingProxy {
     }
   }
 
-  #admit(request: IncomingMessage): void {
+  #admitSite(request: IncomingMessage): void {
     const foreign = foreignSite(request, this.#options.site);
     if (foreign !== null) throw new Refusal(403, foreign);
+  }
+
+  #admit({ request, response, shown }: Exchange): void {
     if (request.url?.split('?', 1)[0] !== this.#upstream.path) {
       throw new Refusal(404, `The MCP server is at ${this.#upstream.path}.`);
     }
@@ -227,6 +238,11 @@ class GuardingProxy {
     if (this.#open.size > (this.#options.openRequestsMax ?? proxyLimits.openRequestsMax)) {
       throw new Refusal(503, 'Too many requests are open. Try again later.', internalError);
     }
+    const { resource } = this.#options;
+    // A preflight of a browser shows nothing.
+    if (resource === null || request.method === 'OPTIONS' || passportsIn(shown).length > 0) return;
+    response.setHeader('www-authenticate', resource.challenge(null));
+    throw new Refusal(401, 'Show an access token.');
   }
 
   /** A request without a message. */
@@ -266,9 +282,12 @@ class GuardingProxy {
       exchange.held.end('failed');
       return;
     }
-    const own = [...answered.values()];
+    const own = [...answered.values()].map(({ message }) => message);
     const left = read.messages.filter((message) => !answered.has(message));
-    if (left.length === 0) return sendJson(exchange.response, 200, read.isBatch ? own : own[0]);
+    if (left.length === 0) {
+      if (read.isBatch) return sendJson(exchange.response, 200, own);
+      return this.#refuse(exchange, [...answered.values()][0] as RequestRefusal);
+    }
     const context = this.#contextOf(exchange, (left.find(isToolList) ?? left[0])?.['params']);
     for (const each of left) if (isToolList(each)) this.#options.views.ask(context.view, cursorOf(each));
     const sent = this.#options.forwardsPassport ? left : left.map(withoutPassport);
@@ -277,23 +296,31 @@ class GuardingProxy {
     await this.#answer(exchange, await this.#send(exchange, bytes), context, own);
   }
 
+  /** A client that may get another token learns that from the status. */
+  #refuse({ response }: Exchange, { message, invalidToken }: RequestRefusal): void {
+    const { resource } = this.#options;
+    const isLed = resource !== null && invalidToken !== null;
+    if (isLed) response.setHeader('www-authenticate', resource.challenge(invalidToken));
+    sendJson(response, isLed ? 401 : 200, message);
+  }
+
   /** The refused requests, each with the client's answer. */
   async #decide(
     { messages }: ClientMessages,
     exchange: Exchange,
     body: Buffer,
-  ): Promise<ReadonlyMap<JsonObject, JsonObject>> {
-    const answered = new Map<JsonObject, JsonObject>();
+  ): Promise<ReadonlyMap<JsonObject, RequestRefusal>> {
+    const answered = new Map<JsonObject, RequestRefusal>();
     const sender = {
       shown: exchange.shown,
-      view: viewOf(exchange),
+      view: this.#viewOf(exchange),
       carrier: this.#carrierOf(exchange, body),
       held: exchange.held,
     };
     await Promise.all(
       messages.filter(isDecided).map(async (message) => {
-        const answer = await this.#options.requests.answerTo(message, sender);
-        if (answer !== null) answered.set(message, answer);
+        const refused = await this.#options.requests.answerTo(message, sender);
+        if (refused !== null) answered.set(message, refused);
       }),
     );
     return answered;
@@ -309,10 +336,23 @@ class GuardingProxy {
   #contextOf(exchange: Exchange, params: unknown = null): AnswerContext {
     return {
       shown: withMeta(params, exchange.shown),
-      view: viewOf(exchange),
+      view: this.#viewOf(exchange),
       methodOf: (id) => exchange.methods.get(id) as string | undefined,
       held: exchange.held,
     };
+  }
+
+  /** Whether this `Authorization` is for the gate, and not for the server. */
+  #isPassport(authorization: string): boolean {
+    return (
+      /^passport(?:\s|$)/i.test(authorization) || this.#options.resource?.isToken(authorization) === true
+    );
+  }
+
+  /** The client as its server tells it from others: by its session, and its credential there. */
+  #viewOf({ request }: Exchange): string {
+    const { 'mcp-session-id': session = '', authorization = '' } = request.headers;
+    return sha256Hex(JSON.stringify([session, this.#isPassport(authorization) ? '' : authorization]));
   }
 
   #send({ request, gone }: Exchange, body: Buffer | null, own?: SentByProxy): Promise<IncomingMessage> {
@@ -324,7 +364,7 @@ class GuardingProxy {
       name === 'accept-encoding' ||
       (own !== undefined && ownNames.has(name)) ||
       (!forwardsPassport &&
-        (name === 'x-agent-passport' || (name === 'authorization' && /^passport(?:\s|$)/i.test(value))));
+        (name === 'x-agent-passport' || (name === 'authorization' && this.#isPassport(value))));
     const headers = passedHeaders(request, isDropped);
     headers.push('Host', this.#upstream.host);
     // Whatever it is, it is looked at.
@@ -551,10 +591,3 @@ const searchOf = ({ url = '' }: IncomingMessage): string =>
   url.includes('?') ? url.slice(url.indexOf('?')) : '';
 
 const cursorOf = ({ params }: JsonObject): unknown => (isJsonObject(params) ? params['cursor'] : undefined);
-
-/** The client as its server tells it from others: by its session, and its credential there. */
-const viewOf = ({ request }: Exchange): string => {
-  const { 'mcp-session-id': session = '', authorization = '' } = request.headers;
-  const credential = /^passport(?:\s|$)/i.test(authorization) ? '' : authorization;
-  return sha256Hex(JSON.stringify([session, credential]));
-};

@@ -67,6 +67,12 @@ export const proxyLimits = {
   keysMsMax: 300 * secondMs,
   /** Between two attempts to read the keys, whatever made the second necessary. */
   keysPauseMs: 2 * secondMs,
+  /** Tokens of identity providers whose permissions are remembered; of clients of one proxy. */
+  foreignTokensMax: 1_000,
+  foreignTokensAtOnceMax: 32,
+  /** Issuers of others: an account has at most 100 of each mode. */
+  issuersMax: 200,
+  issuersPerPage: 200,
   /** Until the control plane has answered with its keys. */
   keysAnswerMsMax: 3 * secondMs,
   /** A passport is at most 8 KiB; a larger file is a mistake. */

@@ -134,11 +134,12 @@ export class AnswerGuard {
   async #decide(method: string, params: unknown, { shown }: AnswerContext): Promise<JsonObject | null> {
     const as = guardedMethod(serverMethods, { method });
     if (as === null) return null;
-    const answer = await this.#options.guard(
+    const refused = await this.#options.guard(
       { method, params: isJsonObject(params) ? params : {}, as },
       shown,
     );
-    if (answer === null) return null;
+    if (refused === null) return null;
+    const { answer } = refused;
     return 'error' in answer ? answer.error : { code: refusedCode, message: 'agent-trust has refused this.' };
   }
 

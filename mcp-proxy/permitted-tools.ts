@@ -8,6 +8,7 @@ import { toMillis } from '../shared/model/time.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { admitToken, openToken } from '../shared/verification/verify-token.ts';
+import type { ReadForeign } from './foreign-permissions.ts';
 import { permissionOf } from './guard-calls.ts';
 import { proxyLimits } from './limits.ts';
 
@@ -20,19 +21,27 @@ export type ShownTools =
 /**
  * Shows the tools whose permission a passport grants. The passport is verified here, with the published keys
  * of the service: asking the gate would take from its limits, and leave a record of a call that never was.
- * So a list does not know of revocations, limits or the catalog; each call is decided in full.
+ * So a list does not know of revocations, limits or the catalog; each call is decided in full. What tokens of
+ * other issuers permit, the control plane knows.
  */
 export class PermittedTools {
   readonly #url: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #foreign: ReadForeign;
   readonly #ed25519 = chooseEd25519();
   #keys: { readonly set: Keyset; readonly readAtMs: number } | null = null;
   #triedAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
 
-  /** `controlPlaneUrl`: its origin. */
-  constructor(options: { readonly controlPlaneUrl: string; readonly clock: Clock; readonly logger: Logger }) {
+  /** `controlPlaneUrl`: its origin. `foreign`: what tokens of other issuers permit. */
+  constructor(options: {
+    readonly controlPlaneUrl: string;
+    readonly foreign: ReadForeign;
+    readonly clock: Clock;
+    readonly logger: Logger;
+  }) {
+    this.#foreign = options.foreign;
     this.#url = `${options.controlPlaneUrl}/.well-known/jwks.json`;
     this.#clock = options.clock;
     this.#logger = options.logger;
@@ -51,16 +60,15 @@ export class PermittedTools {
     if (passport === null) {
       return none('service_unavailable', 'The keys that verify passports cannot be read. Try again later.');
     }
+    // Of another form than ours.
+    if (passport === 'passport_malformed') return this.#ofOthers(token);
     if (typeof passport === 'string') return none(passport, 'This passport is not valid.');
-    const { permissions } = passport;
-    return {
-      kind: 'some',
-      grants: (permission) => grants(permissions, permission),
-      has: (tool) => {
-        const permission = permissionOf(tool);
-        return permission !== null && grants(permissions, permission);
-      },
-    };
+    return some(passport.permissions);
+  }
+
+  async #ofOthers(token: string): Promise<ShownTools> {
+    const foreign = await this.#foreign(token);
+    return foreign.kind === 'granted' ? some(foreign.permissions) : none(foreign.reason, foreign.detail);
   }
 
   /** The passport, or why it is none; null where there are no keys. */
@@ -103,5 +111,14 @@ export class PermittedTools {
     this.#keys = { set: keyset(this.#ed25519, parseJwks(JSON.parse(text))), readAtMs };
   }
 }
+
+const some = (permissions: ReadonlySet<string>): ShownTools => ({
+  kind: 'some',
+  grants: (permission) => grants(permissions, permission),
+  has: (tool) => {
+    const permission = permissionOf(tool);
+    return permission !== null && grants(permissions, permission);
+  },
+});
 
 const none = (reason: string, detail: string): ShownTools => ({ kind: 'none', reason, detail });

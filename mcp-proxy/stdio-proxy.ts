@@ -213,9 +213,9 @@ async function passed(
     ),
   );
   for (const [index, message] of read.messages.entries()) {
-    const answer = results[index] ?? null;
-    if (answer !== null) {
-      own.push(answer);
+    const refused = results[index] ?? null;
+    if (refused !== null) {
+      own.push(refused.message);
       continue;
     }
     const { id, method, params } = message;

@@ -318,6 +318,34 @@ describe('before a server over HTTP', () => {
     await upstream.close();
   });
 
+  it('is a protected resource of the identity providers that it is told of', async () => {
+    const upstream = await startSessionServer();
+    const port = await freePort();
+    const words = [
+      ...['--upstream', upstream.url.href, '--port', String(port)],
+      ...['--public-url', 'https://tools.example/shop/mcp', '--scopes', 'api://tools/.default'],
+      ...['--authorization-server', 'https://login.example/tenant/v2.0', 'https://other.example'],
+    ];
+    const proxy = programs.start(['guard-mcp', ...serviceOptions(), ...words], env);
+    await proxy.waitFor(/ at http/);
+    const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(call(1, 'pay')),
+    });
+    expect(response.status).toBe(401);
+    const metadata = 'https://tools.example/.well-known/oauth-protected-resource/shop/mcp';
+    expect(response.headers.get('www-authenticate')).toBe(`Bearer resource_metadata="${metadata}"`);
+    const { pathname } = new URL(metadata);
+    expect(await (await fetch(`http://127.0.0.1:${port}${pathname}`)).json()).toMatchObject({
+      resource: 'https://tools.example/shop/mcp',
+      authorization_servers: ['https://login.example/tenant/v2.0', 'https://other.example'],
+      scopes_supported: ['api://tools/.default'],
+    });
+    expect(await proxy.stop()).toBe(0);
+    await upstream.close();
+  });
+
   it('says at its start what of key, gate and server is wrong', async () => {
     const { agentTrust } = service;
     const mcp = await startSessionServer();
@@ -405,6 +433,30 @@ describe('before a server over HTTP', () => {
       ['--upstream', 'http://a/mcp', '--passport-file', 'x'],
       2,
       /each request shows/,
+    ],
+    [
+      'a public address of a program',
+      ['--public-url', 'https://tools.example/mcp', '--', 'x'],
+      2,
+      /--public-url is for --upstream/,
+    ],
+    [
+      'identity providers without an own address',
+      ['--upstream', 'http://a/mcp', '--authorization-server', 'https://login.example'],
+      2,
+      /--authorization-server needs --public-url/,
+    ],
+    [
+      'scopes of nobody',
+      ['--upstream', 'http://a/mcp', '--scopes', 'tools'],
+      2,
+      /--scopes is for --authorization-server/,
+    ],
+    [
+      'a provider that is no address',
+      ['--upstream', 'http://a/mcp', '--authorization-server', 'login.example'],
+      2,
+      /It is the issuer of a provider/,
     ],
     [
       'amounts that are missing',

@@ -1,11 +1,13 @@
-import { Sidecar } from '../../../clients/node/src/index.ts';
+import { AgentTrust, Sidecar } from '../../../clients/node/src/index.ts';
 import type { Amounts } from '../../../mcp-proxy/amounts.ts';
+import { foreignPermissions } from '../../../mcp-proxy/foreign-permissions.ts';
 import { callGuard, type Shown } from '../../../mcp-proxy/guard-calls.ts';
 import { reporterTo, shownTools, upstreamOf } from '../../../mcp-proxy/guard-mcp.ts';
 import { CallReports } from '../../../mcp-proxy/held-calls.ts';
 import { type HttpProxy, startHttpProxy } from '../../../mcp-proxy/http-proxy.ts';
 import { AnswerGuard } from '../../../mcp-proxy/look-at-answers.ts';
 import { PermittedTools } from '../../../mcp-proxy/permitted-tools.ts';
+import type { ProtectedResource } from '../../../mcp-proxy/protected-resource.ts';
 import { RequestGuard } from '../../../mcp-proxy/request-guard.ts';
 import type { Settlements } from '../../../mcp-proxy/settlements.ts';
 import { type PinMode, ToolPins, type ToolPinsOptions } from '../../../mcp-proxy/tool-pins.ts';
@@ -34,6 +36,10 @@ export interface GuardedOptions {
   readonly origins?: readonly string[];
   /** Default: none, so that no proof is passed on. */
   readonly publicUrl?: URL;
+  /** Default: access tokens are the server's. */
+  readonly resource?: ProtectedResource;
+  /** Default: the operator's. */
+  readonly apiKey?: string;
   readonly openRequestsMax?: number;
   /** Default: `observe`. */
   readonly pin?: PinMode;
@@ -50,7 +56,10 @@ export async function guardParts(options: Omit<GuardedOptions, 'upstream'>, upst
   const { service, gate } = options;
   const controlPlaneUrl = options.controlPlaneUrl ?? service.url;
   const logger = silentLogger;
-  const permitted = new PermittedTools({ controlPlaneUrl, clock: systemClock, logger });
+  const { apiKey = service.api.adminKey } = options;
+  const agentTrust = new AgentTrust({ url: controlPlaneUrl, apiKey, retriesMax: 0 });
+  const foreign = foreignPermissions(agentTrust.issuers, systemClock);
+  const permitted = new PermittedTools({ controlPlaneUrl, foreign, clock: systemClock, logger });
   const guard = callGuard({
     sidecar: options.sidecar ?? service.sidecar,
     controlPlaneUrl,
@@ -94,6 +103,7 @@ export async function startGuarded(options: GuardedOptions): Promise<HttpProxy> 
     port: 0,
     site: { hosts: [], origins: options.origins ?? [] },
     publicUrl: options.publicUrl ?? null,
+    resource: options.resource ?? null,
     ...(answerBytesMax === undefined ? {} : { answerBytesMax }),
     forwardsPassport: options.forwardsPassport ?? false,
     ...(openRequestsMax === undefined ? {} : { openRequestsMax }),

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { AgentTrust, Sidecar } from '../../../clients/node/src/index.ts';
-import { type Api, startApi } from '../../support/api.ts';
+import { type Api, type ApiOptions, startApi } from '../../support/api.ts';
 import { startTestSidecar, type TestSidecar } from '../../support/sidecar.ts';
 
 /** A control plane and a sidecar, with a client of each. */
@@ -16,8 +16,8 @@ export interface ClientService {
 /** Waiting for an answer is no part of these tests: a busy machine may take long. */
 const deadlineMs = 60_000;
 
-export async function startClientService(): Promise<ClientService> {
-  const api = await startApi();
+export async function startClientService(options: ApiOptions = {}): Promise<ClientService> {
+  const api = await startApi(options);
   const testSidecar = await startTestSidecar({ api });
   const url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
   const agentTrust = new AgentTrust({ url, apiKey: api.adminKey, deadlineMs });
