@@ -53,6 +53,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'rejectMcpPin',
   'endStandingApproval',
   'rotateSigningKey',
+  'revokeSidecarKey',
   'logIn',
   'logInWithOidc',
   'logInWithPasskey',

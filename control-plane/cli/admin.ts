@@ -6,6 +6,7 @@ import { addAuditCommands } from './audit.ts';
 import { addChannelCommands } from './channels.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addDoctorCommand } from './doctor.ts';
+import { addEvidenceCommands } from './evidence.ts';
 import { addGateCommands } from './gates.ts';
 import type { CommandHost } from './host.ts';
 import { addIssuerCommands } from './issuers.ts';
@@ -27,6 +28,7 @@ export function addAdminCommands(program: Command, host: CommandHost): void {
   addChannelCommands(program, host);
   addWebhooksCommand(program, host);
   addAttestationCommands(program, host);
+  addEvidenceCommands(program, host);
   addAuditCommands(program, host);
   addApplyCommands(program, host);
   addDoctorCommand(program, host);

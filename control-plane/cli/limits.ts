@@ -9,6 +9,8 @@ export const cliLimits = {
   profilesMax: 100,
   /** A key and a line break, typed or piped. */
   promptCharsMax: 4_096,
+  /** Of a receipt with the answer around it, and of a request: a body is shorter. */
+  receiptBytesMax: 1024 * 1024,
   /** A proof of the log: its path of 63 hashes, and a checkpoint. */
   proofBytesMax: 512 * 1024,
   /** Calls in flight at once: enough to hide the way there, few for a plan limit. */

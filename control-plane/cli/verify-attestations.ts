@@ -75,7 +75,7 @@ export async function verifyAttestationsCommand(options: {
     let verdict: ExportVerdict;
     try {
       before?.beginFile();
-      verdict = await verifyStream(source, verifiers, { errors, before, proofs });
+      verdict = await verifyStream(source, verifiers, { errors, before, sees: proofs });
     } catch (cause) {
       errors.write(`${file} could not be read to its end: ${messageOf(cause)}\n`);
       return 5;
@@ -127,11 +127,12 @@ export async function verifyStream(
   {
     errors,
     before = null,
-    proofs = null,
+    sees = null,
   }: {
     readonly errors: TextSink;
     readonly before?: JoinedChains | null;
-    readonly proofs?: ProofCheck | null;
+    /** Gets each line that verifies. */
+    readonly sees?: { see(line: string): void } | null;
   },
 ): Promise<ExportVerdict> {
   const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
@@ -142,7 +143,7 @@ export async function verifyStream(
       verifier ??= verifierFor(line, keys, before);
       const failure = verifier.take(line);
       if (failure !== null) return failure;
-      if (line !== null) proofs?.see(line);
+      if (line !== null) sees?.see(line);
     }
     const records = verifier?.records ?? 0;
     if (errors.isTTY === true && records >= nextProgress) {
@@ -153,7 +154,7 @@ export async function verifyStream(
   verifier ??= exportVerifier(keys, before);
   for (const line of splitter.end()) {
     verifier.take(line);
-    if (line !== null) proofs?.see(line);
+    if (line !== null) sees?.see(line);
   }
   return verifier.finish();
 }
@@ -163,7 +164,7 @@ const verifierFor = (line: string | null, keys: Keyset, before: JoinedChains | n
   line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys, before);
 
 /** The keys; 2 without a readable JWKS, 5 if its keys violate docs/verify.md. */
-async function readKeys(
+export async function readKeys(
   path: string,
   { output, errors }: { readonly output: TextSink; readonly errors: TextSink },
 ): Promise<VerificationKey[] | 2 | 5> {
@@ -180,7 +181,7 @@ async function readKeys(
   }
 }
 
-const readSmallFile = async (path: string, bytesMax: number): Promise<string> =>
+export const readSmallFile = async (path: string, bytesMax: number): Promise<string> =>
   Buffer.from(await readSmallBytes(path, bytesMax)).toString('utf8');
 
 async function readSmallBytes(path: string, bytesMax: number): Promise<Uint8Array> {

@@ -863,6 +863,17 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       },
     },
   ],
+  ReceiptReport: [{ attestation_id: 'att_01m8f370nhdtwe9hj01y6hy5vn', state: 'on_record', history: 'whole' }],
+  RevokedSidecarKey: [
+    { kid: 'iRn5bYv2K8cW0xQ4tS7uL1mH3dF6gJ9pZaEoXyNvBiC', revoked_at: '2026-11-27T18:42:11.310Z' },
+  ],
+  RevokedSidecarKeys: [
+    {
+      revoked: [
+        { kid: 'iRn5bYv2K8cW0xQ4tS7uL1mH3dF6gJ9pZaEoXyNvBiC', revoked_at: '2026-11-27T18:42:11.310Z' },
+      ],
+    },
+  ],
   Jwks: [
     {
       generation: 'gen_7f3a09c2d4e84b1f9a6c5d0e2b7f8a91',

@@ -41,6 +41,17 @@ import {
   PiiFindingAnswer,
   SuspendAnswer,
 } from '../../shared/wire/decision.ts';
+import {
+  DecisionReceipt,
+  ReceiptHistory,
+  ReceiptReport,
+  ReceiptShowing,
+  ReceiptStatement,
+  RevokedSidecarKeys,
+  SidecarCertificate,
+  SidecarKeyRevocation,
+  SidecarKeyRevoked,
+} from '../../shared/wire/decision-receipt.ts';
 import { DiscoveryAnswer } from '../../shared/wire/discovery.ts';
 import { ErrorAnswer } from '../../shared/wire/error.ts';
 import {
@@ -190,6 +201,10 @@ export const namedSchemas = {
   Suspend: SuspendAnswer,
   Block: BlockAnswer,
   Decision: DecisionAnswer,
+  Receipt: DecisionReceipt,
+  ReceiptStatement,
+  ReceiptHistory,
+  SidecarCertificate,
   PiiFinding: PiiFindingAnswer,
   ApprovalResolution,
   Approval: ApprovalAnswer,
@@ -312,6 +327,11 @@ export const namedSchemas = {
   DeliveryPage: PageAnswer(DeliveryAnswer),
   ...Object.fromEntries(webhookEvents.map((event) => [eventSchemaName(event), webhookBodies[event]])),
   Jwks: JwksAnswer,
+  RevokedSidecarKeys,
+  SidecarKeyRevocation,
+  RevokedSidecarKey: SidecarKeyRevoked,
+  ReceiptShowing,
+  ReceiptReport,
   KeyRotationRequest: KeyRotation,
   KeyRotation: KeyRotationAnswer,
   Readiness: ReadinessAnswer,

@@ -974,6 +974,32 @@ export const operations: Readonly<Record<string, OperationText>> = {
     headers: ['Cache-Control'],
   },
 
+  'GET /.well-known/sidecar-keys.json': {
+    id: 'getRevokedSidecarKeys',
+    tag: 'Signing keys',
+    summary: 'Get the keys of sidecars that were revoked',
+    description: 'Receipts that they signed prove nothing. See docs/receipts.md.',
+    headers: ['Cache-Control'],
+  },
+
+  'POST /v1/signing-keys/revoke-sidecar-key': {
+    id: 'revokeSidecarKey',
+    tag: 'Signing keys',
+    summary: 'Revoke the key with which a sidecar signs receipts',
+    description:
+      'For the operator of the service, where the key may have leaked. What it signed proves nothing from now on, and its sidecar makes another ' +
+      'one. For good: a repeat answers the same. See docs/receipts.md.',
+  },
+
+  'POST /v1/receipts': {
+    id: 'showReceipt',
+    tag: 'Audit',
+    summary: 'Show a receipt',
+    description:
+      'Answers whether the record is here as the receipt says. Where the database went back behind what the sidecar had been told, the service ' +
+      'notices it. See docs/receipts.md.',
+  },
+
   'POST /v1/signing-keys/rotate': {
     id: 'rotateSigningKey',
     tag: 'Signing keys',

@@ -19,6 +19,35 @@ export const exampleIds = {
   passkeyAnswer: { id: 'Kx7vQ2…', rawId: 'Kx7vQ2…', type: 'public-key', response: { userHandle: '…' } },
   retiredKid: '2csYkWAHR4W_uxN6oqctOMpjSCVAMjdxonwWDd8Nl58',
   token: 'eyJhbGciOiJFZERTQSIsInR5cCI6InBhc3Nwb3J0K2p3dCJ9.….…',
+  receipt: {
+    format: 'agent-trust.receipt.v1',
+    statement: {
+      attestation_id: 'att_01m8f370nhdtwe9hj01y6hy5vn',
+      chain_id: 'pass_01m8f370m7bk1knbww3hc0q44h',
+      decision: 'PERMIT',
+      gate_id: 'gate_01m8f370hpyw3zan56j4qabjdn',
+      issued_at: '2026-11-27T18:10:22.001Z',
+      log_by: '2026-11-28T18:10:22.001Z',
+      reason: null,
+      request_hash: 'sha256:8b6ba10664be8c0cc71c8363d0b06a02747bdde866d942b68316d0fa22141279',
+    },
+    index: 0,
+    size: 1,
+    path: [],
+    signature: 'm4oW1x3Tq0bV8nYc5Zr7Lk2Hd9Gf6Js1Ae4Qp7Uo0Ti3SwEeRrTtYyUuIiOoPpAaSsDdFfGgHhJjKkLlZzXxCw',
+    certificate: {
+      account_id: 'acct_01m8f370c5n9k2v4b7x1z3a5s8',
+      expires_at: '2026-12-04T18:00:00.000Z',
+      kid: 'iRn5bYv2K8cW0xQ4tS7uL1mH3dF6gJ9pZaEoXyNvBiC',
+      not_before: '2026-11-27T17:59:00.000Z',
+      purpose: 'sidecar',
+      sidecar_id: 'side_01m8f370d8r4t6y1w3q5e7n9k2',
+      signing_key_id: 'WgK65EjSf-MdPMQjLC4m7Sm-Ua3pZFiA5pVIcet_7nE',
+      x: 'Zx4Vb8Nm2Lk6Jh0Gf5Ds9Aq3We7Rt1Yu4Io8Pa2Sd6F',
+      signature: 'Qw3Er5Ty7Ui9Op1As3Df5Gh7Jk9Lz1Xc3Vb5Nm7Qa9Ws1Ed3Rf5Tg7Yh9Uj1Ik3Ol5Pz7Xc9Vb1Nm3Qw5Er7TA',
+    },
+    history: null,
+  },
 } as const;
 const { issuerId, gateId, invitationToken, token, totpCode } = exampleIds;
 
@@ -362,6 +391,13 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
         name: 'Grace Hopper',
         password: 'a long sentence that I can remember',
       },
+    },
+  },
+  showReceipt: { shown: { value: { receipt: exampleIds.receipt } } },
+  revokeSidecarKey: {
+    leaked: {
+      summary: 'The private key leaked',
+      value: { kid: 'ADDQAF1gzF8DzeJGfr6lczSgJW7EonViKE6Vnh_8hqI' },
     },
   },
   rotateSigningKey: {

@@ -1,4 +1,7 @@
-/** Room `control-plane/signing-keys`: rotation of the keys that the room `signing` holds. */
+/**
+ * Room `control-plane/signing-keys`: rotation of the keys that the room `signing` holds, and certificates for
+ * those of sidecars (`certify-sidecar-key.ts`).
+ */
 
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';

@@ -93,17 +93,22 @@ export interface Tree {
   readonly root: TreeHash;
 }
 
+/** A leaf with the hashes that lead from it to the root. */
+export interface Inclusion {
+  readonly leaf: TreeHash;
+  readonly index: number;
+  readonly proof: readonly TreeHash[];
+}
+
+/** The root of the tree of that size that has the leaf there; null: no tree has it so. Never throws. */
+export const rootOfInclusion = ({ leaf, index, proof }: Inclusion, size: number): TreeHash | null =>
+  index >= size || proof.length > proofHashesMax
+    ? null
+    : includedRoot(leaf, index, { from: 0, to: size }, proof);
+
 /** RFC 6962 §2.1.1. Never throws. */
-export function verifiesInclusion(
-  {
-    leaf,
-    index,
-    proof,
-  }: { readonly leaf: TreeHash; readonly index: number; readonly proof: readonly TreeHash[] },
-  { size, root }: Tree,
-): boolean {
-  if (index >= size || proof.length > proofHashesMax) return false;
-  const found = includedRoot(leaf, index, { from: 0, to: size }, proof);
+export function verifiesInclusion(inclusion: Inclusion, { size, root }: Tree): boolean {
+  const found = rootOfInclusion(inclusion, size);
   return found !== null && areSame(found, root);
 }
 

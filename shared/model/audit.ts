@@ -58,6 +58,7 @@ export const auditedOperations = [
   'createAccount',
   'updateAccount',
   'rotateSigningKey',
+  'revokeSidecarKey',
   'logIn',
   'logInWithOidc',
   'logInWithPasskey',

@@ -12,6 +12,8 @@ export const exitCode = {
   changesPlanned: 3,
   /** An export, or the keys to check it with, does not verify. */
   notVerified: 5,
+  /** What would decide it is not there. */
+  undecided: 6,
 } as const;
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
@@ -29,7 +31,11 @@ const meanings: readonly (readonly [code: ExitCode, meaning: string])[] = [
   [exitCode.changesPlanned, '`apply --plan` found something to do; nothing was changed'],
   [
     exitCode.notVerified,
-    'an export does not verify, names chains that are not whole, or could not be read to its end',
+    'an export does not verify, names chains that are not whole, or could not be read to its end; a receipt does not verify, or convicts',
+  ],
+  [
+    exitCode.undecided,
+    '`evidence convict`: the export neither has the record nor shows that it was left out',
   ],
 ];
 

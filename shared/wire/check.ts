@@ -14,6 +14,7 @@ import {
   requestablePermissionPattern,
 } from '../model/permission.ts';
 import { bodyReader } from './body.ts';
+import { refuseReceiptAsk } from './decision-receipt.ts';
 import { Display, parseDisplay } from './display.ts';
 import { parseCalledHost, parseUrlHost, webUrlRule } from './domain.ts';
 import { closed, FreeForm, nullable } from './fields.ts';
@@ -50,6 +51,7 @@ export const RequestMembers = Type.Object(
     proof: Type.Optional(Type.Unknown()),
     hold: orAbsent(HoldAskBody),
     display: orAbsent(Display),
+    receipt: orAbsent(Type.Boolean()),
   },
   { additionalProperties: Type.Unknown() },
 );
@@ -147,6 +149,7 @@ export function parseRequestFacts(
   at = 'request',
   canonical: string | null = null,
 ): RequestFacts {
+  refuseReceiptAsk(request['receipt'], at);
   const presented = readSynonyms(request, at, approvalIdNames);
   const approvalId = isId('appr', presented) ? presented : null;
   return {

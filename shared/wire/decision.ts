@@ -11,6 +11,7 @@ import { limits } from '../model/limits.ts';
 import { type MicroUsd, renderUsd } from '../model/money.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
+import { DecisionReceipt } from './decision-receipt.ts';
 import { FreeForm, nullable, Timestamp } from './fields.ts';
 import { HoldAnswer, renderHold } from './hold.ts';
 
@@ -43,6 +44,9 @@ const redactedCopy = {
   redactions: Type.Optional(Findings),
 };
 
+/** Of a request that asked for it, by a sidecar (contract §9). */
+const receipted = { receipt: Type.Optional(DecisionReceipt) };
+
 export const PermitAnswer = Type.Object({
   decision: Type.Literal('PERMIT'),
   reason: Type.Null(),
@@ -52,6 +56,7 @@ export const PermitAnswer = Type.Object({
   ...redactedCopy,
   /** The amount is settled later (contract §19). */
   hold: Type.Optional(HoldAnswer),
+  ...receipted,
 });
 type PermitAnswer = Static<typeof PermitAnswer>;
 
@@ -75,6 +80,7 @@ export const BlockAnswer = Type.Object({
   retry: Retry,
   ...missedLimit,
   ...found,
+  ...receipted,
 });
 type BlockAnswer = Static<typeof BlockAnswer>;
 
@@ -177,6 +183,9 @@ export function decisionJson(decision: Decision, answered: Answered): string {
   const hold = decision.hold === null ? '' : `,"hold":${JSON.stringify(renderHold(decision.hold))}`;
   return `{"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}${hold}}`;
 }
+
+export const withReceipt = (answer: DecisionAnswer, receipt: DecisionReceipt): DecisionAnswer =>
+  answer.decision === 'SUSPEND' ? answer : { ...answer, receipt };
 
 /**
  * The replay of the first PERMIT under an idempotency key (contract §5). `redacted` is computed again, with

@@ -12,6 +12,7 @@ import type { Scope } from '../model/scopes.ts';
 import { type KeyPurpose, keyPurposes } from '../model/signing-key.ts';
 import { dayMs, latestUnixMs, type UnixMillis } from '../model/time.ts';
 import { trustTiers } from '../model/trust-tier.ts';
+import { SidecarKeyAnswer } from './decision-receipt.ts';
 import { nullable } from './fields.ts';
 import { HistoryAnswer, Receipt, reportReceiptsMax } from './receipt.ts';
 import type { Wire } from './shape.ts';
@@ -434,6 +435,7 @@ export const parseConnectAnswer = parserOf(ConnectAnswer);
 export const parseChangesAnswer = parserOf(SealedChangesAnswer);
 export const parseHistoryAnswer = parserOf(HistoryAnswer);
 export const parseReceipt = parserOf(Receipt);
+export const parseSidecarKeyAnswer = parserOf(SidecarKeyAnswer);
 
 const bodies = {
   'gate.put': Compile(GateBody),

@@ -12,6 +12,7 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import type { SettlementVoid, SpooledOutcome } from '../../shared/wire/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
+import type { CommitOutcome } from './group-commit.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
 import { type Keeping, KeptSegments, nothingKept } from './kept-segments.ts';
 import { attestLimits } from './limits.ts';
@@ -89,6 +90,8 @@ export interface Spool {
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void;
   /** Takes an outcome that a caller reports. Throws if `isFull`. */
   appendOutcome(entry: SpooledOutcome, owner: RecordOwner): void;
+  /** Called once what is written by now is on disk, or may not be. */
+  whenDurable(onSettled: (outcome: CommitOutcome) => void): void;
   /**
    * Drops accepted segments at the front of the oldest epoch; they are kept for a while (KeptSegments).
    * `bytesTaken`: accepted bytes of the next segment.
@@ -275,6 +278,12 @@ class FileSpool implements Spool {
 
   get epoch(): string {
     return this.#writer.epoch.epoch;
+  }
+
+  whenDurable(onSettled: (outcome: CommitOutcome) => void): void {
+    // Owners are notified behind the fsync then.
+    if (this.#syncFirst) onSettled('durable');
+    else this.#writer.sync(onSettled);
   }
 
   get waitingBytes(): number {

@@ -6,13 +6,18 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Tracer } from '../../shared/telemetry/tracer.ts';
+import { withReceipt } from '../../shared/wire/decision.ts';
+import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
 import { parseTraceparent, traceFields } from '../../shared/wire/trace-context.ts';
 import { type Answerer, Check, type CheckHead } from './check.ts';
 import { abandoned, endedLate, spanEndOf } from './check-span.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
 import { decideLimits } from './limits.ts';
 import { type OpenChecks, trackOpenChecks } from './open-checks.ts';
+import type { Receipts } from './receipts.ts';
 import {
+  type AnswerReply,
+  answerReply,
   type CheckReply,
   type CheckResponder,
   type DecisionReply,
@@ -38,13 +43,22 @@ export class Answers implements Answerer {
   readonly #logger: Logger;
   readonly #tracer: Tracer | null;
 
-  /** `tracer`: where checks are traced. */
+  readonly #receipts: Pick<Receipts, 'issue'> | null;
+
+  /** `tracer`: where checks are traced. `receipts`: of those that ask for one; default: none does. */
   constructor({
     clock,
     logger,
     tracer = null,
-  }: { readonly clock: Clock; readonly logger: Logger; readonly tracer?: Tracer | null }) {
+    receipts = null,
+  }: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly tracer?: Tracer | null;
+    readonly receipts?: Pick<Receipts, 'issue'> | null;
+  }) {
     this.#clock = clock;
+    this.#receipts = receipts;
     this.#logger = logger;
     this.#tracer = tracer;
     this.#open = trackOpenChecks({
@@ -90,6 +104,19 @@ export class Answers implements Answerer {
 
   /** `isRead`: the reply is what the check has read from the control plane. */
   answer(check: Check, reply: CheckReply, isRead = false): void {
+    if (check.receipt !== null && 'answer' in reply) this.#answerSigned(check, check.receipt, reply, isRead);
+    else this.#send(check, reply, isRead);
+  }
+
+  #answerSigned(check: Check, statement: ReceiptStatement, reply: AnswerReply, isRead: boolean): void {
+    const receipts = must(this.#receipts, 'what cannot be issued was refused');
+    receipts.issue(statement, check.decided !== null, (receipt) => {
+      if (receipt === null) this.answerLost(check);
+      else this.#send(check, answerReply(withReceipt(reply.answer, receipt), check.requestId), isRead);
+    });
+  }
+
+  #send(check: Check, reply: CheckReply, isRead: boolean): void {
     const isTold = this.#open.answer(check, reply);
     check.learned?.end(isRead && isTold);
     check.span?.end(spanEndOf(check, reply));

@@ -3,6 +3,7 @@ import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Span } from '../../shared/telemetry/tracer.ts';
 import type { RequestObject } from '../../shared/wire/check.ts';
+import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
 import type { RecordOwner } from '../attest/spool.ts';
 import type { Shortage } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
@@ -75,6 +76,10 @@ export class Check implements AnswerableRequest, RecordOwner {
   /** Throws where the check does not fit its passport. */
   accept: ((passport: VerifiedPassport) => void) | null = null;
   learned: Learned | null = null;
+  /** Set once, when it is read. */
+  wantsReceipt = false;
+  /** What its receipt states, where its answer has one. */
+  receipt: ReceiptStatement | null = null;
   /** The answer, once its record is written. */
   decided: DecisionReply | null = null;
   place = -1;

@@ -1,5 +1,12 @@
+import { dayMs } from '../../shared/model/time.ts';
+
 /** Bounds of this room alone, each with its reason. */
 export const decideLimits = {
+  /**
+   * What receipts promise: the record is in the log so long after its decision. It takes seconds; the rest is
+   * for a control plane that is away.
+   */
+  receiptLogMs: dayMs,
   /**
    * One turn of a sidecar's event loop begins no further scan after this; a single one takes 0.1 to 10 ms.
    */

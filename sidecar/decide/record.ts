@@ -1,13 +1,16 @@
 import { provenBy } from '../../shared/decision/check-proof.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { assert } from '../../shared/errors/assert.ts';
 import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { DecisionReason } from '../../shared/model/decision.ts';
 import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
+import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { stateAgeMsMax } from '../../shared/wire/attestation.ts';
 import type { Answered } from '../../shared/wire/decision.ts';
+import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
 import {
   renderChainPart,
   renderOutcomePart,
@@ -105,6 +108,27 @@ const tookOf = ({ decision, view }: Attempt): readonly number[] | undefined =>
   decision.outcome === 'PERMIT' && decision.charge !== null && view !== null
     ? leasesOf(view, decision.charge)
     : undefined;
+
+/** What a receipt of its answer states. */
+export function statementOf(
+  attempt: Attempt,
+  accountId: AccountId,
+  answered: AttestationId = attempt.attestationId,
+): ReceiptStatement {
+  const { decision, gate, request, nowMs } = attempt;
+  const { outcome, reason } = decision;
+  assert(outcome !== 'SUSPEND', 'what is suspended has no record yet');
+  return {
+    attestation_id: answered,
+    chain_id: chainPartOf(attempt, accountId).chain_id,
+    decision: outcome,
+    gate_id: gate?.gateId ?? null,
+    issued_at: renderTime(nowMs),
+    log_by: renderTime((nowMs + decideLimits.receiptLogMs) as UnixMillis),
+    reason,
+    request_hash: request.requestHash,
+  };
+}
 
 /** The record of a decision, whole: what a settlement carries. */
 export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecord {

@@ -37,7 +37,8 @@ import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import { type Authenticate, type Caller, type KnownCallers, refuseSuspended } from './callers.ts';
 import type { Check } from './check.ts';
-import { type Attempt, type RecordContext, RecordRows } from './record.ts';
+import type { Receipts } from './receipts.ts';
+import { type Attempt, type RecordContext, RecordRows, statementOf } from './record.ts';
 import { refuseWhereDisowned } from './refuse-where-disowned.ts';
 import { DecisionReply } from './replies.ts';
 import { ScanBudget } from './scan-budget.ts';
@@ -69,6 +70,7 @@ export interface SectionDeps {
   readonly mustNotServe: () => string | null;
   /** Whether this loop may decide, or was stopped and has to catch up first. */
   readonly catchUp: Pick<CatchUp, 'mayDecideAt'>;
+  readonly receipts: Pick<Receipts, 'refuseUncertified'>;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -105,9 +107,10 @@ export class Section {
    * serve, its spool is full, or the key or the gate went meanwhile.
    */
   decide(check: Check, moment: Moment): Passed {
-    const { mustNotServe, spool, catchUp } = this.#deps;
+    const { mustNotServe, spool, catchUp, receipts } = this.#deps;
     refuseWhereDisowned(mustNotServe());
     if (spool.isFull) throw new ApiError('overloaded');
+    if (check.wantsReceipt) receipts.refuseUncertified(moment.nowMs);
     if (!catchUp.mayDecideAt(moment.monotonicMs)) return 'catching_up';
     const attempt = this.#attempt(check, moment);
     if (attempt === null) return 'scan_spent';
@@ -137,6 +140,7 @@ export class Section {
     const row = this.#rows.rowOf(attempt, context);
     if (decision.charge !== null && view !== null) leases.take(view, decision.charge);
     spool.append(row, check);
+    if (check.wantsReceipt) check.receipt = statementOf(attempt, context.accountId);
     check.decided = new DecisionReply(decision, attempt, check);
   }
 

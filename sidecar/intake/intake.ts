@@ -131,6 +131,7 @@ export class Intake {
     check.request = parseRequestFacts(request, 'request', canonical);
     if (check.request.proof.kind !== 'none') check.shownToken = call.passport;
     refuseHoldWithoutGate(check.request, check.gateId);
+    check.wantsReceipt = request['receipt'] === true;
     check.accept = accept ?? null;
     if (check.gateId !== null) findGate(state, check.gateId, check.caller);
     if (known === null) this.#verify(check, call.passport, whenVerified);

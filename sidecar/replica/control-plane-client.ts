@@ -6,6 +6,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { clockOffsetHeader, renderClockOffset } from '../../shared/wire/clock-offset.ts';
+import type { SidecarCertificate, SidecarKeyCall } from '../../shared/wire/decision-receipt.ts';
 import {
   type DecisionTimes,
   decisionTimesHeader,
@@ -39,6 +40,7 @@ import {
   parseConnectAnswer,
   parseHistoryAnswer,
   parseShipAnswer,
+  parseSidecarKeyAnswer,
   parseSignedSnapshot,
   type SealedChangesAnswer,
   type SealedEntry,
@@ -209,6 +211,18 @@ export class ControlPlaneClient {
       { path: 'history/state', body: JSON.stringify(state), timeMsMax: replicaLimits.snapshotMsMax },
       () => true,
     );
+  }
+
+  /** Null: this control plane certifies no keys, as of 0.2.0. */
+  certifyKey(claim: Pick<SidecarKeyCall, 'x' | 'signature'>): Promise<SidecarCertificate | null> {
+    return this.#asConnected(async (sender) => {
+      const body = JSON.stringify({ ...sender, ...claim } satisfies SidecarKeyCall);
+      const answer = await this.#call({ path: 'receipt-key', body });
+      if (answer.status === 404) return null;
+      const parsed = answer.status === 200 ? parseSidecarKeyAnswer(answer.text) : null;
+      if (parsed === null) throw errorOf('receipt-key', answer);
+      return parsed.certificate;
+    });
   }
 
   /** Announces that this process stops, so that it does not count as missing. Ends the connection. */

@@ -43,6 +43,11 @@ export class KnownHistory {
     return [this.#feeds, this.#lastChains].filter((receipt) => receipt !== null);
   }
 
+  /** The last position that was told; null: none. */
+  get feeds(): Receipt | null {
+    return this.#feeds;
+  }
+
   noteFeeds(receipt: Receipt): void {
     if (receipt.text === this.#feeds?.text) return;
     this.#feeds = receipt;

@@ -1,8 +1,14 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { minuteMs, secondMs } from '../../shared/model/time.ts';
+import { hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const replicaLimits = {
+  /** For receipts: a certificate lasts a week, and how late a revocation binds depends on this. */
+  certificateRenewMs: hourMs,
+  /** For a connection: a look costs nothing, and receipts are refused until then. */
+  certificateWaitMs: 100,
+  /** A control plane that knows no receipts may be upgraded. */
+  certificateAbsentMs: 10 * minuteMs,
   /**
    * An event loop that ran nothing for this long was stopped, and applies the feed before it decides again.
    */

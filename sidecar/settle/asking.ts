@@ -17,7 +17,7 @@ import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import { type Answered, renderFirstPermit } from '../../shared/wire/decision.ts';
 import type { Answers } from '../decide/answers.ts';
 import type { Check, Learned } from '../decide/check.ts';
-import type { Attempt } from '../decide/record.ts';
+import { type Attempt, statementOf } from '../decide/record.ts';
 import { answerReply, DecisionReply } from '../decide/replies.ts';
 import type { Section } from '../decide/section.ts';
 import type { Shortage } from '../quota/held-view.ts';
@@ -288,7 +288,14 @@ export class Asking implements Learned {
 
   #answerWith(answered: Answered, isRead = false): void {
     const { decision } = this.#attempt;
+    if (answered.attestationId !== null) this.#state(answered.attestationId);
     this.#deps.answers.answerWith(this.#check, new DecisionReply(decision, answered, this.#check), isRead);
+  }
+
+  /** What its receipt says, if it asks for one. */
+  #state(attestationId: AttestationId): void {
+    const { accountId } = this.#recordContext;
+    if (this.#check.wantsReceipt) this.#check.receipt = statementOf(this.#attempt, accountId, attestationId);
   }
 
   /** It is attested when it is resolved (contract §8). */
@@ -304,6 +311,7 @@ export class Asking implements Learned {
     const pii = this.#attempt.gate?.pii ?? null;
     const isRedacted = pii?.mode === 'redact' && first.pii.length > 0;
     const redacted = isRedacted ? section.redacted(check, pii) : null;
+    this.#state(first.attestationId);
     answers.answer(check, answerReply(renderFirstPermit(first, redacted), check.requestId), true);
   }
 }

@@ -21,6 +21,7 @@ import { Shipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
 import { Answers } from '../decide/answers.ts';
 import { authenticator } from '../decide/callers.ts';
+import { Receipts } from '../decide/receipts.ts';
 import { Section } from '../decide/section.ts';
 import { Intake } from '../intake/intake.ts';
 import { KeptBodies } from '../intake/kept-bodies.ts';
@@ -34,6 +35,7 @@ import type { ControlPlaneTime } from '../replica/control-plane-time.ts';
 import { Following } from '../replica/follow.ts';
 import { KnownHistory } from '../replica/known-history.ts';
 import { Reach } from '../replica/reach.ts';
+import { ReceiptKey } from '../replica/receipt-key.ts';
 import { Replica } from '../replica/replica.ts';
 import { Sightings } from '../replica/sightings.ts';
 import { snapshotFile } from '../replica/snapshot-file.ts';
@@ -164,6 +166,10 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
       catchUp,
       signatures,
       claims,
+      receipts: new Receipts({
+        ...{ key: follower.receiptKey, spool },
+        history: () => follower.known.feeds,
+      }),
     },
     started,
   );
@@ -192,6 +198,7 @@ interface Follower extends Pick<Core, 'replica' | 'following'> {
   readonly catchUp: CatchUp;
   readonly known: KnownHistory;
   readonly sightings: Sightings;
+  readonly receiptKey: ReceiptKey;
 }
 
 /** Own passports, and those of other issuers, which the control plane is shown. */
@@ -273,8 +280,14 @@ async function startFollower(
   });
   reach.onBack(() => following.endPause());
   started.add('following', () => following.stop());
+  const receiptKey = await ReceiptKey.start({
+    ...{ folder, sidecarId, ed25519, random, logger },
+    certify: (claim) => client.certifyKey(claim),
+    isConnected: () => client.connection !== null,
+  });
+  started.add('certificate for receipts', () => receiptKey.stop());
   const sightings = new Sightings({ show: (shown) => client.showTokens(shown), clock, logger });
-  return { client, reach, catchUp, replica, following, known, sightings };
+  return { client, reach, catchUp, replica, following, known, sightings, receiptKey };
 }
 
 /** Records on their way to the control plane. `leftMs`: for the teardown to ship them. */
@@ -324,6 +337,7 @@ type DecidingDeps = Parts &
     readonly state: Replica;
     readonly signatures: SignatureQueue;
     readonly claims: ProofClaims;
+    readonly receipts: Receipts;
   };
 
 function startDeciding(
@@ -337,6 +351,7 @@ function startDeciding(
     catchUp,
     signatures,
     claims,
+    receipts,
     ...parts
   }: DecidingDeps,
   started: Teardown,
@@ -344,9 +359,9 @@ function startDeciding(
   const { clock, random, logger, quotaWaitMs = limits.quotaWaitMsMax } = parts;
   const authenticate = authenticator(state);
   const mustNotServe = () => following.mustNotServe;
-  const answers = new Answers({ clock, logger, tracer: parts.tracer ?? null });
+  const answers = new Answers({ clock, logger, receipts, tracer: parts.tracer ?? null });
   const section = new Section({
-    ...{ state, authenticate, leases, spool, mustNotServe, catchUp, clock, random },
+    ...{ state, authenticate, leases, spool, mustNotServe, catchUp, receipts, clock, random },
   });
   const proofs = new Proofs({
     ...{ signatures, claims, answers, clock, quotaWaitMs, memory: new ProofMemory() },

@@ -17,6 +17,7 @@ const noChanges = [
   'extendHold',
   'testGate',
   'reportMcpTools',
+  'showReceipt',
   'tryToken',
   'beginOidcLogin',
   'beginPasskeyLogin',

@@ -168,6 +168,8 @@ const createNothing = [
   '/v1/webhooks/:id/deliveries/:delivery_id/resend',
   '/v1/webhooks/:id/recover',
   '/v1/signing-keys/rotate',
+  '/v1/signing-keys/revoke-sidecar-key',
+  '/v1/receipts',
   '/v1/users/:id/invitation',
   '/v1/invitations/accept',
   '/v1/session',

@@ -224,11 +224,11 @@ describe('schemas', () => {
     });
     const always = ['attestation_id', 'constraints_evaluated', 'decision', 'reason'];
     expect(['Permit', 'Suspend', 'Block'].map((name) => membersOf(named(name)))).toEqual([
-      { required: always, optional: ['hold', 'pii', 'redactions', 'request_redacted'] },
+      { required: always, optional: ['hold', 'pii', 'receipt', 'redactions', 'request_redacted'] },
       { required: ['approval_id', ...always, 'expires_at'].toSorted(), optional: ['pii'] },
       {
         required: [...always, 'detail', 'retry'].toSorted(),
-        optional: ['limit', 'pii', 'requested', 'reset_at', 'used'],
+        optional: ['limit', 'pii', 'receipt', 'requested', 'reset_at', 'used'],
       },
     ]);
   });

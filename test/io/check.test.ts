@@ -169,6 +169,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
           onOutcome: (outcome, isCertain = true) => onSettled(outcome, isCertain),
         }),
     },
+    receipts: { refuseUncertified: () => undefined, issue: () => undefined },
     clock,
     random,
     logger: silentLogger,

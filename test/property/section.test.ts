@@ -174,6 +174,7 @@ class World {
       authenticate: authenticator(state),
       mustNotServe: () => null,
       catchUp: { mayDecideAt: () => true },
+      receipts: { refuseUncertified: () => undefined },
       spool: {
         isFull: false,
         append: (parts) => {

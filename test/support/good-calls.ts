@@ -8,6 +8,7 @@ import { type Api, type Call, cookiesOf, fromConsole, type LoggedIn } from './ap
 import { openAnApproval } from './approvals.ts';
 import { authenticator } from './authenticator.ts';
 import { pastedProvider } from './foreign-issuer.ts';
+import { testReceipt } from './receipts.ts';
 import { askingRules, standingBody } from './standing-approvals.ts';
 import { logInAtProvider, type ProviderPerson } from './test-provider.ts';
 
@@ -405,6 +406,12 @@ export function goodCalls(api: Api): GoodCalls {
     },
     recoverWebhook: async () => webhookCall('POST', '/recover', { since: '2026-01-01T00:00:00Z' }),
     getJwks: async () => ({ url: '/.well-known/jwks.json', key: null }),
+    getRevokedSidecarKeys: async () => ({ url: '/.well-known/sidecar-keys.json', key: null }),
+    revokeSidecarKey: async () => ({
+      url: '/v1/signing-keys/revoke-sidecar-key',
+      body: { kid: Buffer.from(fresh('kid').padEnd(32)).subarray(-32).toString('base64url') },
+    }),
+    showReceipt: async () => ({ url: '/v1/receipts', body: { receipt: testReceipt(api) } }),
     rotateSigningKey: async () => {
       // Rotations within the time until a new key signs are one; the one before is over by then.
       api.advance(120_000);
@@ -537,5 +544,7 @@ export async function liveExample(api: Api, example: unknown): Promise<unknown> 
   await put(exampleIds.oidcState, async () => lastReturn['state'] ?? exampleIds.oidcState);
   await put(exampleIds.retiredKid, () => retirePassportKey(api));
   await put(exampleIds.token, async () => (await api.issuePassport()).jwt);
+  // Last: it has other ids in it.
+  await put(JSON.stringify(exampleIds.receipt), async () => JSON.stringify(testReceipt(api)));
   return JSON.parse(text);
 }

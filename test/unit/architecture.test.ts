@@ -53,7 +53,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
     ['approvals', 'outcomes'],
   ],
-  policy: [['gates'], ['catalogs', 'decisions', 'standing-approvals']],
+  policy: [['gates'], ['catalogs', 'decisions', 'receipts', 'standing-approvals']],
   surface: [
     ['authzen', 'console', 'operations', 'recovery', 'witness'],
     ['openapi'],

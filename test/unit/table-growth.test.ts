@@ -101,6 +101,7 @@ const resources = [
   // Of other issuers: one for each subject that they vouch for.
   'passports',
   'retentions',
+  'revoked_sidecar_keys',
   'signing_keys',
   'standing_approvals',
   'templates',

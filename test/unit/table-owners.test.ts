@@ -47,6 +47,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   people: ['invitations', 'login_attempts', 'users'],
   sessions: ['sessions', 'used_login_challenges'],
   signing: ['log_keys', 'signing_keys'],
+  'signing-keys': ['revoked_sidecar_keys'],
   statistics: ['decision_counts'],
   storage: ['expansions', 'migrations'],
   sync: ['changes', 'feed_items', 'feeds', 'sidecars'],

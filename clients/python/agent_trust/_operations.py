@@ -911,6 +911,8 @@ class Permit(TypedDict):
     redactions: NotRequired[Sequence[PiiFinding]]
     # The amount is held, and settled by an outcome.
     hold: NotRequired[PermitHold]
+    # Signed statement of the sidecar about this answer. Only where the request asks for it.
+    receipt: NotRequired[Receipt]
 
 
 class Suspend(TypedDict):
@@ -962,9 +964,77 @@ class Block(TypedDict):
     reset_at: NotRequired[str | None]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
+    # Signed statement of the sidecar about this answer. Only where the request asks for it.
+    receipt: NotRequired[Receipt]
 
 
 ServiceDecision: TypeAlias = "Permit | Suspend | Block"
+
+
+class Receipt(TypedDict):
+    # Format of the receipt, `agent-trust.receipt.v1`.
+    format: Literal["agent-trust.receipt.v1"]
+    # What the sidecar states.
+    statement: ReceiptStatement
+    # Place of the statement in its turn, from 0.
+    index: int
+    # Number of statements in the turn, which one signature covers.
+    size: int
+    # Hashes that lead from the statement to the root of the turn, base64url.
+    path: Sequence[str]
+    # By the key of the sidecar over the root of the turn, base64url.
+    signature: str
+    # Whose key that is, signed by the control plane.
+    certificate: SidecarCertificate
+    # What the sidecar was last told; for the control plane alone. Null: nothing yet.
+    history: ReceiptHistory | None
+
+
+class ReceiptStatement(TypedDict):
+    # Id of the record.
+    attestation_id: str
+    # The chain that the record will be in.
+    chain_id: str
+    # What was decided.
+    decision: Literal["PERMIT", "BLOCK"]
+    # Id of the gate; null: none.
+    gate_id: str | None
+    # When it was decided; of a PERMIT that is answered again: when it was answered.
+    issued_at: str
+    # The record is in the log by then.
+    log_by: str
+    # Reason of a BLOCK; null: a PERMIT.
+    reason: str | None
+    # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
+    request_hash: str
+
+
+class ReceiptHistory(TypedDict):
+    # What the control plane has told the sidecar.
+    text: str
+    # By a key of the control plane, so that nobody else makes one.
+    mac: str
+
+
+class SidecarCertificate(TypedDict):
+    # The account of the sidecar.
+    account_id: str
+    # No receipt is issued later.
+    expires_at: str
+    # RFC 7638 thumbprint of `x`.
+    kid: str
+    # No receipt was issued earlier.
+    not_before: str
+    # What the key is for, `sidecar`.
+    purpose: Literal["sidecar"]
+    # Id of the sidecar, `side_…`.
+    sidecar_id: str
+    # The key of purpose `attestation` that has signed the certificate.
+    signing_key_id: str
+    # The public key of the sidecar, base64url of 32 bytes.
+    x: str
+    # Of the certificate, base64url; docs/receipts.md says over which text exactly.
+    signature: str
 
 
 class PiiFinding(TypedDict):
@@ -2922,6 +2992,38 @@ class Jwks(TypedDict):
     keys: Sequence[JwksKeysItem]
 
 
+class RevokedSidecarKeys(TypedDict):
+    # Oldest first.
+    revoked: Sequence[RevokedSidecarKey]
+
+
+class SidecarKeyRevocation(TypedDict):
+    # `kid` of the certificate in its receipts.
+    kid: str
+
+
+class RevokedSidecarKey(TypedDict):
+    # `kid` of the certificate in its receipts.
+    kid: str
+    # When it was revoked. Receipts from before prove nothing either.
+    revoked_at: str
+
+
+class ReceiptShowing(TypedDict):
+    # The member `receipt` of an answer.
+    receipt: Receipt
+
+
+class ReceiptReport(TypedDict):
+    # Id of the record.
+    attestation_id: str
+    # `on_record`: it is as the receipt says. `awaited`: it is promised for later. `archived`: an archive
+    # may have it. `missing`, `contradicted`: it is not there, or says something else.
+    state: Literal["on_record", "awaited", "archived", "missing", "contradicted"]
+    # `regressed`: the database lacks what it told some sidecar before (docs/operate/disaster.md).
+    history: Literal["whole", "regressed"]
+
+
 class KeyRotationRequest(TypedDict):
     # What the key signs. It verifies nothing else.
     purpose: Literal["passport", "catalog", "attestation", "sync", "log"]
@@ -3088,6 +3190,24 @@ class Operations:
         answer: Jwks = self._call(
             "GET",
             "/.well-known/jwks.json",
+            "",
+            path_ids={},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_revoked_sidecar_keys(
+        self,
+        *,
+        deadline_ms: float | None = None,
+    ) -> RevokedSidecarKeys:
+        """Get the keys of sidecars that were revoked. Public: needs no key."""
+        answer: RevokedSidecarKeys = self._call(
+            "GET",
+            "/.well-known/sidecar-keys.json",
             "",
             path_ids={},
             query={},
@@ -3754,7 +3874,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -4701,6 +4821,46 @@ class Operations:
             query={},
             headers={},
             body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def show_receipt(
+        self,
+        body: ReceiptShowing,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ReceiptReport:
+        """Show a receipt. Needs a key with the scope `attestations:read`."""
+        answer: ReceiptReport = self._call(
+            "POST",
+            "/v1/receipts",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def revoke_sidecar_key(
+        self,
+        body: SidecarKeyRevocation,
+        *,
+        deadline_ms: float | None = None,
+    ) -> RevokedSidecarKey:
+        """Revoke the key with which a sidecar signs receipts. Needs a live key of the operator with the
+        scope `admin:*`.
+        """
+        answer: RevokedSidecarKey = self._call(
+            "POST",
+            "/v1/signing-keys/revoke-sidecar-key",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
             deadline_ms=deadline_ms,
         )
         return answer

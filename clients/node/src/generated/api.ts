@@ -1001,6 +1001,8 @@ export interface DecisionRequest {
     /** Absolute http or https URL that every reader reads alike; its host counts as `domain`. */
     readonly url?: string | null;
   } | null;
+  /** True: the answer of a sidecar carries a receipt (docs/receipts.md). */
+  readonly receipt?: boolean | null;
   readonly [name: string]: unknown;
 }
 
@@ -1095,6 +1097,8 @@ export interface Permit {
   readonly redactions?: readonly PiiFinding[];
   /** The amount is held, and settled by an outcome. */
   readonly hold?: PermitHold;
+  /** Signed statement of the sidecar about this answer. Only where the request asks for it. */
+  readonly receipt?: Receipt;
 }
 
 export interface Suspend {
@@ -1142,9 +1146,77 @@ export interface Block {
   readonly reset_at?: string | null;
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
+  /** Signed statement of the sidecar about this answer. Only where the request asks for it. */
+  readonly receipt?: Receipt;
 }
 
 export type ServiceDecision = Permit | Suspend | Block;
+
+export interface Receipt {
+  /** Format of the receipt, `agent-trust.receipt.v1`. */
+  readonly format: 'agent-trust.receipt.v1';
+  /** What the sidecar states. */
+  readonly statement: ReceiptStatement;
+  /** Place of the statement in its turn, from 0. */
+  readonly index: number;
+  /** Number of statements in the turn, which one signature covers. */
+  readonly size: number;
+  /** Hashes that lead from the statement to the root of the turn, base64url. */
+  readonly path: readonly string[];
+  /** By the key of the sidecar over the root of the turn, base64url. */
+  readonly signature: string;
+  /** Whose key that is, signed by the control plane. */
+  readonly certificate: SidecarCertificate;
+  /** What the sidecar was last told; for the control plane alone. Null: nothing yet. */
+  readonly history: ReceiptHistory | null;
+}
+
+export interface ReceiptStatement {
+  /** Id of the record. */
+  readonly attestation_id: string;
+  /** The chain that the record will be in. */
+  readonly chain_id: string;
+  /** What was decided. */
+  readonly decision: 'PERMIT' | 'BLOCK';
+  /** Id of the gate; null: none. */
+  readonly gate_id: string | null;
+  /** When it was decided; of a PERMIT that is answered again: when it was answered. */
+  readonly issued_at: string;
+  /** The record is in the log by then. */
+  readonly log_by: string;
+  /** Reason of a BLOCK; null: a PERMIT. */
+  readonly reason: string | null;
+  /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
+  readonly request_hash: string;
+}
+
+export interface ReceiptHistory {
+  /** What the control plane has told the sidecar. */
+  readonly text: string;
+  /** By a key of the control plane, so that nobody else makes one. */
+  readonly mac: string;
+}
+
+export interface SidecarCertificate {
+  /** The account of the sidecar. */
+  readonly account_id: string;
+  /** No receipt is issued later. */
+  readonly expires_at: string;
+  /** RFC 7638 thumbprint of `x`. */
+  readonly kid: string;
+  /** No receipt was issued earlier. */
+  readonly not_before: string;
+  /** What the key is for, `sidecar`. */
+  readonly purpose: 'sidecar';
+  /** Id of the sidecar, `side_…`. */
+  readonly sidecar_id: string;
+  /** The key of purpose `attestation` that has signed the certificate. */
+  readonly signing_key_id: string;
+  /** The public key of the sidecar, base64url of 32 bytes. */
+  readonly x: string;
+  /** Of the certificate, base64url; docs/receipts.md says over which text exactly. */
+  readonly signature: string;
+}
 
 export interface PiiFinding {
   /** JSON pointer into the request. */
@@ -3088,6 +3160,40 @@ export interface Jwks {
   }[];
 }
 
+export interface RevokedSidecarKeys {
+  /** Oldest first. */
+  readonly revoked: readonly RevokedSidecarKey[];
+}
+
+export interface SidecarKeyRevocation {
+  /** `kid` of the certificate in its receipts. */
+  readonly kid: string;
+}
+
+export interface RevokedSidecarKey {
+  /** `kid` of the certificate in its receipts. */
+  readonly kid: string;
+  /** When it was revoked. Receipts from before prove nothing either. */
+  readonly revoked_at: string;
+}
+
+export interface ReceiptShowing {
+  /** The member `receipt` of an answer. */
+  readonly receipt: Receipt;
+}
+
+export interface ReceiptReport {
+  /** Id of the record. */
+  readonly attestation_id: string;
+  /**
+   * `on_record`: it is as the receipt says. `awaited`: it is promised for later. `archived`: an archive
+   * may have it. `missing`, `contradicted`: it is not there, or says something else.
+   */
+  readonly state: 'on_record' | 'awaited' | 'archived' | 'missing' | 'contradicted';
+  /** `regressed`: the database lacks what it told some sidecar before (docs/operate/disaster.md). */
+  readonly history: 'whole' | 'regressed';
+}
+
 export interface KeyRotationRequest {
   /** What the key signs. It verifies nothing else. */
   readonly purpose: 'passport' | 'catalog' | 'attestation' | 'sync' | 'log';
@@ -3489,6 +3595,8 @@ export interface AttestationsResource {
    * `attestations:read`.
    */
   getProof(id: string, options?: CallOptions): Promise<string>;
+  /** Show a receipt. Needs a key with the scope `attestations:read`. */
+  showReceipt(body: ReceiptShowing, options?: CallOptions): Promise<ReceiptReport>;
 }
 
 export interface OutcomesResource {
@@ -3730,6 +3838,13 @@ export interface WebhooksResource {
 export interface SigningKeysResource {
   /** Get the public keys of this service (RFC 7517). Public: needs no key. */
   jwks(options?: CallOptions): Promise<Jwks>;
+  /** Get the keys of sidecars that were revoked. Public: needs no key. */
+  revokedSidecarKeys(options?: CallOptions): Promise<RevokedSidecarKeys>;
+  /**
+   * Revoke the key with which a sidecar signs receipts. Needs a live key of the operator with the scope
+   * `admin:*`.
+   */
+  revokeSidecarKey(body: SidecarKeyRevocation, options?: CallOptions): Promise<RevokedSidecarKey>;
   /**
    * Replace a key with which this service signs. Needs a live key of the operator with the scope
    * `admin:*`.
@@ -3841,6 +3956,7 @@ export const resources = {
     setRetention: ['PUT', '/v1/attestations/retention', 'body'],
     get: ['GET', '/v1/attestations/{id}', ''],
     getProof: ['GET', '/v1/attestations/{id}/proof', 'text'],
+    showReceipt: ['POST', '/v1/receipts', 'body'],
   },
   outcomes: {
     report: ['POST', '/v1/attestations/{id}/outcome', 'body'],
@@ -3905,6 +4021,8 @@ export const resources = {
   },
   signingKeys: {
     jwks: ['GET', '/.well-known/jwks.json', ''],
+    revokedSidecarKeys: ['GET', '/.well-known/sidecar-keys.json', ''],
+    revokeSidecarKey: ['POST', '/v1/signing-keys/revoke-sidecar-key', 'body'],
     rotate: ['POST', '/v1/signing-keys/rotate', 'body'],
   },
   service: {

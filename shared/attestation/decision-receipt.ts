@@ -1,0 +1,152 @@
+import { Compile } from 'typebox/compile';
+import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import { contentHash } from '../crypto/content-hash.ts';
+import type { Ed25519, Signer } from '../crypto/ed25519.ts';
+import { type Keyset, thumbprint } from '../crypto/keyset.ts';
+import { must } from '../errors/assert.ts';
+import {
+  inclusionRanges,
+  leafHash,
+  nodeHash,
+  rangeHash,
+  rootOfInclusion,
+  type TreeHash,
+} from '../log/merkle.ts';
+import { parseTime } from '../model/time.ts';
+import {
+  DecisionReceipt,
+  type ReceiptStatement,
+  RevokedSidecarKeys,
+  receiptFormat,
+  type SidecarCertificate,
+} from '../wire/decision-receipt.ts';
+
+/** ASCII text that the control plane signs to certify a key of a sidecar. */
+const certificateMessage = (body: Omit<SidecarCertificate, 'signature'>): string =>
+  `agent-trust.sidecar-key.v1:${contentHash(body)}`;
+
+export const certify = (
+  body: Omit<SidecarCertificate, 'signature' | 'signing_key_id' | 'purpose'>,
+  key: { readonly kid: string; readonly sign: (text: string) => string },
+): SidecarCertificate => {
+  const signed = { ...body, purpose: 'sidecar', signing_key_id: key.kid } as const;
+  return { ...signed, signature: key.sign(certificateMessage(signed)) };
+};
+
+/** What a sidecar signs to show that it has the key. */
+export const keyClaim = (sidecarId: string, x: string): Uint8Array =>
+  Buffer.from(`agent-trust.sidecar-key-claim.v1:${sidecarId}:${x}`);
+
+const leafOf = (statement: ReceiptStatement): TreeHash => leafHash(Buffer.from(canonicalJson(statement)));
+
+const turnMessage = (size: number, root: TreeHash): Uint8Array =>
+  Buffer.from(`${receiptFormat}:${size}:${Buffer.from(root).toString('hex')}`);
+
+export type TurnReceipt = Pick<DecisionReceipt, 'statement' | 'index' | 'size' | 'path' | 'signature'>;
+
+/** Signs all statements of a turn at once: at least one, at most `receiptTurnMax`. */
+export function signTurn(signer: Signer, statements: readonly ReceiptStatement[]): TurnReceipt[] {
+  const levels = [statements.map(leafOf)];
+  for (let below = must(levels[0], 'there are leaves'); below.length > 1; ) {
+    const above: TreeHash[] = [];
+    for (let at = 0; at + 1 < below.length; at += 2)
+      above.push(nodeHash(must(below[at], 'a node'), must(below[at + 1], 'its sibling')));
+    levels.push(above);
+    below = above;
+  }
+  const size = statements.length;
+  const read = (height: number, index: number) => must(levels[height]?.[index], 'whole subtrees are known');
+  const all = { from: 0, to: size };
+  const signature = encodeBase64url(signer.sign(turnMessage(size, rangeHash(all, read))));
+  return statements.map((statement, index) => ({
+    statement,
+    index,
+    size,
+    path: inclusionRanges(index, all).map((range) => encodeBase64url(rangeHash(range, read))),
+    signature,
+  }));
+}
+
+/** What may be wrong with a receipt, with the texts for people. */
+export const receiptFaults = {
+  malformed: `this is not a receipt (${receiptFormat})`,
+  certificate_key_unknown:
+    'the key of the sidecar is certified by no attestation key of the JWKS (fetch the JWKS again)',
+  certificate_key_compromised: 'the key that certified the sidecar was declared compromised',
+  certificate_forged: 'the certificate of the sidecar does not verify',
+  not_in_time: 'the receipt was not issued while the certificate of the sidecar was in force',
+  key_revoked: 'the key of the sidecar was revoked: its receipts prove nothing',
+  forged: 'the signature is not of this statement: statement, path or signature was changed',
+} as const;
+
+export type ReceiptVerdict =
+  | { readonly kind: 'valid'; readonly receipt: DecisionReceipt }
+  | { readonly kind: 'invalid'; readonly fault: keyof typeof receiptFaults };
+
+/** Keys of sidecars that the operator has revoked, as `/.well-known/sidecar-keys.json` lists them. */
+export type RevokedKeys = ReadonlySet<string>;
+
+const shape = Compile(DecisionReceipt);
+const revokedShape = Compile(RevokedSidecarKeys);
+
+/** Null: it is no such list. */
+export const parseRevokedKeys = (json: unknown): RevokedKeys | null =>
+  revokedShape.Check(json) ? new Set(json.revoked.map(({ kid }) => kid)) : null;
+
+/**
+ * Whether a sidecar of this service has stated this. `keys`: of the JWKS. Does NOT say whether the record is
+ * there: see `ReceiptAgainstExport`. Never throws.
+ */
+export function verifyReceipt(
+  value: unknown,
+  {
+    ed25519,
+    keys,
+    revoked,
+  }: { readonly ed25519: Ed25519; readonly keys: Keyset; readonly revoked: RevokedKeys },
+): ReceiptVerdict {
+  const invalid = (fault: keyof typeof receiptFaults): ReceiptVerdict => ({ kind: 'invalid', fault });
+  if (!shape.Check(value)) return invalid('malformed');
+  const receipt: DecisionReceipt = value;
+  const { certificate, statement } = receipt;
+  const fault = certificateFault(certificate, keys);
+  if (fault !== null) return invalid(fault);
+  if (!isSigned(ed25519, receipt)) return invalid('forged');
+  const [from, issued, until, logBy] = [
+    certificate.not_before,
+    statement.issued_at,
+    certificate.expires_at,
+    statement.log_by,
+  ].map((text) => parseTime(text) ?? Number.NaN) as [number, number, number, number];
+  if (!(from <= issued && issued <= until && issued < logBy)) return invalid('not_in_time');
+  return revoked.has(certificate.kid) ? invalid('key_revoked') : { kind: 'valid', receipt };
+}
+
+function certificateFault(
+  { signature, ...body }: SidecarCertificate,
+  keys: Keyset,
+): keyof typeof receiptFaults | null {
+  const entry = keys.find('attestation', body.signing_key_id);
+  if (entry === null) return 'certificate_key_unknown';
+  if (entry.key.compromised) return 'certificate_key_compromised';
+  const [x, signed] = [decodeBase64url(body.x), decodeBase64url(signature)];
+  if (x === null || signed === null || thumbprint(x) !== body.kid) return 'certificate_forged';
+  return entry.verify(Buffer.from(certificateMessage(body)), signed) ? null : 'certificate_forged';
+}
+
+function isSigned(
+  ed25519: Ed25519,
+  { statement, index, size, path, signature, certificate }: DecisionReceipt,
+): boolean {
+  const proof = path.map(decodeBase64url).filter((hash) => hash !== null);
+  const root = rootOfInclusion({ leaf: leafOf(statement), index, proof }, size);
+  const [x, signed] = [decodeBase64url(certificate.x), decodeBase64url(signature)];
+  if (root === null || x === null || signed === null || proof.length !== path.length) return false;
+  try {
+    return ed25519.verifier(x)(turnMessage(size, root), signed);
+  } catch {
+    // A key that is no point of the curve, or of small order.
+    return false;
+  }
+}

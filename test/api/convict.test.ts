@@ -1,0 +1,146 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { convictCommand, verifyReceiptCommand } from '../../control-plane/cli/convict.ts';
+import { ReceiptAgainstExport } from '../../shared/attestation/receipt-against-export.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
+import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { testReceipt } from '../support/receipts.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const request = { permission_key: 'orders:create' };
+
+describe('agent-trust evidence', () => {
+  const folder = temporaryFolder();
+  let api: Api;
+  let record: Readonly<Record<string, string | number | null>>;
+  let gate: string;
+  let passport: { jwt: string; passport_id: string };
+  let jwks: string;
+
+  beforeAll(async () => {
+    api = await startApi();
+    gate = (await api.createGate()).gate_id;
+    passport = await api.issuePassport();
+    const ids = [await decide(), await decide()];
+    record = (await api.call({ url: `/v1/attestations/${ids[0]}` })).body;
+    jwks = written('jwks.json', (await api.call({ url: '/.well-known/jwks.json', key: null })).body);
+  });
+  afterAll(async () => {
+    await api?.close();
+    folder.remove();
+  });
+
+  async function decide(): Promise<string> {
+    const body = { passport: passport.jwt, request };
+    return (await api.call({ url: `/v1/gates/${gate}/check`, body })).body.attestation_id;
+  }
+  function written(name: string, value: unknown): string {
+    const path = join(folder.path, name);
+    writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
+    return path;
+  }
+  const exported = async (query = '') => {
+    const { payload } = await api.app.inject({
+      url: `/v1/attestations/export${query}`,
+      headers: { authorization: `Bearer ${api.adminKey}` },
+    });
+    return written('export', payload);
+  };
+  const iso = (atMs: number) => new Date(atMs).toISOString();
+
+  const receiptOf = (stated: Partial<ReceiptStatement> = {}) =>
+    testReceipt(
+      api,
+      {
+        ...{ attestation_id: String(record['id']), chain_id: passport.passport_id, gate_id: gate },
+        ...{ request_hash: contentHash(request), ...stated },
+      },
+      { atMs: Date.parse(String(record['timestamp'])) },
+    );
+
+  async function run(
+    command: (sinks: {
+      output: { write(text: string): void };
+      errors: { write(text: string): void };
+    }) => Promise<number>,
+  ) {
+    const said: string[] = [];
+    const sink = { write: (text: string) => void said.push(text) };
+    return { code: await command({ output: sink, errors: sink }), said: said.join('') };
+  }
+  const convict = async (receipt: unknown, file: string) =>
+    run((sinks) => convictCommand({ receipt: written('receipt', receipt), export: file, jwks }, sinks));
+
+  it.each(['', '?format=json'])('holds a receipt against an export%s', async (query) => {
+    const file = await exported(query);
+    const never = 'att_01m7w73bk9f1gv8q5vw2f2k1qm';
+    expect(await convict(receiptOf(), file)).toMatchObject({
+      ...{ code: 0, said: expect.stringContaining('OK: the export has it, as record 1 of chain pass_') },
+    });
+    // In an answer, as it came.
+    expect((await convict({ decision: 'PERMIT', receipt: receiptOf() }, file)).code).toBe(0);
+    const cases: readonly (readonly [Partial<ReceiptStatement>, number, string])[] = [
+      [{ attestation_id: never }, 5, 'CONVICTED: the record was promised by'],
+      [{ request_hash: contentHash({ other: true }) }, 5, 'has this id and another request_hash'],
+      [{ decision: 'BLOCK', reason: 'passport_revoked' }, 5, 'has this id and another decision'],
+      [{ chain_id: 'pass_of_another' }, 5, 'has this id and another chain_id'],
+      [{ attestation_id: never, chain_id: 'pass_of_another' }, 6, 'has no chain pass_of_another'],
+      [{ attestation_id: never, log_by: '2099-01-01T00:00:00.000Z' }, 6, 'made later than a minute after'],
+    ];
+    for (const [changed, code, said] of cases)
+      expect(await convict(receiptOf(changed), file)).toMatchObject({
+        ...{ code, said: expect.stringContaining(said) },
+      });
+  });
+
+  it('does not convict by an export that begins later, that does not verify, or by another key', async () => {
+    const never = { attestation_id: 'att_01m7w73bk9f1gv8q5vw2f2k1qm' };
+    const since = (await api.call({ url: `/v1/attestations/${await decide()}` })).body.timestamp;
+    const later = await exported(`?since=${encodeURIComponent(since)}`);
+    expect(await convict(receiptOf(never), later)).toMatchObject({
+      ...{ code: 6, said: expect.stringContaining('does not begin with its first record') },
+    });
+    const file = await exported();
+    const changed = readFileSync(file, 'utf8').replace('"PERMIT"', '"BLOCK"');
+    expect(await convict(receiptOf(never), written('changed', changed))).toMatchObject({
+      ...{ code: 2, said: expect.stringContaining('does not verify, so it is held against nothing') },
+    });
+    const { certificate, ...rest } = receiptOf(never);
+    const other = { ...certificate, account_id: 'acct_of_another' };
+    expect(await convict({ ...rest, certificate: other }, file)).toMatchObject({
+      ...{ code: 5, said: expect.stringContaining('NOT OK: ') },
+    });
+    expect((await convict('{', file)).code).toBe(2);
+    expect((await convict(receiptOf(), join(folder.path, 'absent'))).code).toBe(2);
+  });
+
+  it('verifies a receipt, of a request, and not of a revoked key', async () => {
+    const receipt = written('one', receiptOf());
+    const verify = (more: object) => run((sinks) => verifyReceiptCommand({ receipt, jwks, ...more }, sinks));
+    expect(await verify({})).toMatchObject({ code: 0, said: expect.stringContaining('has signed PERMIT') });
+    expect((await verify({ request: written('request', { ...request, approval_id: 'a' }) })).code).toBe(0);
+    expect(await verify({ request: written('request', { amount: 1 }) })).toMatchObject({
+      ...{ code: 5, said: expect.stringContaining('of another request') },
+    });
+    const { kid } = receiptOf().certificate;
+    const list = written('revoked', { revoked: [{ kid, revoked_at: iso(0) }] });
+    expect(await verify({ revoked: list })).toMatchObject({
+      ...{ code: 5, said: expect.stringContaining('was revoked') },
+    });
+    expect((await verify({ revoked: written('revoked', {}) })).code).toBe(2);
+  });
+
+  it('convicts by a record that was taken back although it was answered', () => {
+    const { statement } = receiptOf();
+    const against = new ReceiptAgainstExport(statement);
+    const line = (more: object) => JSON.stringify({ ...record, ...more });
+    against.see(line({}));
+    expect(against.finish()).toEqual({ kind: 'kept', sequence: 1 });
+    against.see(line({ id: 'att_2', refers_to: record['id'], resolution: 'settled', sequence: 2 }));
+    expect(against.finish()).toEqual({ kind: 'kept', sequence: 1 });
+    against.see(line({ id: 'att_3', refers_to: record['id'], resolution: 'voided', sequence: 3 }));
+    expect(against.finish()).toEqual({ kind: 'voided', sequence: 3 });
+  });
+});

@@ -1,0 +1,292 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseRevokedKeys, verifyReceipt } from '../../shared/attestation/decision-receipt.ts';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { contentHash } from '../../shared/crypto/content-hash.ts';
+import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { DecisionReceipt } from '../../shared/wire/decision-receipt.ts';
+import { type Api, startApi } from '../support/api.ts';
+import { expectError } from '../support/expect-error.ts';
+import { testReceipt } from '../support/receipts.ts';
+import { startTestEmbedded, startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { StreamClient } from '../support/stream-client.ts';
+import { until, untilAnswer } from '../support/until.ts';
+
+const ed25519 = chooseEd25519();
+const order = { permission_key: 'orders:create', amount: 4 };
+const asks = { ...order, receipt: true };
+
+describe('receipts', () => {
+  let api: Api;
+  let sidecar: TestSidecar;
+  let gate: string;
+  let passport: { jwt: string; passport_id: string; agent_id: string };
+  beforeAll(async () => {
+    api = await startApi();
+    sidecar = await startTestSidecar({ api });
+    gate = (await api.createGate()).gate_id;
+    passport = await api.issuePassport();
+    await sidecar.caughtUp();
+    await canIssue(sidecar);
+  });
+  afterAll(async () => {
+    await sidecar?.close();
+    sidecar?.removeFolder();
+    await api?.close();
+  });
+
+  const canIssue = (at: TestSidecar) =>
+    until(async () => (await at.check(gate, passport.jwt, asks)).status === 200, { what: 'a certificate' });
+
+  async function verdictOf(receipt: unknown, of: Api = api) {
+    const jwks = (await of.call({ url: '/.well-known/jwks.json', key: null })).body;
+    const revoked = must(parseRevokedKeys({ revoked: [] }), 'a list');
+    return verifyReceipt(receipt, { ed25519, keys: keyset(ed25519, parseJwks(jwks)), revoked });
+  }
+  const recordOf = async (id: string) => {
+    const ask = () => api.call({ url: `/v1/attestations/${id}` });
+    await until(async () => (await ask()).status === 200, { what: `record ${id}` });
+    return (await ask()).body;
+  };
+  async function expectKept(answer: { decision: string; attestation_id: string; receipt?: DecisionReceipt }) {
+    const { receipt } = answer;
+    expect(await verdictOf(receipt)).toEqual({ kind: 'valid', receipt });
+    const { statement } = must(receipt, 'it has a receipt');
+    const record = await recordOf(answer.attestation_id);
+    expect(statement).toMatchObject({
+      ...{ attestation_id: record.id, chain_id: record.chain_id, gate_id: record.gate_id },
+      ...{ decision: record.decision, reason: record.reason, request_hash: record.request_hash },
+    });
+    expect(Date.parse(statement.log_by) - Date.parse(statement.issued_at)).toBe(24 * 3_600_000);
+    return { record, receipt: must(receipt, 'it has a receipt') };
+  }
+
+  it('state what the record will say, at every way in', async () => {
+    const bodies: Parameters<typeof expectKept>[0][] = [];
+    bodies.push((await sidecar.check(gate, passport.jwt, asks)).body);
+    bodies.push((await sidecar.check(null, passport.jwt, asks)).body);
+    bodies.push((await sidecar.check(gate, 'no passport', asks)).body);
+    bodies.push((await sidecar.check(gate, passport.jwt, { receipt: true })).body);
+    const keyed = { ...asks, idempotency_key: 'order-1' };
+    bodies.push((await sidecar.check(gate, passport.jwt, keyed)).body);
+    const again = (await sidecar.check(gate, passport.jwt, keyed)).body;
+    expect(again.attestation_id).toBe(bodies.at(-1)?.attestation_id);
+    bodies.push(again);
+    const evaluation = {
+      subject: { type: 'agent', id: passport.agent_id, properties: { passport: passport.jwt } },
+      action: { name: 'orders:create' },
+      resource: { type: 'gate', id: gate },
+      context: { receipt: true },
+    };
+    const evaluate = (path: string, body: object) => sidecar.call({ method: 'POST', path, body });
+    bodies.push((await evaluate('/access/v1/evaluation', evaluation)).body.context);
+    const several = (await evaluate('/access/v1/evaluations', { evaluations: [evaluation] })).body;
+    bodies.push(several.evaluations[0].context);
+    const stream = await StreamClient.open(sidecar.origin, api.adminKey);
+    bodies.push(await stream.ask({ gate_id: gate, passport: passport.jwt, request: asks }));
+    stream.socket.close();
+    for (const body of bodies) await expectKept(body);
+    expect(bodies.map(({ decision }) => decision)).toEqual([
+      ...['PERMIT', 'PERMIT', 'BLOCK', 'BLOCK', 'PERMIT', 'PERMIT', 'PERMIT', 'PERMIT', 'PERMIT'],
+    ]);
+  });
+
+  it('come from a service that embeds a sidecar, too', async () => {
+    const { embedded, ...other } = await startTestEmbedded({ api });
+    await other.caughtUp();
+    const ask = () => embedded.check(gate, { passport: passport.jwt, request: asks });
+    await until(async () => (await ask()).decision === 'PERMIT', { what: 'a certificate' });
+    await expectKept((await ask()) as never);
+    await other.close();
+    other.removeFolder();
+  });
+
+  it('of a turn have one signature, each with the path of its own statement', async () => {
+    const checks = Array.from({ length: 200 }, (_, place) => ({
+      passport: passport.jwt,
+      request: { ...asks, amount: place },
+    }));
+    const { body } = await sidecar.call({ path: `/v1/gates/${gate}/check/batch`, body: { checks } });
+    const receipts: DecisionReceipt[] = body.results.map(({ receipt }: { receipt: unknown }) => receipt);
+    for (const receipt of receipts) expect((await verdictOf(receipt)).kind).toBe('valid');
+    const hashes = receipts.map(({ statement }) => statement.request_hash);
+    expect(hashes).toEqual(checks.map(({ request }) => contentHash(request)));
+    expect(new Set(receipts.map(({ signature }) => signature)).size).toBeLessThan(20);
+    const [one, two] = receipts.filter(({ size }) => size > 8) as [DecisionReceipt, DecisionReceipt];
+    const changed: Readonly<Record<string, unknown>> = {
+      'with the statement of another': { ...one, statement: two.statement },
+      'with the path of another': { ...one, path: two.path },
+      'at another place': { ...one, index: one.index + 1 },
+      'of a smaller turn': { ...one, size: one.size - 1 },
+      'with a hash less': { ...one, path: one.path.slice(1) },
+      'with a hash more': { ...one, path: [...one.path, must(one.path[0], 'a hash')].slice(0, 10) },
+      'with a decision that was not made': { ...one, statement: { ...one.statement, decision: 'BLOCK' } },
+      'with a later promise': { ...one, statement: { ...one.statement, log_by: '2099-01-01T00:00:00.000Z' } },
+    };
+    for (const [what, receipt] of Object.entries(changed))
+      expect([what, await verdictOf(receipt)]).toEqual([what, { kind: 'invalid', fault: 'forged' }]);
+  });
+
+  it('hold only under the key that the certificate names, and while it is in force', async () => {
+    const { receipt } = (await sidecar.check(gate, passport.jwt, asks)).body;
+    const other = await startTestSidecar({ api });
+    await other.caughtUp();
+    await canIssue(other);
+    const { receipt: ofOther } = (await other.check(gate, passport.jwt, asks)).body;
+    await other.close();
+    other.removeFolder();
+    expect(ofOther.certificate.kid).not.toBe(receipt.certificate.kid);
+    const { certificate } = receipt;
+    const faultOf = async (changed: object) => {
+      const verdict = await verdictOf({ ...receipt, ...changed });
+      return verdict.kind === 'valid' ? null : verdict.fault;
+    };
+    expect(await faultOf({})).toBe(null);
+    expect(await faultOf({ certificate: ofOther.certificate })).toBe('forged');
+    expect(await faultOf({ signature: ofOther.signature })).toBe('forged');
+    const longer = { ...certificate, expires_at: '2099-01-01T00:00:00.000Z' };
+    expect(await faultOf({ certificate: longer })).toBe('certificate_forged');
+    const { x, kid } = ofOther.certificate;
+    expect(await faultOf({ certificate: { ...certificate, x } })).toBe('certificate_forged');
+    expect(await faultOf({ certificate: { ...certificate, x, kid } })).toBe('certificate_forged');
+    expect(await faultOf({ history: null })).toBe(null);
+    expect(await faultOf({ more: 1 })).toBe('malformed');
+    const stranger = await startApi();
+    expect(await verdictOf(receipt, stranger)).toEqual({
+      kind: 'invalid',
+      fault: 'certificate_key_unknown',
+    });
+    await stranger.close();
+  });
+
+  it('are not on a SUSPEND, which has no record yet, nor where they are not asked for', async () => {
+    const { gate_id: asking } = await api.createGate({ constraints: { approvals: { above_usd: 1 } } });
+    await sidecar.caughtUp();
+    const { body } = await sidecar.check(asking, passport.jwt, asks);
+    expect(body.decision).toBe('SUSPEND');
+    expect(body).not.toHaveProperty('receipt');
+    for (const receipt of [false, null, undefined])
+      expect((await sidecar.check(gate, passport.jwt, { ...order, receipt })).body).not.toHaveProperty(
+        'receipt',
+      );
+    for (const receipt of ['true', 1, {}])
+      expectError(
+        await sidecar.check(gate, passport.jwt, { ...order, receipt }),
+        'invalid_request',
+        'request.receipt',
+      );
+  });
+
+  it('are refused, and nothing is decided, by a sidecar whose key is not certified', async () => {
+    const alone = await startTestSidecar({ api });
+    await alone.caughtUp();
+    await canIssue(alone);
+    await alone.close();
+    // Started again without the control plane: its state is on disk, its certificate is not.
+    const cutOff = await startTestSidecar({ api, folder: alone.folder, isCutOff: true });
+    const plain = () => cutOff.check(gate, passport.jwt, order);
+    await until(async () => (await plain()).status === 200, { what: 'a state from disk' });
+    const refused = await cutOff.check(gate, passport.jwt, asks);
+    expectError(refused, 'service_unavailable');
+    expect(refused.body.error.message).toContain('receipt');
+    expect((await plain()).status).toBe(200);
+    await cutOff.close();
+    cutOff.removeFolder();
+  });
+
+  it('are shown to the service, which says whether their records are there', async () => {
+    const { receipt } = (await sidecar.check(gate, passport.jwt, asks)).body;
+    await recordOf(receipt.statement.attestation_id);
+    const show = (shown: object) => api.call({ url: '/v1/receipts', body: { receipt: shown } });
+    expect((await show(receipt)).body).toEqual({
+      ...{ attestation_id: receipt.statement.attestation_id, state: 'on_record', history: 'whole' },
+    });
+    const stateOf = async (stated: object) => (await show(testReceipt(api, stated))).body.state;
+    expect(await stateOf({})).toBe('missing');
+    expect(await stateOf({ log_by: '2099-01-01T00:00:00.000Z' })).toBe('awaited');
+    const account = { accountId: receipt.certificate.account_id };
+    const other = { ...receipt.statement, ...testReceipt(api).statement };
+    const { attestation_id } = receipt.statement;
+    const contradicted = testReceipt(api, { ...other, attestation_id }, account);
+    expect((await show(contradicted)).body.state).toBe('contradicted');
+    expectError(await show({ ...receipt, index: 1, size: 2 }), 'invalid_request', 'receipt');
+    expectError(await show({ ...receipt, more: 1 }), 'invalid_request', 'receipt.more');
+  });
+
+  it('of a revoked key prove nothing, and its sidecar makes another one', async () => {
+    const own = await startTestSidecar({ api });
+    await own.caughtUp();
+    await canIssue(own);
+    const { receipt } = (await own.check(gate, passport.jwt, asks)).body;
+    await own.close();
+    const { kid } = receipt.certificate;
+    const revoke = () => api.call({ url: '/v1/signing-keys/revoke-sidecar-key', body: { kid } });
+    const revoked = (await revoke()).body;
+    expect(revoked.kid).toBe(kid);
+    expect((await revoke()).body).toEqual(revoked);
+    const readList = async () => (await api.call({ url: '/.well-known/sidecar-keys.json', key: null })).body;
+    const list = await untilAnswer(readList, ({ revoked }) => revoked.length > 0, { what: 'the key' });
+    expect(list).toEqual({ revoked: [revoked] });
+    const jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
+    const verdict = verifyReceipt(receipt, {
+      ...{ ed25519, keys: keyset(ed25519, parseJwks(jwks)) },
+      revoked: must(parseRevokedKeys(list), 'a list'),
+    });
+    expect(verdict).toEqual({ kind: 'invalid', fault: 'key_revoked' });
+    expectError(await api.call({ url: '/v1/receipts', body: { receipt } }), 'invalid_request', 'receipt');
+    const again = await startTestSidecar({ api, folder: own.folder });
+    await again.caughtUp();
+    await canIssue(again);
+    const next = (await again.check(gate, passport.jwt, asks)).body.receipt;
+    expect(next.certificate.kid).not.toBe(kid);
+    expect((await verdictOf(next)).kind).toBe('valid');
+    await again.close();
+    again.removeFolder();
+  });
+
+  it('certify no key that the sidecar has not', async () => {
+    const connected = await api.call({
+      url: '/v1/sync/connect',
+      body: { sync_version: 7, sidecar_id: 'side_01k7w8f9hdzbnzm1x73rrwwwpj', now_ms: Date.now() },
+    });
+    const claim = {
+      sidecar_id: 'side_01k7w8f9hdzbnzm1x73rrwwwpj',
+      connection_id: connected.body.connection_id,
+      x: Buffer.from(ed25519.signer(Buffer.alloc(32, 1)).publicKey).toString('base64url'),
+      signature: Buffer.alloc(64).toString('base64url'),
+    };
+    const certified = await api.call({ url: '/v1/sync/receipt-key', body: claim });
+    expectError(certified, 'invalid_request', 'signature');
+    const gone = { ...claim, connection_id: '1.gone' };
+    expect((await api.call({ url: '/v1/sync/receipt-key', body: gone })).status).toBe(409);
+  });
+});
+
+it('a receipt is the memory of a restore, where no sidecar is left', async () => {
+  const api = await startApi();
+  const { sql } = api.deps;
+  const sidecar = await startTestSidecar({ api });
+  const gate = (await api.createGate()).gate_id;
+  const { jwt } = await api.issuePassport();
+  await sidecar.caughtUp();
+  let receipt: DecisionReceipt | null = null;
+  await until(
+    async () => {
+      receipt = (await sidecar.check(gate, jwt, asks)).body.receipt ?? null;
+      return receipt !== null && receipt.history !== null;
+    },
+    { what: 'a receipt that remembers' },
+  );
+  await sidecar.close();
+  sidecar.removeFolder();
+  const show = () => api.call({ url: '/v1/receipts', body: { receipt } });
+  expect((await show()).body.history).toBe('whole');
+  // As from a backup: the newest change of the account is gone.
+  await sql`DELETE FROM changes USING feeds WHERE changes.feed_id = feeds.feed_id AND feeds.feed_id <> 'global'
+    AND changes.revision = feeds.revision`;
+  await sql`UPDATE feeds SET revision = revision - 1 WHERE feed_id <> 'global' AND revision > 0`;
+  expect((await api.call({ url: '/readyz', key: null })).body.history.state).toBe('whole');
+  expect((await show()).body.history).toBe('regressed');
+  expect((await api.call({ url: '/readyz', key: null })).body.history).toMatchObject({ state: 'regressed' });
+  await api.close();
+});

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import type { Signer } from '../../shared/crypto/ed25519.ts';
+import {
+  type DecisionReceipt,
+  type ReceiptStatement,
+  receiptTurnMax,
+  type SidecarCertificate,
+} from '../../shared/wire/decision-receipt.ts';
+import type { Spool } from '../../sidecar/attest/spool.ts';
+import { nodeFiles } from '../../sidecar/attest/spool-files.ts';
+import { Receipts } from '../../sidecar/decide/receipts.ts';
+import { openTestSpool, type TemporaryFolder, temporarySpoolFolder } from '../support/spooled.ts';
+import { inParts, spooledRecord } from '../support/spooled-record.ts';
+
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = temporarySpoolFolder();
+});
+afterEach(() => folder.remove());
+
+const real = chooseEd25519().signer(Buffer.alloc(32, 9));
+let signatures = 0;
+const signer: Signer = {
+  publicKey: real.publicKey,
+  sign: (message) => {
+    signatures += 1;
+    return real.sign(message);
+  },
+};
+const certificate = { kid: 'of a test' } as SidecarCertificate;
+const statement = (place = 0) => ({ attestation_id: `att_${place}` }) as ReceiptStatement;
+const receiptsOf = (spool: Pick<Spool, 'whenDurable'>) =>
+  new Receipts({
+    ...{ key: { certified: { signer, certificate }, mayIssueAt: () => true } },
+    ...{ spool, history: () => null },
+  });
+
+/** What the owner of a record is given that asks for a receipt once it is written. */
+const receiptAfter = (spool: Spool) =>
+  new Promise<DecisionReceipt | 'lost' | 'failed'>((resolve) => {
+    const receipts = receiptsOf(spool);
+    spool.append(inParts(spooledRecord()), {
+      onWritten: () => receipts.issue(statement(), true, (receipt) => resolve(receipt ?? 'lost')),
+      onFailed: () => resolve('failed'),
+    });
+  });
+
+describe('a receipt', () => {
+  it.each([0, 20])('is signed when the disk has the record, SPOOL_FSYNC_MS %d', async (fsyncMs) => {
+    const calls: string[] = [];
+    const files = {
+      ...nodeFiles,
+      syncData: async (file: number) => {
+        await nodeFiles.syncData(file);
+        calls.push('synced');
+      },
+    };
+    const spool = await openTestSpool(folder.path, { files, fsyncMs });
+    calls.length = 0;
+    const receipt = receiptAfter(spool).then((signed) => {
+      calls.push('signed');
+      return signed;
+    });
+    expect(await receipt).toMatchObject({ statement: statement(), index: 0, size: 1, certificate });
+    expect(calls).toEqual(['synced', 'signed']);
+    await spool.close();
+  });
+
+  it('is not given where the write fails, nor where the disk does not keep what was written', async () => {
+    for (const [broken, outcome] of [
+      ['write', 'failed'],
+      ['syncData', 'lost'],
+    ] as const) {
+      const files = { ...nodeFiles };
+      const spool = await openTestSpool(`${folder.path}/${broken}`, { files });
+      signatures = 0;
+      const fails = (): never => {
+        throw new Error('EIO');
+      };
+      if (broken === 'write') files.write = fails;
+      else files.syncData = async () => fails();
+      expect(await receiptAfter(spool)).toBe(outcome);
+      expect(signatures).toBe(0);
+      await spool.close();
+    }
+  });
+
+  it('of ten thousand in a turn costs as many signatures as there are full trees, behind the turn', async () => {
+    const receipts = receiptsOf({ whenDurable: (onSettled) => onSettled('durable') });
+    const count = 10_000;
+    signatures = 0;
+    const signed: DecisionReceipt[] = [];
+    for (let place = 0; place < count; place++)
+      receipts.issue(statement(place), place % 2 === 0, (receipt) => {
+        if (receipt !== null) signed.push(receipt);
+      });
+    expect(signed).toEqual([]);
+    // Behind this turn, and before anything else: no deadline comes in between.
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(signed).toHaveLength(count);
+    expect(signatures).toBe(2 * Math.ceil(count / 2 / receiptTurnMax));
+    expect(Math.max(...signed.map(({ path }) => path.length))).toBe(10);
+    expect(new Set(signed.map((receipt) => receipt.statement.attestation_id)).size).toBe(count);
+  });
+});
