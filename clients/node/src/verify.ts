@@ -11,6 +11,13 @@ export {
 } from './verify/catalog.ts';
 export { type LogProofVerdict, logProofFaults, verifyLogProof } from './verify/log-proof.ts';
 export {
+  type ReceiptOptions,
+  type ReceiptStatement,
+  type ReceiptVerdict,
+  receiptFaults,
+  verifyReceipt,
+} from './verify/receipt.ts';
+export {
   verifyWebhook,
   type WebhookHeaders,
   type WebhookOptions,

@@ -116,11 +116,11 @@ def _read(proof: str) -> _Proof:
     size, root = _number(size_text), _hash(root_text)
     signatures = [_signature(line) for line in lines]
     entry = _sha256(f"agent-trust.log.v1\n{chain_id}\n{sequence}\n{hashed}\n".encode())
-    is_included = index < size and _root(_sha256(b"\0" + entry), index, size, hashes) == root
+    is_included = index < size and root_of(_sha256(b"\0" + entry), index, size, hashes) == root
     return _Proof(chain_id, sequence, hashed, text, origin, size, signatures, is_included)
 
 
-def _root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
+def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
     """RFC 6962, 2.1.1, from the top down."""
     if size == 1:
         return None if path else leaf
@@ -128,9 +128,9 @@ def _root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None
         return None
     half = 1 << (size - 1).bit_length() - 1
     if index < half:
-        own = _root(leaf, index, half, path[:-1])
+        own = root_of(leaf, index, half, path[:-1])
         return own and _sha256(b"\1" + own + path[-1])
-    own = _root(leaf, index - half, size - half, path[:-1])
+    own = root_of(leaf, index - half, size - half, path[:-1])
     return own and _sha256(b"\1" + path[-1] + own)
 
 

@@ -16,6 +16,8 @@ from ._records import is_record, keys_for, read_chain, read_end, read_manifest
 from ._verdict import Verdict as Verdict
 from ._webhook import Webhook as Webhook
 from ._webhook import verify_webhook as verify_webhook
+from .receipt import ReceiptVerdict as ReceiptVerdict
+from .receipt import verify_receipt as verify_receipt
 
 
 def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:

@@ -1,6 +1,7 @@
 import { encode, fromBase64, isObject, toBase64Url } from './canonical.ts';
 import { verifies } from './keys.ts';
 import { type NoteKey, readLogPolicy } from './log-policy.ts';
+import { rootOf, sha256 } from './merkle.ts';
 
 export const logProofFaults = {
   malformed: 'this is not a tlog-proof of the log of this service',
@@ -68,42 +69,11 @@ export async function includedHead(proof: string): Promise<Head | null> {
 
 const invalid = (fault: keyof typeof logProofFaults): LogProofVerdict => ({ valid: false, fault });
 
-async function sha256(...parts: readonly Uint8Array[]): Promise<Bytes> {
-  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return new Uint8Array(await crypto.subtle.digest('SHA-256', all));
-}
-
 async function isIncluded({ head, index, hashes, size, root }: ReadProof): Promise<boolean> {
   const entry = await sha256(encode(`agent-trust.log.v1\n${head.chainId}\n${head.sequence}\n${head.hash}\n`));
   if (index >= size) return false;
   const found = await rootOf(await sha256(Uint8Array.of(0), entry), index, size, hashes);
   return found !== null && toBase64Url(found) === toBase64Url(root);
-}
-
-/** RFC 6962 §2.1.1, from the top down; null: not a path of this entry. */
-async function rootOf(
-  leaf: Bytes,
-  index: number,
-  size: number,
-  path: readonly Bytes[],
-): Promise<Bytes | null> {
-  const sibling = path.at(-1);
-  if (size === 1) return sibling === undefined ? leaf : null;
-  if (sibling === undefined) return null;
-  let half = 1;
-  while (half * 2 < size) half *= 2;
-  const isLeft = index < half;
-  const below = path.slice(0, -1);
-  const own = await (isLeft
-    ? rootOf(leaf, index, half, below)
-    : rootOf(leaf, index - half, size - half, below));
-  if (own === null) return null;
-  return isLeft ? sha256(Uint8Array.of(1), own, sibling) : sha256(Uint8Array.of(1), sibling, own);
 }
 
 /** Type 1 signs the text of the note, type 4 the time too (C2SP tlog-cosignature). */
