@@ -18,7 +18,17 @@ export const RecoveryRequest = closed({
 
 const Ends = Type.Array(
   Type.Object({
-    kind: Type.Enum(['passport', 'owner', 'unnamed', 'issuer', 'federation', 'account', 'gate', 'api_key', 'gate_policy']),
+    kind: Type.Enum([
+      'passport',
+      'owner',
+      'unnamed',
+      'issuer',
+      'federation',
+      'account',
+      'gate',
+      'api_key',
+      'gate_policy',
+    ]),
     id: Type.String(),
     account_id: Type.String(),
     standing: Type.Enum(['suspended', 'revoked', 'deleted', 'changed']),

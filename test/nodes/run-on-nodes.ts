@@ -34,6 +34,8 @@ for (const node of nodes) {
     if (status !== 0) process.exitCode = 1;
   }
   const areSame = tracesOn(node, simulation, tracedSeeds) === traces;
-  console.log(`traces of ${tracedSeeds} simulated seeds on Node ${version}: ${areSame ? 'the same' : 'OTHERS'}`);
+  console.log(
+    `traces of ${tracedSeeds} simulated seeds on Node ${version}: ${areSame ? 'the same' : 'OTHERS'}`,
+  );
   if (!areSame) process.exitCode = 1;
 }
