@@ -1,7 +1,7 @@
 import { type AgentTrust, responseOf } from '../../clients/node/src/agent-trust.ts';
 import { ForbiddenError } from '../../clients/node/src/errors.ts';
 import type { Readiness } from '../../clients/node/src/generated/api.ts';
-import { type ChainHead, verifyAttestation } from '../../shared/attestation/chain.ts';
+import { findRecordFault, type Head } from '../../clients/node/src/verify/record.ts';
 import { parseApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
@@ -9,6 +9,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Finding, fail, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { exportCrypto } from './export-crypto.ts';
 import { scopesOf } from './log-in.ts';
 
 /** What the control plane says of itself. */
@@ -170,16 +171,16 @@ export async function checkKey(origin: string, key: string): Promise<Finding> {
 export async function checkRecords(client: AgentTrust): Promise<Finding> {
   try {
     const page = await client.attestations.list({ limit: limits.pageItemsMax });
-    const keys = keyset(chooseEd25519(), parseJwks(await client.signingKeys.jwks()));
-    const heads = new Map<string, ChainHead>();
+    const crypto = exportCrypto(keyset(chooseEd25519(), parseJwks(await client.signingKeys.jwks())));
+    const heads = new Map<string, Head>();
     for (const record of page.attestations.toSorted((one, other) => one.sequence - other.sequence)) {
       const before = heads.get(record.chain_id) ?? null;
       const previous = before?.sequence === record.sequence - 1 ? before : null;
-      const verdict = verifyAttestation(record, previous, keys);
-      if (verdict.kind === 'invalid') {
+      const fault = await findRecordFault(record, previous, crypto);
+      if (fault !== null) {
         return fail(
           'records',
-          `record ${record.id} of chain ${record.chain_id} does not verify: ${verdict.fault}`,
+          `record ${record.id} of chain ${record.chain_id} does not verify: ${fault}`,
           'Export all, and verify: agent-trust attestations export, attestations verify.',
         );
       }

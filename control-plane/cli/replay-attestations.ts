@@ -1,5 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { isAttachment } from '../../clients/node/src/verify/attachments.ts';
+import { isRecord } from '../../clients/node/src/verify/export-shapes.ts';
 import { parseAttachment } from '../../shared/attestation/attachments.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 import { isJustified, Replay, type ReplayReport } from '../../shared/replay/replay.ts';
@@ -44,6 +46,12 @@ export async function replayAttestationsCommand(options: {
         if (statement !== null) replay.learn(statement);
         const record = parseAttestation(value);
         if (record !== null) see(record);
+        else if (statement === null && pass === 0 && (isRecord(value) || isAttachment(value))) {
+          verdict.write(
+            `NOT OK: ${file} holds what only a newer version reads: replay it with the newest.\n`,
+          );
+          return 5;
+        }
       }
     }
   }

@@ -1,16 +1,18 @@
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { describeBroken } from '../../shared/attestation/broken-chains.ts';
-import { lineSplitter } from '../../shared/attestation/lines.ts';
-import { exportVerifier, JoinedChains } from '../../shared/attestation/verify-export.ts';
-import type { ExportVerdict, ExportVerifier } from '../../shared/attestation/verify-lines.ts';
+import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
+import { ExportVerifier } from '../../clients/node/src/verify/export-verifier.ts';
+import { type BrokenAnswer, describeBroken } from '../../shared/attestation/broken-chains.ts';
 import { isAuditStart } from '../../shared/audit/export.ts';
-import { auditVerifier } from '../../shared/audit/verify-audit.ts';
+import { AuditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import { exportCrypto } from './export-crypto.ts';
+import { sentenceOf } from './export-faults.ts';
+import { JoinedChains } from './joined-chains.ts';
 import { cliLimits } from './limits.ts';
 import { ProofCheck } from './verify-proofs.ts';
 
@@ -26,6 +28,27 @@ export interface TextSink {
  * read to its end. 2: nothing was verified, because a file is missing or not JSON.
  */
 export type VerifyExitCode = 0 | 2 | 5;
+
+/** Of an export of attestations or of the audit. */
+export type FileVerdict =
+  | {
+      readonly kind: 'valid';
+      readonly chains: number;
+      readonly records: number;
+      readonly compromised: number;
+      readonly archived: number;
+      readonly compromised_statements: number;
+      readonly removed_approvals: number;
+    }
+  | {
+      readonly kind: 'invalid';
+      readonly sentence: string;
+      readonly line: number;
+      readonly chainId: string | null;
+      readonly sequence: number | null;
+      readonly broken: readonly BrokenAnswer[];
+      readonly brokenUnnamed: number;
+    };
 
 const progressEveryRecords = 50_000;
 
@@ -72,7 +95,7 @@ export async function verifyAttestationsCommand(options: {
   for (const file of files) {
     const source = await openSource(file, stdin, errors);
     if (source === null) return 2;
-    let verdict: ExportVerdict;
+    let verdict: FileVerdict;
     try {
       before?.beginFile();
       verdict = await verifyStream(source, verifiers, { errors, before, sees: proofs });
@@ -92,31 +115,28 @@ export async function verifyAttestationsCommand(options: {
   return proven?.isSound === false ? 5 : 0;
 }
 
-function describeValid(verdict: Extract<ExportVerdict, { kind: 'valid' }>, isFirst: boolean): string {
-  const { records, chains, compromisedRecords, compromisedStatements, removedApprovals, archivedChains } =
-    verdict;
+function describeValid(verdict: Extract<FileVerdict, { kind: 'valid' }>, isFirst: boolean): string {
+  const { records, chains, archived, compromised, compromised_statements, removed_approvals } = verdict;
   const joined = isFirst ? '' : ' Every chain goes on where the files before end.';
-  const archived =
-    archivedChains === 0 || !isFirst
+  const notes = [
+    archived === 0 || !isFirst
       ? ''
-      : `${counted(archivedChains, 'chain')} of them continue an archive: name its file before this one to verify both.\n`;
-  const compromised =
-    compromisedRecords === 0
+      : `${counted(archived, 'chain')} of them continue an archive: name its file before this one to verify both.\n`,
+    compromised === 0
       ? ''
-      : `WARNING: ${counted(compromisedRecords, 'record')} signed by a key that was declared compromised: ` +
-        'their signatures do not prove who wrote them.\n';
-  const forgeable =
-    compromisedStatements === 0
+      : `WARNING: ${counted(compromised, 'record')} signed by a key that was declared compromised: ` +
+        'their signatures do not prove who wrote them.\n',
+    compromised_statements === 0
       ? ''
-      : `WARNING: ${counted(compromisedStatements, 'statement')} about passports and approvals signed by a key ` +
-        'that was declared compromised: they may be forged.\n';
-  const removed =
-    removedApprovals === 0
+      : `WARNING: ${counted(compromised_statements, 'statement')} about passports and approvals signed by a key ` +
+        'that was declared compromised: they may be forged.\n',
+    removed_approvals === 0
       ? ''
-      : `${counted(removedApprovals, 'approval')} stated to be removed: nothing shows who answered.\n`;
+      : `${counted(removed_approvals, 'approval')} stated to be removed: nothing shows who answered.\n`,
+  ];
   return (
     `OK: ${counted(records, 'record')} in ${counted(chains, 'chain')}. ` +
-    `Every hash, link and signature verifies.${joined}\n${archived}${compromised}${forgeable}${removed}`
+    `Every hash, link and signature verifies.${joined}\n${notes.join('')}`
   );
 }
 
@@ -134,15 +154,15 @@ export async function verifyStream(
     /** Gets each line that verifies. */
     readonly sees?: { see(line: string): void } | null;
   },
-): Promise<ExportVerdict> {
-  const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  let verifier: ExportVerifier | null = null;
+): Promise<FileVerdict> {
+  const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
+  let verifier: ExportVerifier | AuditVerifier | null = null;
   let nextProgress = progressEveryRecords;
   for await (const piece of source) {
     for (const line of splitter.push(piece)) {
-      verifier ??= verifierFor(line, keys, before);
-      const failure = verifier.take(line);
-      if (failure !== null) return failure;
+      // The first line identifies the kind of export.
+      verifier ??= line !== null && isAuditStart(line) ? new AuditVerifier(keys) : attestations(keys, before);
+      if ((await verifier.take(line)) !== null) return verdictOf(verifier);
       if (line !== null) sees?.see(line);
     }
     const records = verifier?.records ?? 0;
@@ -151,17 +171,20 @@ export async function verifyStream(
       nextProgress = records + progressEveryRecords;
     }
   }
-  verifier ??= exportVerifier(keys, before);
-  for (const line of splitter.end()) {
-    verifier.take(line);
-    if (line !== null) sees?.see(line);
-  }
-  return verifier.finish();
+  verifier ??= attestations(keys, before);
+  for (const line of splitter.end()) await verifier.take(line);
+  return verdictOf(verifier);
 }
 
-/** The first line identifies the kind of export. */
-const verifierFor = (line: string | null, keys: Keyset, before: JoinedChains | null): ExportVerifier =>
-  line !== null && isAuditStart(line) ? auditVerifier(keys) : exportVerifier(keys, before);
+function verdictOf(verifier: ExportVerifier | AuditVerifier): FileVerdict {
+  const verdict = verifier.finish();
+  return verdict.kind === 'invalid' && 'message' in verdict
+    ? { ...verdict, sentence: sentenceOf(verdict) }
+    : verdict;
+}
+
+const attestations = (keys: Keyset, before: JoinedChains | null): ExportVerifier =>
+  new ExportVerifier(exportCrypto(keys), before);
 
 /** The keys; 2 without a readable JWKS, 5 if its keys violate docs/verify.md. */
 export async function readKeys(
@@ -212,7 +235,7 @@ async function openSource(path: string, stdin: Readable, errors: TextSink): Prom
   }
 }
 
-function describeFault(verdict: Extract<ExportVerdict, { kind: 'invalid' }>): string {
+function describeFault(verdict: Extract<FileVerdict, { kind: 'invalid' }>): string {
   const { broken, brokenUnnamed } = verdict;
   const where = verdict.chainId === null ? '' : `, chain ${verdict.chainId}, sequence ${verdict.sequence}`;
   const others = broken

@@ -1,14 +1,10 @@
 /**
- * Room `shared/attestation`: records on their chains: `record.ts` is the signed body, this file links and
- * verifies, `export.ts` is the file that an auditor gets.
+ * Room `shared/attestation`: records on their chains: `record.ts` is the signed body, this file links,
+ * `export.ts` is the file that an auditor gets. What verifies it is in `clients/node/src/verify`.
  */
 
-import { decodeBase64url } from '../crypto/base64url.ts';
-import type { Keyset } from '../crypto/keyset.ts';
 import { assert } from '../errors/assert.ts';
 import type { Attestation, AttestationRecord, RecordForm } from '../model/attestation.ts';
-import type { VerificationKey } from '../model/signing-key.ts';
-import { parseAttestation } from '../wire/attestation.ts';
 import { type PlacedRecord, recordHash, signatureMessage } from './record.ts';
 
 /** The last record of a chain. Sequence 0 and null for an empty chain. */
@@ -81,41 +77,3 @@ export function placeRecord(
     signingKeyId,
   };
 }
-
-/** Faults of a record, with their texts. */
-export const recordFaults = {
-  malformed: 'this is not an attestation record',
-  hash_mismatch: 'the content of this record does not match its hash: it was changed',
-  unknown_key: 'this record names a signing key that is not an attestation key of the JWKS',
-  signature_invalid: 'the signature of this record is not valid',
-  sequence_gap: 'this is not the next sequence number of its chain: a record is missing or repeated',
-  link_broken: 'this record does not name the hash of the record before it',
-} as const;
-
-export type RecordFault = keyof typeof recordFaults;
-
-export type RecordVerdict =
-  | { readonly kind: 'valid'; readonly attestation: Attestation; readonly key: VerificationKey }
-  | { readonly kind: 'invalid'; readonly fault: RecordFault };
-
-/**
- * Verifies one record in its public form: its hash, its signature by an attestation key, and its link to
- * `previous`, the head before it. `previous` null skips the link. Never throws, whatever `wire` is. A valid
- * signature proves that the service wrote the record, not that it is the whole truth: see docs/verify.md.
- */
-export function verifyAttestation(wire: unknown, previous: ChainHead | null, keys: Keyset): RecordVerdict {
-  const attestation = parseAttestation(wire);
-  if (attestation === null) return invalid('malformed');
-  if (recordHash(attestation) !== attestation.hash) return invalid('hash_mismatch');
-  const signer = keys.find('attestation', attestation.signingKeyId);
-  if (signer === null) return invalid('unknown_key');
-  const signature = decodeBase64url(attestation.signature);
-  const message = Buffer.from(signatureMessage(attestation.hash), 'latin1');
-  if (signature === null || !signer.verify(message, signature)) return invalid('signature_invalid');
-  if (previous !== null && attestation.sequence !== previous.sequence + 1) return invalid('sequence_gap');
-  if (previous !== null && attestation.previousAttestationHash !== previous.hash)
-    return invalid('link_broken');
-  return { kind: 'valid', attestation, key: signer.key };
-}
-
-const invalid = (fault: RecordFault): RecordVerdict => ({ kind: 'invalid', fault });

@@ -1,4 +1,4 @@
-import { assert, must, unreachable } from '../errors/assert.ts';
+import { assert, must } from '../errors/assert.ts';
 import { attachmentLine } from './attachments.ts';
 import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
 
@@ -64,94 +64,6 @@ export function jsonWriter(): ExportWriter {
     end: (end) => (place === 'attachment' ? '\n' : closing('')) + toJson(ofEnd, endLine(end)),
   };
 }
-
-/** Whether this line begins an export as JSON. */
-export const isJsonStart = (line: string): boolean =>
-  rebracket(line, ofManifest.json, ofManifest.jsonl) !== null;
-
-/** A line of JSON: equal to a jsonl line, only closing a chain, or misplaced. */
-export type LineRead =
-  | { readonly kind: 'line'; readonly line: string }
-  | { readonly kind: 'closing' }
-  | { readonly kind: 'misplaced' };
-
-/**
- * Reads an export as JSON line by line, each without its newline. Checks the brackets only and leaves their
- * content to the jsonl reader. After a misplaced line, results are meaningless.
- *
- *     start ──> first ──chain──> records ──last record──> closing ──"]},"──> chain ──chain──> records
- *                 └────end────> ended                        └─────"]}"────> end ────end────> ended
- *
- * A chain without records is closed in place of its first one. Attachments stand in place of the end, and are
- * read until it.
- */
-export function jsonLineReader(): (line: string) => LineRead {
-  let expected:
-    | 'start'
-    | 'first'
-    | 'empty'
-    | 'records'
-    | 'closing'
-    | 'chain'
-    | 'end'
-    | 'attachments'
-    | 'last'
-    | 'ended' = 'start';
-
-  function readAttachment(line: string): LineRead {
-    const isLast = !line.endsWith(',');
-    if (isLast) expected = 'last';
-    return found(isLast ? line : line.slice(0, -1));
-  }
-
-  function readHeader(line: string): LineRead {
-    if (expected === 'end' && line === attachmentsBegin) {
-      expected = 'attachments';
-      return { kind: 'closing' };
-    }
-    const end = expected === 'chain' ? null : rebracket(line, ofEnd.json, ofEnd.jsonl);
-    const chain =
-      expected === 'end' || expected === 'last' ? null : rebracket(line, ofChain.json, ofChain.jsonl);
-    expected = end === null ? 'empty' : 'ended';
-    return found(end ?? chain);
-  }
-
-  function readClosing(line: string): LineRead {
-    expected = line === chainClosed ? 'end' : 'chain';
-    return line === chainClosed || line === `${chainClosed},` ? { kind: 'closing' } : { kind: 'misplaced' };
-  }
-
-  return (line) => {
-    switch (expected) {
-      case 'start':
-        expected = 'first';
-        return found(rebracket(line, ofManifest.json, ofManifest.jsonl));
-      case 'first':
-      case 'chain':
-      case 'end':
-      case 'last':
-        return readHeader(line);
-      case 'empty':
-      case 'records':
-        if (expected === 'empty' && line.startsWith(chainClosed)) return readClosing(line);
-        expected = 'records';
-        if (line.endsWith(',')) return found(line.slice(0, -1));
-        expected = 'closing';
-        return found(line);
-      case 'attachments':
-        return readAttachment(line);
-      case 'closing':
-        return readClosing(line);
-      case 'ended':
-        return { kind: 'misplaced' };
-      default:
-        return unreachable(expected);
-    }
-  };
-}
-
-const found = (line: string | null): LineRead =>
-  line === null ? { kind: 'misplaced' } : { kind: 'line', line };
 
 function toJson({ jsonl, json }: Brackets, line: string): string {
   return `${must(rebracket(withoutNewline(line), jsonl, json), 'a line of jsonl has its brackets')}\n`;

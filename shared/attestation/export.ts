@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
-import { Compile } from 'typebox/compile';
 import type { Attestation, ChainId, RecordForm } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
-import { AttestationAnswer, isChainId, parseExactTime, renderAttestation } from '../wire/attestation.ts';
+import { AttestationAnswer, renderAttestation } from '../wire/attestation.ts';
 import { closed, FreeForm, nullable } from '../wire/fields.ts';
 import type { Attachment } from './attachments.ts';
 import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
@@ -173,44 +172,3 @@ export const ExportAnswer = closed({
   attachments: Type.Optional(Type.Array(FreeForm)),
   end: End,
 });
-
-const manifestShape = Compile(closed({ manifest: Manifest }));
-const chainShape = Compile(closed({ chain: closed(chainMembers) }));
-const endShape = Compile(closed({ end: End }));
-
-/** Each reads the parsed JSON of its line; null for another line. */
-export function parseManifest(value: unknown): ExportManifest | null {
-  if (!manifestShape.Check(value)) return null;
-  const { created_at, format, generation = null, key_ids, since } = value.manifest;
-  const createdAtMs = parseExactTime(created_at);
-  const sinceMs = since === null ? null : parseExactTime(since);
-  if (createdAtMs === null || (since !== null && sinceMs === null)) return null;
-  return { form: format === formats[1] ? 1 : 2, createdAtMs, sinceMs, generation, keyIds: key_ids };
-}
-
-export function parseChain(value: unknown): ExportChain | null {
-  if (!chainShape.Check(value)) return null;
-  const { chain } = value;
-  const { archived = null } = chain;
-  const isEmpty = archived !== null && chain.last_sequence === archived.through_sequence;
-  const firstMin = archived === null ? 1 : archived.through_sequence + 1;
-  if (!isChainId(chain.chain_id) || chain.first_sequence < firstMin) return null;
-  if (chain.last_sequence < chain.first_sequence && !isEmpty) return null;
-  return {
-    chainId: chain.chain_id,
-    archived: archived && { throughSequence: archived.through_sequence, hash: archived.hash },
-    firstSequence: chain.first_sequence,
-    previousAttestationHash: chain.previous_attestation_hash,
-    lastSequence: chain.last_sequence,
-    lastHash: chain.last_hash,
-    logProof: chain.log_proof ?? null,
-  };
-}
-
-export function parseEnd(value: unknown): ExportEnd | null {
-  if (!endShape.Check(value)) return null;
-  const { chains, records, broken = [], broken_unnamed: brokenUnnamed = 0 } = value.end;
-  return brokenUnnamed > 0 && broken.length < brokenNamedMax
-    ? null
-    : { chains, records, broken, brokenUnnamed };
-}

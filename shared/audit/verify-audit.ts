@@ -1,11 +1,4 @@
-import {
-  brokenFinding,
-  commonFaults,
-  ExportVerifier,
-  type Finding,
-  type LineReader,
-  parseJson,
-} from '../attestation/verify-lines.ts';
+import { type BrokenAnswer, describeBroken } from '../attestation/broken-chains.ts';
 import type { Keyset } from '../crypto/keyset.ts';
 import { limits } from '../model/limits.ts';
 import { type AuditHead, type EntryFault, emptyAuditChain, entryFaults, verifyAuditEntry } from './entry.ts';
@@ -20,7 +13,14 @@ import {
 
 /** Faults of an export beyond its single entries, with their texts. */
 const lineFaults = {
-  ...commonFaults,
+  not_a_line:
+    'this is not a line of UTF-8 text that ends in a newline, or it is longer than any in an export',
+  not_canonical: 'this line is not in the canonical form that the service writes: it was changed',
+  manifest_key_unknown:
+    'the manifest names a key that is not an attestation key of the JWKS (fetch the JWKS again)',
+  chain_start: 'this chain does not start where its export should start',
+  after_end: 'nothing may follow the end line',
+  no_end: 'the export is incomplete: it has no end line',
   no_manifest: 'the first line is not a manifest of a known format',
   wrong_chain: 'this entry belongs to another account or mode',
   key_not_listed: 'this entry names a signing key that the manifest does not',
@@ -37,30 +37,89 @@ const sentences = { ...entryFaults, ...lineFaults };
 
 type AuditFault = EntryFault | keyof typeof lineFaults;
 
-/**
- * Verifies an export of the audit: spelling, hashes, links, sequence numbers, signatures, keys, what the
- * manifest and the end announce (docs/audit.md).
- */
-export const auditVerifier = (keys: Keyset): ExportVerifier =>
-  new ExportVerifier(new AuditReader(keys), sentences);
+export type AuditVerdict =
+  | ({ readonly kind: 'valid'; readonly chains: 1; readonly records: number } & Counts)
+  | InvalidAudit;
 
-type Found = AuditFault | Finding<AuditFault> | null;
+/** What an export of attestations counts, too. */
+interface Counts {
+  /** Entries signed by a key that the JWKS marks compromised; a thief of the key could have written them. */
+  readonly compromised: number;
+  readonly archived: 0;
+  readonly compromised_statements: 0;
+  readonly removed_approvals: 0;
+}
+
+interface InvalidAudit {
+  readonly kind: 'invalid';
+  readonly fault: AuditFault;
+  readonly sentence: string;
+  /** From 1. */
+  readonly line: number;
+  /** The account and the expected sequence number; null outside of the chain. */
+  readonly chainId: string | null;
+  readonly sequence: number | null;
+  /** The chain, if the service reports it as broken; the rest of the file verifies. */
+  readonly broken: readonly BrokenAnswer[];
+  readonly brokenUnnamed: 0;
+}
 
 /**
+ * Verifies an export of the audit line by line, in constant memory: spelling, hashes, links, sequence
+ * numbers, signatures, keys, what the manifest and the end announce (docs/audit.md). Never throws, whatever
+ * the lines say.
+ *
  *     manifest ──> entries ──last one──> end ──> ended
  */
-class AuditReader implements LineReader {
+export class AuditVerifier {
   readonly #keys: Keyset;
   #manifest: AuditManifest | null = null;
   #head: AuditHead = emptyAuditChain;
-  isEnded = false;
-  readonly count = { chains: 1, records: 0, compromised: 0, archived: 0 };
+  #isEnded = false;
+  #broken: readonly BrokenAnswer[] = [];
+  #failure: InvalidAudit | null = null;
+  #lines = 0;
+  #records = 0;
+  #compromised = 0;
 
   constructor(keys: Keyset) {
     this.#keys = keys;
   }
 
-  get place(): { readonly chainId: string | null; readonly sequence: number | null } {
+  get records(): number {
+    return this.#records;
+  }
+
+  /** One line without its newline; null: it is not text. After a fault it keeps answering that fault. */
+  take(line: string | null): InvalidAudit | null {
+    if (this.#failure !== null) return this.#failure;
+    this.#lines += 1;
+    const fault = this.#read(line);
+    return fault === null ? null : this.#fail(fault);
+  }
+
+  /** After the last line. */
+  finish(): AuditVerdict {
+    if (this.#failure !== null) return this.#failure;
+    if (!this.#isEnded) return this.#fail('no_end');
+    return {
+      ...{ kind: 'valid', chains: 1, records: this.#records, compromised: this.#compromised },
+      ...{ archived: 0, compromised_statements: 0, removed_approvals: 0 },
+    };
+  }
+
+  #fail(fault: AuditFault): InvalidAudit {
+    const [first] = this.#broken;
+    const place = first === undefined ? this.#place() : { chainId: first.chain_id, sequence: first.sequence };
+    const sentence = first === undefined ? sentences[fault] : `${sentences[fault]}: ${describeBroken(first)}`;
+    this.#failure = {
+      ...{ kind: 'invalid', fault, sentence, line: this.#lines, ...place },
+      ...{ broken: this.#broken, brokenUnnamed: 0 },
+    };
+    return this.#failure;
+  }
+
+  #place(): Pick<InvalidAudit, 'chainId' | 'sequence'> {
     const manifest = this.#manifest;
     const isInside = manifest !== null && this.#isInside(manifest);
     return isInside
@@ -68,8 +127,8 @@ class AuditReader implements LineReader {
       : { chainId: null, sequence: null };
   }
 
-  read(line: string | null): Found {
-    if (this.isEnded) return 'after_end';
+  #read(line: string | null): AuditFault | null {
+    if (this.#isEnded) return 'after_end';
     if (line === null) return 'not_a_line';
     const value = parseJson(line);
     const manifest = this.#manifest;
@@ -82,7 +141,7 @@ class AuditReader implements LineReader {
     return this.#head.sequence < lastSequence;
   }
 
-  #readManifest(line: string, value: unknown): Found {
+  #readManifest(line: string, value: unknown): AuditFault | null {
     const found = parseAuditManifest(value);
     if (found === null) return 'no_manifest';
     if (auditManifestLine(found) !== `${line}\n`) return 'not_canonical';
@@ -94,7 +153,7 @@ class AuditReader implements LineReader {
     return null;
   }
 
-  #readEntry(line: string, value: unknown, of: AuditManifest): Found {
+  #readEntry(line: string, value: unknown, of: AuditManifest): AuditFault | null {
     const verdict = verifyAuditEntry(value, this.#head, this.#keys);
     if (verdict.kind === 'invalid') return verdict.fault;
     const { entry, key } = verdict;
@@ -106,19 +165,29 @@ class AuditReader implements LineReader {
     if (isFirst && of.sinceMs !== null && entry.createdAtMs < of.sinceMs) return 'chain_start';
     if (entry.sequence === of.lastSequence && entry.hash !== of.lastHash) return 'wrong_last_hash';
     this.#head = { sequence: entry.sequence, hash: entry.hash };
-    this.count.records++;
-    if (key.compromised) this.count.compromised++;
+    this.#records += 1;
+    if (key.compromised) this.#compromised += 1;
     return null;
   }
 
-  #readEnd(line: string, value: unknown, manifest: AuditManifest): Found {
+  #readEnd(line: string, value: unknown, manifest: AuditManifest): AuditFault | null {
     const end = parseAuditEnd(value);
     if (end === null) return 'no_end_here';
     if (auditEndLine(end) !== `${line}\n`) return 'not_canonical';
-    if (end.entries !== this.count.records) return 'wrong_counts';
+    if (end.entries !== this.#records) return 'wrong_counts';
     const [first] = end.broken;
     if (first === undefined && this.#isInside(manifest)) return 'stops_early';
-    this.isEnded = true;
-    return first === undefined ? null : brokenFinding(first, sentences.broken, { broken: end.broken });
+    this.#isEnded = true;
+    this.#broken = end.broken;
+    return first === undefined ? null : 'broken';
+  }
+}
+
+/** Undefined, which no JSON is, for what is none. */
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
   }
 }

@@ -65,7 +65,7 @@ function parseHead(encoded: string): LoggedHead | null {
  * Whether the entry is in the tree of the checkpoint that the proof shows. Who signed that checkpoint is
  * another question.
  */
-export const isIncluded = ({
+const isIncluded = ({
   head,
   index,
   hashes,

@@ -293,7 +293,7 @@ function parseExtras(value: AttestationAnswer): RecordExtras | null {
 /** RFC 8785 has no form for half of a surrogate pair. */
 const loneSurrogate = /\p{Surrogate}/u;
 
-export const isChainId = (text: string): text is ChainId =>
+const isChainId = (text: string): text is ChainId =>
   isId('pass', text) || isId('gate', text) || isId('acct', text);
 
 /** A time as `renderTime` spells it; null for any other spelling. */

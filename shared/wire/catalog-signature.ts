@@ -9,7 +9,7 @@ import { renderCatalogContent } from './catalog.ts';
 const catalogHash = (content: CatalogContent): string => contentHash(renderCatalogContent(content));
 
 /** The prefix keeps a catalog's signature from passing for another kind of signature. */
-export const catalogMessage = (hash: string): string => `agent-trust.catalog.v1:${hash}`;
+const catalogMessage = (hash: string): string => `agent-trust.catalog.v1:${hash}`;
 
 /** `sign` answers base64url Ed25519 over the ASCII message. */
 export function signCatalog(

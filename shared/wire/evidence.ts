@@ -100,7 +100,7 @@ export const evidenceLimits = {
 type SignedKind = 'passport' | 'approval';
 
 /** Keeps the signatures of the kinds apart. */
-export const evidenceMessage = (kind: SignedKind, hash: string): string => `agent-trust.${kind}.v1:${hash}`;
+const evidenceMessage = (kind: SignedKind, hash: string): string => `agent-trust.${kind}.v1:${hash}`;
 
 export function signEvidence<Body extends object>(
   kind: SignedKind,

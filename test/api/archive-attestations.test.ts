@@ -156,7 +156,7 @@ describe('agent-trust attestations archive', () => {
     writeFileSync(rest, await exportText(api));
     for (const format of ['jsonl', 'json']) {
       const text = await exportText(api, `?format=${format}`);
-      expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', records: 4, archivedChains: 2 });
+      expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', records: 4, archived: 2 });
       expect(await verifyAttestations(text, jwks)).toMatchObject({ valid: true, records: 4, chains: 2 });
     }
     expect(verifyExport(readFileSync(rest), jwks)).toEqual({ chains: 2, records: 4 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditLimits } from '../../control-plane/audit/limits.ts';
 import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
-import { auditVerifier } from '../../shared/audit/verify-audit.ts';
+import { AuditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { type Api, startApi } from '../support/api.ts';
@@ -30,7 +30,7 @@ async function download(query = '', asKey = key): Promise<string> {
 }
 
 function verdictOf(exported: string, keys = api.deps.signingKeys.all()) {
-  const verifier = auditVerifier(keyset(chooseEd25519(), keys));
+  const verifier = new AuditVerifier(keyset(chooseEd25519(), keys));
   for (const line of exported.split('\n').slice(0, -1)) verifier.take(line);
   return verifier.finish();
 }
@@ -106,7 +106,7 @@ describe('an export of the audit', () => {
     expect(verdictOf(text, of({ purpose: 'catalog' }))).toMatchObject({ fault: 'manifest_key_unknown' });
     expect(verdictOf(text, of({ compromised: true }))).toMatchObject({
       kind: 'valid',
-      compromisedRecords: 4,
+      compromised: 4,
     });
   });
 

@@ -9,7 +9,6 @@ import { chainProver } from '../../control-plane/log/prove-head.ts';
 import { recordProjections } from '../../control-plane/record-projections.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
-import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -19,6 +18,7 @@ import { verifyExport } from '../support/independent-verifier.mjs';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { at, sampleId, sampleKey, sampleRecord } from '../support/sample-chains.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { verdictOf } from '../support/verify-export.ts';
 import { earlierExportLines, earlierJwks } from '../vectors/earlier-export.ts';
 
 const migrations = new URL('../../control-plane/storage/migrations/', import.meta.url);
@@ -104,11 +104,9 @@ const generation = /"generation":"gen_[0-9a-f]{32}",/;
 /** The manifest as that build wrote it. */
 const asBefore = (line = ''): string => line.replace(generation, '').replace('.v2', '.v1');
 
-function verify(file: string): unknown {
+async function verify(file: string): Promise<unknown> {
   expect(verifyExport(Buffer.from(file), earlierJwks)).toMatchObject({ chains: 2 });
-  const verifier = exportVerifier(keyset(chooseEd25519(), parseJwks(earlierJwks)));
-  for (const line of file.trimEnd().split('\n')) verifier.take(line);
-  return verifier.finish();
+  return verdictOf(file.trimEnd().split('\n'), keyset(chooseEd25519(), parseJwks(earlierJwks)));
 }
 
 it('records of an earlier build are exported byte for byte as before, behind a newer manifest, and verify', async () => {
@@ -121,7 +119,7 @@ it('records of an earlier build are exported byte for byte as before, behind a n
   );
   expect(passports).toEqual([expect.stringContaining('"removed":true')]);
   expect([asBefore(lines[0]), ...(others ?? [])]).toEqual(earlierExportLines);
-  expect(verify(file)).toMatchObject({ kind: 'valid', records: 3 });
+  expect(await verify(file)).toMatchObject({ kind: 'valid', records: 3 });
 });
 
 it('new records follow them in their chain, and all of it verifies', async () => {
@@ -139,5 +137,5 @@ it('new records follow them in their chain, and all of it verifies', async () =>
   const file = await exported();
   expect(file).toContain(`"refers_to":"${sampleId('att', 40)}"`);
   for (const line of recordLines) expect(file).toContain(`${line}\n`);
-  expect(verify(file)).toMatchObject({ kind: 'valid', records: 5 });
+  expect(await verify(file)).toMatchObject({ kind: 'valid', records: 5 });
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
-import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { evidenceLimits } from '../../shared/wire/evidence.ts';
@@ -11,6 +10,7 @@ import { verifyExport } from '../support/independent-verifier.mjs';
 import { giveAnswer, registerPasskey, signAnswer } from '../support/signed-answers.ts';
 import { brokenRules } from '../support/sound-database.ts';
 import { approveAhead, order } from '../support/standing-approvals.ts';
+import { verdictOf } from '../support/verify-export.ts';
 
 let api: Api;
 let ada: LoggedIn;
@@ -29,12 +29,10 @@ const check = async (gateId: string, passport: string, request: object) =>
 
 const exported = (format: 'json' | 'jsonl' = 'jsonl') => exportText(api, `?format=${format}`);
 
-/** What three verifiers say of it, two of which share no code with the service. */
+/** What the verifier says with the engines of the service and with WebCrypto, and what another one says. */
 async function verdictsOf(file: string) {
   const jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
-  const verifier = exportVerifier(keyset(chooseEd25519(), parseJwks(jwks)));
-  for (const line of file.trimEnd().split('\n')) verifier.take(line);
-  const ours = verifier.finish();
+  const ours = await verdictOf(file.trimEnd().split('\n'), keyset(chooseEd25519(), parseJwks(jwks)));
   const client = await verifyAttestations(file, jwks);
   let another: string | null = null;
   try {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordFormOf } from '../../control-plane/attestations/record-form.ts';
-import { emptyChain, verifyAttestation } from '../../shared/attestation/chain.ts';
+import { type ChainHead, emptyChain } from '../../shared/attestation/chain.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -9,6 +9,7 @@ import type { Api, Reply } from '../support/api.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
 import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
 import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
+import { recordFaultOf } from '../support/verify-export.ts';
 
 let pair: SidecarPair;
 let api: Api;
@@ -226,10 +227,10 @@ describe('the form of new records', () => {
     const records: readonly Reply['body'][] = body.attestations.toReversed();
     expect(records.map((each) => 'asserted' in each)).toEqual([false, true, false]);
     const keys = keyset(api.deps.ed25519, api.deps.signingKeys.all());
-    let head: Parameters<typeof verifyAttestation>[1] = emptyChain;
+    let head: ChainHead = emptyChain;
     for (const each of records) {
-      const verdict = verifyAttestation(each, head, keys);
-      head = verdict.kind === 'valid' ? verdict.attestation : must(null, verdict.fault);
+      expect(await recordFaultOf(each, head, keys)).toBeNull();
+      head = each;
     }
   });
 });

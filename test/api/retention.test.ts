@@ -158,7 +158,7 @@ describe('agent-trust attestations archive --due', () => {
 
   it('leaves exports that verify alone and behind the archive, and names it for a record that left', async () => {
     const text = await exportText(api, '', keeps.key);
-    expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', records: 2, archivedChains: 1 });
+    expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', records: 2, archived: 1 });
     const rest = await exportFile('rest.jsonl', keeps);
     expect(await verify(...archivesOf(keeps), rest)).toMatchObject({ code: 0 });
     const [gone] = recordsIn(whole);

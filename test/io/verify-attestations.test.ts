@@ -5,15 +5,18 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { replayAttestationsCommand } from '../../control-plane/cli/replay-attestations.ts';
 import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
 import { csvHeader } from '../../shared/attestation/export-csv.ts';
 import {
+  chainOf,
   exportLinesOf,
   jsonLinesOf,
   jwksOf,
   sampleChain,
   sampleId,
   sampleKey,
+  sampleRecord,
 } from '../support/sample-chains.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-trust-verify-'));
@@ -177,6 +180,25 @@ describe('agent-trust attestations verify', () => {
     const { code, out } = await run(fileOf('good.jsonl', lines.join('')), { jwks: compromised });
     expect(code).toBe(0);
     expect(out).toContain('WARNING: 4 records signed by a key that was declared compromised');
+  });
+
+  it('takes a word that a newer version has written, and a replay refuses what it cannot read', async () => {
+    const reason = 'of_a_newer_version' as 'approval_denied';
+    const record = sampleRecord(1, { decision: 'BLOCK', reason });
+    const newer = exportLinesOf([chainOf([record], key)], { keyIds: [key.kid] });
+    const file = fileOf('newer.jsonl', newer.join(''));
+    expect(await run(file)).toMatchObject({ code: 0 });
+    const out: string[] = [];
+    const output = { write: (text: string) => void out.push(text) };
+    const code = await replayAttestationsCommand({
+      files: [file],
+      jwks,
+      isJson: false,
+      output,
+      errors: output,
+    });
+    expect(code).toBe(5);
+    expect(out.join('')).toContain(`NOT OK: ${file} holds what only a newer version reads`);
   });
 
   it('agrees with the independent verifier, run as a program', () => {

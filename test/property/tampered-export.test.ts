@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
 import { cliLimits } from '../../control-plane/cli/limits.ts';
-import { lineSplitter } from '../../shared/attestation/lines.ts';
-import { exportVerifier } from '../../shared/attestation/verify-export.ts';
 import { emptyExtras } from '../../shared/model/attestation.ts';
 import { evidenceCases, evidenceJwks, evidenceKeys } from '../support/evidence-cases.ts';
 import { verifyExport } from '../support/independent-verifier.mjs';
@@ -20,6 +19,7 @@ import {
   samplePolicy,
   sampleRecord,
 } from '../support/sample-chains.ts';
+import { verdictOf } from '../support/verify-export.ts';
 
 /**
  * Two verifiers that share no code: both must accept the export, and neither may miss a change of it. One of
@@ -55,12 +55,11 @@ const ofEvidence = { keys: keysetOf(...evidenceKeys), jwks: evidenceJwks };
 /** As jsonl and as json, with one of everything that records name. */
 const [evidence = [], evidenceAsJson = []] = evidenceCases().map((each) => each.lines);
 
-function acceptingOf(bytes: Uint8Array, { keys, jwks }: typeof own): string[] {
+async function acceptingOf(bytes: Uint8Array, { keys, jwks }: typeof own): Promise<string[]> {
   const accepted: string[] = [];
-  const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  const verifier = exportVerifier(keys);
-  for (const line of [...splitter.push(bytes), ...splitter.end()]) verifier.take(line);
-  if (verifier.finish().kind === 'valid') accepted.push('ours');
+  const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
+  const lines = [...splitter.push(bytes), ...splitter.end()];
+  if ((await verdictOf(lines, keys)).kind === 'valid') accepted.push('ours');
   try {
     verifyExport(bytes, jwks);
     accepted.push('independent');
@@ -90,22 +89,22 @@ describe.each([
     (offset >= generation && offset < generation + 32);
   const offset = fc.nat(file.length - 1).filter((at) => !isUnsigned(at));
 
-  it('is accepted unchanged', () => {
-    expect(acceptedBy(file)).toEqual(verifiers);
+  it('is accepted unchanged', async () => {
+    expect(await acceptedBy(file)).toEqual(verifiers);
   });
 
-  it('is refused when any one byte is changed', () => {
-    fc.assert(
-      fc.property(offset, fc.integer({ min: 1, max: 255 }), (at, change) => {
+  it('is refused when any one byte is changed', async () => {
+    await fc.assert(
+      fc.asyncProperty(offset, fc.integer({ min: 1, max: 255 }), async (at, change) => {
         const changed = Uint8Array.from(file);
         changed[at] = (changed[at] ?? 0) ^ change;
-        expect(acceptedBy(changed)).toEqual([]);
+        expect(await acceptedBy(changed)).toEqual([]);
       }),
       { numRuns: runs({ short: 40, long: 40_000 }) },
     );
   });
 
-  it('is refused when one bit of the last byte of each line, or of each signature, is changed', () => {
+  it('is refused when one bit of the last byte of each line, or of each signature, is changed', async () => {
     for (let at = 0; at < file.length; at++) {
       const isLineEnd = file[at] === 0x0a || file[at + 1] === 0x0a;
       const isSignatureEnd = file.subarray(at + 1, at + 18).toString() === '","signing_key_id';
@@ -113,43 +112,43 @@ describe.each([
       for (const bit of [1, 2, 4, 8]) {
         const changed = Uint8Array.from(file);
         changed[at] = (changed[at] ?? 0) ^ bit;
-        expect(acceptedBy(changed), `byte ${at}`).toEqual([]);
+        expect(await acceptedBy(changed), `byte ${at}`).toEqual([]);
       }
     }
   });
 
-  it('is refused when a byte is inserted or removed', () => {
-    fc.assert(
-      fc.property(offset, fc.nat(255), fc.boolean(), (at, byte, inserts) => {
+  it('is refused when a byte is inserted or removed', async () => {
+    await fc.assert(
+      fc.asyncProperty(offset, fc.nat(255), fc.boolean(), async (at, byte, inserts) => {
         fc.pre(at !== createdAt - 1);
         const changed = inserts
           ? Uint8Array.from([...file.subarray(0, at), byte, ...file.subarray(at)])
           : Uint8Array.from([...file.subarray(0, at), ...file.subarray(at + 1)]);
-        expect(acceptedBy(changed)).toEqual([]);
+        expect(await acceptedBy(changed)).toEqual([]);
       }),
       { numRuns: runs({ short: 20, long: 20_000 }) },
     );
   });
 
-  it('is refused when it is cut off anywhere', () => {
-    fc.assert(
-      fc.property(fc.nat(file.length - 1), (length) => {
-        expect(acceptedBy(file.subarray(0, length))).toEqual([]);
+  it('is refused when it is cut off anywhere', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(file.length - 1), async (length) => {
+        expect(await acceptedBy(file.subarray(0, length))).toEqual([]);
       }),
       { numRuns: runs({ short: 20, long: 20_000 }) },
     );
-    expect(acceptedBy(file.subarray(0, file.length - 1))).toEqual([]);
+    expect(await acceptedBy(file.subarray(0, file.length - 1))).toEqual([]);
   });
 
-  it('is refused when any of its lines is removed, doubled or swapped with the next', () => {
+  it('is refused when any of its lines is removed, doubled or swapped with the next', async () => {
     for (let at = 0; at < lines.length; at++) {
       const line = lines[at] ?? '';
       const bytesOf = (some: readonly string[]) => Buffer.from(some.join(''), 'utf8');
-      expect(acceptedBy(bytesOf(lines.toSpliced(at, 1))), `without ${at}`).toEqual([]);
-      expect(acceptedBy(bytesOf(lines.toSpliced(at, 0, line))), `${at} twice`).toEqual([]);
+      expect(await acceptedBy(bytesOf(lines.toSpliced(at, 1))), `without ${at}`).toEqual([]);
+      expect(await acceptedBy(bytesOf(lines.toSpliced(at, 0, line))), `${at} twice`).toEqual([]);
       if (at + 1 < lines.length) {
         expect(
-          acceptedBy(bytesOf(lines.toSpliced(at, 2, lines[at + 1] ?? '', line))),
+          await acceptedBy(bytesOf(lines.toSpliced(at, 2, lines[at + 1] ?? '', line))),
           `${at} swapped`,
         ).toEqual([]);
       }

@@ -357,7 +357,7 @@ class World {
     this.#controlPlane.sweep();
     const fault = this.#oracle.findFault();
     if (fault !== null) this.#wrong(fault);
-    const broken = this.#controlPlane.chains.findFault(this.#controlPlane.keysetOf(this.#ed25519));
+    const broken = await this.#controlPlane.chains.findFault(this.#controlPlane.keysetOf(this.#ed25519));
     if (broken !== null) this.#wrong(`a chain does not verify: ${broken}`);
   }
 

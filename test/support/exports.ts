@@ -1,15 +1,14 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
+import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
+import type { ExportVerdict } from '../../clients/node/src/verify/export-verifier.ts';
 import { appendRecords, type NewRecord } from '../../control-plane/attestations/append-records.ts';
-import { cliLimits } from '../../control-plane/cli/limits.ts';
-import { lineSplitter } from '../../shared/attestation/lines.ts';
-import { exportVerifier } from '../../shared/attestation/verify-export.ts';
-import type { ExportVerdict } from '../../shared/attestation/verify-lines.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import type { AttestationRecord, ChainId } from '../../shared/model/attestation.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Api } from './api.ts';
 import { sampleRecord } from './sample-chains.ts';
+import { verdictOf } from './verify-export.ts';
 
 /**
  * Records, as they are appended to the chains of things that exist in the service, and the exports of them.
@@ -60,10 +59,9 @@ export async function append(api: Api, records: readonly NewRecord[]): Promise<v
 
 export async function verifyText(api: Api, text: string): Promise<ExportVerdict> {
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
-  const verifier = exportVerifier(keyset(api.deps.ed25519, parseJwks(jwks.body)));
-  const splitter = lineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  for (const line of [...splitter.push(Buffer.from(text)), ...splitter.end()]) verifier.take(line);
-  return verifier.finish();
+  const splitter = new LineSplitter({ lineBytesMax: Buffer.byteLength(text) });
+  const lines = [...splitter.push(Buffer.from(text)), ...splitter.end()];
+  return verdictOf(lines, keyset(api.deps.ed25519, parseJwks(jwks.body)));
 }
 
 /** The export as it goes over the wire: as text, also where `api.call` would parse it. */

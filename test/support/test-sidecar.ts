@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import type { Deps } from '../../control-plane/deps.ts';
-import { type ChainHead, emptyChain, verifyAttestation } from '../../shared/attestation/chain.ts';
+import { type ChainHead, emptyChain } from '../../shared/attestation/chain.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
@@ -14,6 +14,7 @@ import { syncVersion } from '../../shared/wire/sync.ts';
 import type { Api, Reply } from './api.ts';
 import { type AttestationRow, attestationOf } from './attestation-row.ts';
 import { spooledRecord } from './spooled-record.ts';
+import { recordFaultOf } from './verify-export.ts';
 
 /** A sidecar as the control plane sees it: a connection and batches. */
 export interface ConnectedSidecar {
@@ -139,8 +140,8 @@ async function expectSound(sql: Transaction, { ed25519, signingKeys }: Deps): Pr
   const heads = new Map<string, ChainHead>();
   for (const row of rows) {
     const wire = renderAttestation(attestationOf(row));
-    const verdict = verifyAttestation(wire, heads.get(row.chain_id) ?? emptyChain, keys);
-    expect(verdict, `${row.chain_id} ${row.sequence}`).toMatchObject({ kind: 'valid' });
+    const fault = await recordFaultOf(wire, heads.get(row.chain_id) ?? emptyChain, keys);
+    expect(fault, `${row.chain_id} ${row.sequence}`).toBeNull();
     heads.set(row.chain_id, { sequence: row.sequence, hash: row.hash });
   }
   await expectTrueLatestTimes(sql);

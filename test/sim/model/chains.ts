@@ -1,12 +1,8 @@
-import {
-  type ChainHead,
-  emptyChain,
-  linkAttestation,
-  verifyAttestation,
-} from '../../../shared/attestation/chain.ts';
+import { type ChainHead, emptyChain, linkAttestation } from '../../../shared/attestation/chain.ts';
 import type { Keyset } from '../../../shared/crypto/keyset.ts';
 import type { Attestation, AttestationRecord } from '../../../shared/model/attestation.ts';
 import { renderAttestation } from '../../../shared/wire/attestation.ts';
+import { recordFaultOf } from '../../support/verify-export.ts';
 
 /** Records in their chains, each linked and signed as the control plane does it. */
 export class Chains {
@@ -40,12 +36,12 @@ export class Chains {
   }
 
   /** The first fault; null: all chains verify. */
-  findFault(keys: Keyset): string | null {
+  async findFault(keys: Keyset): Promise<string | null> {
     for (const [chainId, chain] of this.chains) {
       let head: ChainHead = emptyChain;
       for (const attestation of chain) {
-        const verdict = verifyAttestation(renderAttestation(attestation), head, keys);
-        if (verdict.kind === 'invalid') return `${chainId}: ${verdict.fault}`;
+        const fault = await recordFaultOf(renderAttestation(attestation), head, keys);
+        if (fault !== null) return `${chainId}: ${fault}`;
         head = attestation;
       }
     }

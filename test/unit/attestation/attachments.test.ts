@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { verifyAttestations } from '../../../clients/node/src/verify.ts';
-import { exportVerifier } from '../../../shared/attestation/verify-export.ts';
 import {
   contradictingRecords,
   evidenceCases,
@@ -10,12 +9,10 @@ import {
 } from '../../support/evidence-cases.ts';
 import { verifyExport } from '../../support/independent-verifier.mjs';
 import { jwksOf, keysetOf } from '../../support/sample-chains.ts';
+import { verdictOf } from '../../support/verify-export.ts';
 
-function ours(lines: readonly string[]) {
-  const verifier = exportVerifier(keysetOf(...evidenceKeys));
-  for (const line of lines) verifier.take(line.trimEnd());
-  return verifier.finish();
-}
+/** With the engines of the service. */
+const ours = (lines: readonly string[]) => verdictOf(lines, keysetOf(...evidenceKeys));
 
 /** Whether the verifier that shares no code accepts it; it reads jsonl alone. */
 function isAcceptedByAnother(lines: readonly string[]): boolean {
@@ -30,7 +27,7 @@ function isAcceptedByAnother(lines: readonly string[]): boolean {
 
 describe('what records name', () => {
   it.each(evidenceCases())('is held against them: $name', async ({ name, lines, isValid, fault }) => {
-    const verdict = ours(lines);
+    const verdict = await ours(lines);
     expect(verdict, JSON.stringify(verdict)).toMatchObject(
       isValid ? { kind: 'valid', records: 5 } : { kind: 'invalid', fault },
     );
@@ -40,7 +37,7 @@ describe('what records name', () => {
   });
 
   it.each(permitCases())('is held against PERMITs: $name', async ({ lines, isValid, fault }) => {
-    expect(ours(lines)).toMatchObject(isValid ? { kind: 'valid' } : { kind: 'invalid', fault });
+    expect(await ours(lines)).toMatchObject(isValid ? { kind: 'valid' } : { kind: 'invalid', fault });
     const ofClient = await verifyAttestations(lines.join(''), evidenceJwks);
     expect(ofClient.valid, JSON.stringify(ofClient)).toBe(isValid);
     expect(isAcceptedByAnother(lines)).toBe(isValid);
@@ -57,7 +54,7 @@ describe('what records name', () => {
         ? line.replace(/("(?:constraints|version|answers)":)/, `"zzz":${value},$1`)
         : line,
     );
-    expect(ours(changed)).toMatchObject({ kind: 'invalid', fault: 'not_canonical' });
+    expect(await ours(changed)).toMatchObject({ kind: 'invalid', fault: 'not_canonical' });
     expect((await verifyAttestations(changed.join(''), evidenceJwks)).valid).toBe(false);
   });
 
@@ -65,19 +62,18 @@ describe('what records name', () => {
     const [lines = []] = evidenceCases().map((each) => each.lines);
     const [key, catalogKey] = evidenceKeys;
     const stolen = { ...key, verification: { ...key.verification, compromised: true } };
-    const verifier = exportVerifier(keysetOf(stolen, catalogKey));
-    for (const line of lines) verifier.take(line.trimEnd());
+    const verdict = await verdictOf(lines, keysetOf(stolen, catalogKey));
     // Two passports, two approvals and a standing one. Records vouch for their policy, and that for its
     // catalog.
-    expect(verifier.finish()).toMatchObject({ kind: 'valid', compromisedStatements: 5, removedApprovals: 1 });
+    expect(verdict).toMatchObject({ kind: 'valid', compromised_statements: 5, removed_approvals: 1 });
     const ofClient = await verifyAttestations(lines.join(''), jwksOf(stolen, catalogKey));
     expect(ofClient).toMatchObject({ valid: true, compromised_statements: 5, removed_approvals: 1 });
-    expect(ours(lines)).toMatchObject({ kind: 'valid', compromisedStatements: 0 });
+    expect(await ours(lines)).toMatchObject({ kind: 'valid', compromised_statements: 0 });
   });
 
   it('is refused where records contradict each other', async () => {
     const lines = contradictingRecords();
-    expect(ours(lines)).toMatchObject({ kind: 'invalid', fault: 'approval_differs' });
+    expect(await ours(lines)).toMatchObject({ kind: 'invalid', fault: 'approval_differs' });
     expect((await verifyAttestations(lines.join(''), evidenceJwks)).valid).toBe(false);
     expect(isAcceptedByAnother(lines)).toBe(false);
   });

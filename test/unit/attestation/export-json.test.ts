@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { jsonLineReader } from '../../../clients/node/src/verify/export-lines.ts';
 import type { ExportChain } from '../../../shared/attestation/export.ts';
-import { jsonLineReader, jsonWriter } from '../../../shared/attestation/export-json.ts';
+import { jsonWriter } from '../../../shared/attestation/export-json.ts';
 import { InvariantError } from '../../../shared/errors/assert.ts';
 import {
   at,

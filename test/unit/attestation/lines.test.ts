@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lineSplitter } from '../../../shared/attestation/lines.ts';
+import { LineSplitter } from '../../../clients/node/src/verify/export-lines.ts';
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text, 'utf8'));
 function split(pieces: readonly Uint8Array[], lineBytesMax = 1_000): (string | null)[] {
-  const splitter = lineSplitter({ lineBytesMax });
-  return [...pieces.flatMap((piece) => splitter.push(piece)), ...splitter.end()];
+  const splitter = new LineSplitter({ lineBytesMax });
+  return [...pieces.flatMap((piece) => [...splitter.push(piece)]), ...splitter.end()];
 }
 
-describe('lineSplitter', () => {
+describe('LineSplitter', () => {
   it('gives the same lines however the bytes are cut into pieces', () => {
     fc.assert(
       fc.property(
@@ -45,10 +45,10 @@ describe('lineSplitter', () => {
   });
 
   it('is not disturbed when the caller uses its buffer again', () => {
-    const splitter = lineSplitter({ lineBytesMax: 10 });
+    const splitter = new LineSplitter({ lineBytesMax: 10 });
     const buffer = bytes('abc');
-    splitter.push(buffer);
+    expect([...splitter.push(buffer)]).toEqual([]);
     buffer.fill(0x78);
-    expect(splitter.push(bytes('\n'))).toEqual(['abc']);
+    expect([...splitter.push(bytes('\n'))]).toEqual(['abc']);
   });
 });

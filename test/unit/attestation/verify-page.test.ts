@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { exportVerifier } from '../../../shared/attestation/verify-export.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { sha256Hex } from '../../../shared/crypto/content-hash.ts';
 import { keyset, parseJwks } from '../../../shared/crypto/keyset.ts';
 import { AttestationAnswer } from '../../../shared/wire/attestation.ts';
 import { verifyExport } from '../../support/independent-verifier.mjs';
 import { fencedBlock, withExample } from '../../support/verify-example.ts';
+import { verdictOf } from '../../support/verify-export.ts';
 
 const path = new URL('../../../docs/verify.md', import.meta.url);
 if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, withExample(readFileSync(path, 'utf8')));
@@ -17,13 +17,12 @@ describe('docs/verify.md', () => {
     expect(withExample(page)).toBe(page);
   });
 
-  it('shows an example that both verifiers accept, exactly as on the page', () => {
+  it('shows an example that both verifiers accept, exactly as on the page', async () => {
     const jwks: unknown = JSON.parse(fencedBlock(page, 'json'));
     const file = fencedBlock(page, 'jsonl');
     expect(verifyExport(Buffer.from(file), jwks)).toEqual({ chains: 2, records: 3 });
-    const verifier = exportVerifier(keyset(chooseEd25519(), parseJwks(jwks)));
-    for (const line of file.trimEnd().split('\n')) verifier.take(line);
-    expect(verifier.finish()).toMatchObject({ kind: 'valid', chains: 2, records: 3 });
+    const verdict = await verdictOf(file.trimEnd().split('\n'), keyset(chooseEd25519(), parseJwks(jwks)));
+    expect(verdict).toMatchObject({ kind: 'valid', chains: 2, records: 3 });
   });
 
   it('shows the hashed bytes, and the signed message', () => {

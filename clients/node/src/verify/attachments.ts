@@ -1,6 +1,6 @@
 import { verifyAnswer } from './answer.ts';
-import { canonical, hashOf, isObject, type Json } from './canonical.ts';
-import { type ServiceKey, verifies } from './keys.ts';
+import { canonical, isObject, type Json } from './canonical.ts';
+import { demand, type ExportCrypto, Fault } from './record.ts';
 
 /** What the records of an export say of an approval that they name. */
 interface Named {
@@ -18,8 +18,8 @@ interface Signed {
   readonly name: string;
   readonly hash: unknown;
   readonly content: Json;
-  readonly kid: unknown;
-  readonly signature: unknown;
+  readonly kid: string;
+  readonly signature: string;
 }
 
 const kinds = ['policy', 'catalog', 'passport', 'approval'] as const;
@@ -29,15 +29,14 @@ const purposes = {
   catalog: 'catalog',
   passport: 'attestation',
   approval: 'attestation',
-};
+} as const;
 
-export const isAttachment = (value: Json): boolean => kinds.some((kind) => kind in value);
+export const isAttachment = (value: unknown): value is Json =>
+  isObject(value) && kinds.some((kind) => kind in value);
 
-/**
- * What the records of an export name, behind its chains (docs/verify.md, 1 and 6). Methods answer what is
- * wrong, or null.
- */
+/** What the records of an export name, behind its chains (docs/verify.md, 1 and 6). Methods throw `Fault`. */
 export class Attachments {
+  readonly #crypto: ExportCrypto;
   readonly #named = { policy: new Set<string>(), catalog: new Set<string>(), passport: new Set<string>() };
   readonly #approvals = new Map<string, Named>();
   /** Policies that want signed answers, and how many. */
@@ -48,12 +47,16 @@ export class Attachments {
   /** Approvals of which the file says nothing but that they were removed. */
   removed = 0;
 
+  constructor(crypto: ExportCrypto) {
+    this.#crypto = crypto;
+  }
+
   get areAllThere(): boolean {
     const { policy, catalog, passport } = this.#named;
     return policy.size + catalog.size + passport.size + this.#approvals.size === 0;
   }
 
-  name(record: Json): string | null {
+  name(record: Json): void {
     const { passport_id: passport, policy_hash: policy, refers_to, approval_id, request_hash } = record;
     const { decision, resolution } = record;
     const isPermit = decision === 'PERMIT';
@@ -75,49 +78,46 @@ export class Attachments {
         request_hash === named.request_hash &&
         (isOutcome || named.amount_micro_usd === undefined || amount === named.amount_micro_usd) &&
         (typeof policy !== 'string' || (named.policy_hash ?? policy) === policy);
-      if (!named.isStanding && !isSame) return 'the record is about another request than its approval';
+      const isOne = named.isStanding || isSame;
+      demand(isOne, 'approval_differs', 'the record is about another request than its approval');
       if (named.amount_micro_usd === undefined) named.amount_micro_usd = amount;
       named.policy_hash ??= policy ?? null;
       named.isApproved ||= isPermit || resolution === 'approved';
       named.isDenied ||= resolution === 'denied';
     }
-    return null;
   }
 
-  async read(
-    value: Json,
-    keys: ReadonlyMap<string, ServiceKey>,
-    keyIds: readonly string[],
-  ): Promise<string | null> {
+  async read(value: Json, keyIds: readonly string[]): Promise<void> {
     const kind = kinds.find((each) => each in value) as Kind;
     const signed = Object.keys(value).length === 1 ? signedOf(kind, value[kind]) : null;
-    if (signed === null) return `the line is no ${kind} of this format`;
+    demand(signed !== null, 'no_chain', `the line is no ${kind} of this format`);
     const { name, hash, content, kid, signature } = signed;
     const place = kinds.indexOf(kind);
     const [lastPlace, lastName] = this.#last;
-    if (place < lastPlace || (place === lastPlace && name <= lastName)) return 'the order is another one';
+    const isNext = place > lastPlace || (place === lastPlace && name > lastName);
+    demand(isNext, 'attachment_order', 'the order is another one');
     this.#last = [place, name];
-    if ((await hashOf(canonical(content) ?? '')) !== hash) return `the hash does not match the ${kind}`;
-    const key = keys.get(String(kid));
-    const isListed = kind === 'catalog' || keyIds.includes(String(kid));
-    if (key?.purpose !== purposes[kind] || !isListed)
-      return `the key of the ${kind} is not one of the manifest`;
-    if (!(await verifies(key, `agent-trust.${kind}.v1:${hash}`, signature)))
-      return 'the signature is not valid';
+    const isWhole = (await this.#crypto.hash(canonical(content) ?? '')) === hash;
+    demand(isWhole, 'attachment_mismatch', `the hash does not match the ${kind}`);
+    const isListed = kind === 'catalog' || keyIds.includes(kid);
+    const key = isListed ? this.#crypto.find(purposes[kind], kid) : null;
+    demand(key !== null, 'attachment_key_unknown', `the key of the ${kind} is not one of the manifest`);
+    const isSigned = await key.verifies(`agent-trust.${kind}.v1:${hash}`, signature);
+    demand(isSigned, 'attachment_signature_invalid', 'the signature is not valid');
     if (key.isCompromised && (kind === 'passport' || kind === 'approval')) this.compromised += 1;
     if (kind === 'approval' && content['removed'] === true) this.removed += 1;
-    return this.#take(kind, name, content);
+    await this.#take(kind, name, content);
   }
 
-  async #take(kind: Kind, name: string, content: Json): Promise<string | null> {
+  async #take(kind: Kind, name: string, content: Json): Promise<void> {
     if (kind === 'approval') {
       const named = this.#approvals.get(name);
-      if (named === undefined) return 'no record names this approval';
+      demand(named !== undefined, 'attachment_unnamed', 'no record names this approval');
       this.#approvals.delete(name);
-      return this.#faultOf(content, named);
+      return this.#holdAgainst(content, named);
     }
     if (kind === 'policy') this.#learn(name, content);
-    return this.#named[kind].delete(name) ? null : `nothing names this ${kind}`;
+    demand(this.#named[kind].delete(name), 'attachment_unnamed', `nothing names this ${kind}`);
   }
 
   #learn(hash: string, { catalog_hash, constraints }: Json): void {
@@ -129,30 +129,32 @@ export class Attachments {
     this.#signedPolicies.set(hash, typeof count === 'number' ? count : 1);
   }
 
-  async #faultOf(body: Json, named: Named): Promise<string | null> {
-    if (body['removed'] === true || named.isStanding) return null;
+  async #holdAgainst(body: Json, named: Named): Promise<void> {
+    if (body['removed'] === true || named.isStanding) return;
     const { request_hash, amount_micro_usd: amount } = body;
     const isAmount = named.amount_micro_usd === undefined || amount === named.amount_micro_usd;
     const isSame = request_hash === named.request_hash && isAmount;
-    if (!isSame) return 'the approval is about another request than the record that names it';
+    const differs = 'the approval is about another request than the record that names it';
+    demand(isSame, 'approval_differs', differs);
     const answers = Array.isArray(body['answers']) ? body['answers'].filter(isObject) : [];
     for (const answer of answers) {
       const { assertion } = answer;
       if (!isObject(assertion)) continue;
-      if (assertion['policy_hash'] !== (named.policy_hash ?? assertion['policy_hash']))
-        return 'an answer signs another policy than the one of the record';
+      const isPolicy = assertion['policy_hash'] === (named.policy_hash ?? assertion['policy_hash']);
+      const other = 'an answer signs another policy than the one of the record';
+      demand(isPolicy, 'approval_differs', other);
       const verdict = await verifyAnswer(body, answer);
-      if (!verdict.valid) return `an answer is forged: ${verdict.fault}`;
+      if (!verdict.valid) throw new Fault('answer_forged', `an answer is forged: ${verdict.fault}`);
     }
     const count = this.#signedPolicies.get(named.policy_hash);
-    if (count === undefined) return null;
+    if (count === undefined) return;
     const people = (given: string): number =>
       new Set(answers.flatMap((each) => (each['answer'] === given ? [each['user_id']] : []))).size;
     const isWhole =
       answers.every(({ assertion }) => isObject(assertion)) &&
       (!named.isApproved || people('approved') >= count) &&
       (!named.isDenied || people('denied') > 0);
-    return isWhole ? null : 'the policy demands signed answers that the approval lacks';
+    demand(isWhole, 'answer_missing', 'the policy demands signed answers that the approval lacks');
   }
 }
 
@@ -161,11 +163,14 @@ function signedOf(kind: Kind, value: unknown): Signed | null {
   if (!isObject(value)) return null;
   if (kind === 'catalog') {
     const { content_hash: hash, signature, ...content } = value;
-    return { name: String(hash), hash, content, kid: content['signing_key_id'], signature };
+    const { signing_key_id: kid } = content;
+    if (typeof hash !== 'string' || typeof kid !== 'string' || typeof signature !== 'string') return null;
+    return { name: hash, hash, content, kid, signature };
   }
   const hashName = kind === 'policy' ? 'policy_hash' : 'hash';
   const { body, [hashName]: hash, signature, signing_key_id: kid, ...none } = value;
   if (Object.keys(none).length > 0 || !isObject(body)) return null;
+  if (typeof kid !== 'string' || typeof signature !== 'string') return null;
   const { passport_id, approval_id } = body;
   const names = { policy: hash, passport: passport_id, approval: `${passport_id} ${approval_id}` };
   return { name: String(names[kind]), hash, content: body, kid, signature };

@@ -1,4 +1,5 @@
-import { encode, fromBase64Url, isObject, sha256Base64Url } from './canonical.ts';
+import { encode, fromBase64Url, hashOf, isObject, sha256Base64Url } from './canonical.ts';
+import type { ExportCrypto } from './record.ts';
 
 /** A key of the JWKS (docs/verify.md, 5) whose `kid` is its thumbprint. */
 export interface ServiceKey {
@@ -27,6 +28,22 @@ export async function keysOf(jwks: unknown): Promise<ReadonlyMap<string, Service
   }
   return keys;
 }
+
+/** What verifying an export takes, with what Node.js and browsers have. */
+export const webCrypto = (keys: ReadonlyMap<string, ServiceKey>): ExportCrypto => ({
+  hash: hashOf,
+  find: (purpose, kid) => {
+    const key = keys.get(kid);
+    if (key === undefined || key.purpose !== purpose) return null;
+    const { nbf, isCompromised } = key;
+    const notBeforeMs = nbf * 1_000;
+    return {
+      notBeforeMs,
+      isCompromised,
+      verifies: (message, signature) => verifies(key, message, signature),
+    };
+  },
+});
 
 const p = 2n ** 255n - 19n;
 const order = 2n ** 252n + 27742317777372353535851937790883648493n;
