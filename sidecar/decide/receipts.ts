@@ -2,6 +2,7 @@ import { signTurn } from '../../shared/attestation/decision-receipt.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
 import {
   type DecisionReceipt,
   type ReceiptStatement,
@@ -17,6 +18,7 @@ export interface ReceiptsDeps {
   readonly spool: Pick<Spool, 'whenDurable'>;
   /** The last place of the history that this sidecar was told. */
   readonly history: () => Receipt | null;
+  readonly logger: Logger;
 }
 
 interface Asked {
@@ -60,7 +62,7 @@ export class Receipts {
     const all = this.#written.splice(0);
     this.#deps.spool.whenDurable((outcome) => {
       if (outcome === 'durable') this.#sign(all);
-      else for (const { onSigned } of all) onSigned(null);
+      else for (const { onSigned } of all) this.#tell(onSigned, null);
     });
   }
 
@@ -74,12 +76,21 @@ export class Receipts {
         some.map(({ statement }) => statement),
       );
       for (const [at, { onSigned }] of some.entries())
-        onSigned({
+        this.#tell(onSigned, {
           format: receiptFormat,
           ...must(signed[at], 'each statement has its receipt'),
           certificate,
           history,
         });
+    }
+  }
+
+  /** Isolates callbacks: one that fails must not keep others from their answers. */
+  #tell(onSigned: Asked['onSigned'], receipt: DecisionReceipt | null): void {
+    try {
+      onSigned(receipt);
+    } catch (error) {
+      this.#deps.logger.error({ err: error }, 'an answer with a receipt failed');
     }
   }
 }

@@ -167,7 +167,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
       signatures,
       claims,
       receipts: new Receipts({
-        ...{ key: follower.receiptKey, spool },
+        ...{ key: follower.receiptKey, spool, logger },
         history: () => follower.known.feeds,
       }),
     },

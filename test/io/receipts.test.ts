@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import type { Signer } from '../../shared/crypto/ed25519.ts';
+import { silentLogger } from '../../shared/runtime/logger.ts';
 import {
   type DecisionReceipt,
   type ReceiptStatement,
@@ -33,7 +34,7 @@ const statement = (place = 0) => ({ attestation_id: `att_${place}` }) as Receipt
 const receiptsOf = (spool: Pick<Spool, 'whenDurable'>) =>
   new Receipts({
     ...{ key: { certified: { signer, certificate }, mayIssueAt: () => true } },
-    ...{ spool, history: () => null },
+    ...{ spool, history: () => null, logger: silentLogger },
   });
 
 /** What the owner of a record is given that asks for a receipt once it is written. */
@@ -84,6 +85,18 @@ describe('a receipt', () => {
       expect(signatures).toBe(0);
       await spool.close();
     }
+  });
+
+  it('reaches the others of its turn where one answer fails', async () => {
+    const receipts = receiptsOf({ whenDurable: (onSettled) => onSettled('durable') });
+    const told: string[] = [];
+    for (const place of [0, 1, 2])
+      receipts.issue(statement(place), false, (receipt) => {
+        if (place === 0) throw new Error('a client that cannot be answered');
+        told.push(receipt?.statement.attestation_id ?? '');
+      });
+    await Promise.resolve();
+    expect(told).toEqual(['att_1', 'att_2']);
   });
 
   it('of ten thousand in a turn costs as many signatures as there are full trees, behind the turn', async () => {
