@@ -83,8 +83,8 @@ async function attempt(
         event === 'approval.requested' ? null : messageIdOf({ ...message, event: 'approval.requested' }),
       facts: {
         ...message,
-        more: message.bundled.length,
         approvalUrl: renderApproval(approval, baseUrl).approval_url,
+        listUrl: `${baseUrl.replace(/\/v1$/, '')}/console/approvals`,
       },
     },
     signal,

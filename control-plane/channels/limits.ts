@@ -11,9 +11,15 @@ export const channelsLimits = {
   channelConcurrencyMax: 4,
   /**
    * From so many further messages of one kind that are due at a channel for people, one message speaks for
-   * them ("and 37 more"): nobody reads a thousand, and services for people refuse them.
+   * them ("38 requests wait"): nobody reads a thousand, and services for people refuse them.
    */
   channelBundleFrom: 5,
+  /**
+   * Messages that a channel for people may have at once, and how often it may have one more: at most ten in
+   * any minute. What is due waits for at most two of these pauses, because beginnings and ends take turns.
+   */
+  channelBurstMax: 4,
+  channelMessageEveryMs: 10 * secondMs,
   /** One message speaks for at most so many: they are claimed and recorded in one statement. */
   channelBundleMax: 1_000,
   /** One message by mail, from the connection to the last answer: mail servers make strangers wait. */

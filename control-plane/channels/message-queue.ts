@@ -6,6 +6,8 @@ import type { Database, Transaction } from '../base/database.ts';
 import { webhooksLimits } from '../webhooks/limits.ts';
 import type { Claimed, Queue } from '../webhooks/outbox.ts';
 import { channelsLimits } from './limits.ts';
+import type { SpokenFor } from './notice.ts';
+import { allowanceOf, paceAfter } from './pace.ts';
 
 /** The next queues behind that channel, walked as those of webhooks are (`webhooks/delivery-queue.ts`). */
 export async function readMessageQueues(
@@ -34,6 +36,7 @@ export async function readMessageQueues(
 /** Whether the channel `c` takes messages now. Those of a suspended account wait, as webhooks do. */
 const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
   c.status = 'enabled' AND coalesce(c.paused_until_ms, 0) <= ${nowMs}
+  AND (c.kind = 'webhook' OR ${allowanceOf(sql, nowMs)} > 0)
   AND (SELECT a.status FROM accounts a WHERE a.account_id = c.account_id) = 'active'`;
 
 /** Removes some messages of deleted channels. */
@@ -63,6 +66,8 @@ export interface LockedMessage extends MessageKey, Claimed {
   readonly generation: number;
   /** Approvals with the same event that this message speaks for, too. */
   readonly bundled: readonly ApprovalId[];
+  /** These, summed up; null: none. */
+  readonly spokenFor: SpokenFor | null;
   readonly approval: Approval;
   readonly gateName: string | null;
   readonly agentName: string | null;
@@ -78,8 +83,9 @@ type LockedRow = Omit<LockedMessage, 'approval'> & Approval & { readonly fate: F
  * approval has ended, and an end whose beginning was never sent. So escalation stops with the approval. An
  * end whose beginning is in flight waits for it.
  *
- * At a channel for people the last message of an event takes along the others that are due, if they are many:
- * they are locked, recorded and released with it. A webhook is read by a program and gets each of them.
+ * At a channel for people the last message of an event takes along the others that are due, if they are many
+ * or the channel may have no further message now: they are locked, recorded and released with it. A webhook is
+ * read by a program and gets each of them.
  */
 export async function lockMessages(
   sql: Database | Transaction,
@@ -92,31 +98,51 @@ export async function lockMessages(
   const { nowMs } = claim;
   const lockEndsAtMs = nowMs + channelsLimits.channelLockMs;
   const rows = await sql<LockedRow[]>`
-    WITH picked AS MATERIALIZED (
+    WITH allowed AS MATERIALIZED (
+      SELECT c.channel_id, ${allowanceOf(sql, nowMs)} AS allowance FROM channels c
+      WHERE c.channel_id = ANY(${[...claim.slots.keys()]}::text[]) AND c.kind <> 'webhook' AND ${takesNow(sql, nowMs)}
+      FOR NO KEY UPDATE OF c SKIP LOCKED
+    ), picked AS MATERIALIZED (
       SELECT due.*
       FROM unnest(${[...claim.slots.keys()]}::text[], ${[...claim.slots.values()]}::bigint[]) AS e (channel_id, slots)
+      JOIN channels c USING (channel_id) LEFT JOIN allowed w USING (channel_id)
       CROSS JOIN LATERAL (
         SELECT m.approval_id, m.channel_id, m.event, m.next_attempt_at_ms FROM channel_messages m
         WHERE m.channel_id = e.channel_id AND m.next_attempt_at_ms <= ${nowMs}
         ORDER BY m.next_attempt_at_ms LIMIT e.slots
         FOR UPDATE SKIP LOCKED
       ) AS due
-    ), judged AS (
+      -- Rows locked in vain would be missing in the message of the replica that has the channel.
+      WHERE c.kind = 'webhook' OR w.allowance > 0
+    ), seen AS (
       SELECT p.*, c.kind, c.sealed_target, c.era, ${fateOf(sql, nowMs)} AS fate
       FROM picked p JOIN channels c USING (channel_id) LEFT JOIN approvals a USING (approval_id)
       LEFT JOIN channel_messages f
         ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
       WHERE ${takesNow(sql, nowMs)}
+    ), judged AS MATERIALIZED (
+      SELECT * FROM (
+        SELECT s.*, w.allowance, row_number() OVER (
+          PARTITION BY s.channel_id, s.fate ORDER BY s.next_attempt_at_ms, s.approval_id) AS place
+        FROM seen s LEFT JOIN allowed w USING (channel_id)
+      ) AS placed WHERE fate <> 'send' OR kind = 'webhook' OR place <= coalesce(allowance, 0)
+    ), spent AS (
+      UPDATE channels c SET pace_at_ms = ${paceAfter(sql, nowMs, sql`s.used`)}
+      FROM (SELECT channel_id, count(*) AS used FROM judged WHERE fate = 'send' AND kind <> 'webhook' GROUP BY 1) AS s
+      WHERE c.channel_id = s.channel_id
     ), carriers AS (
-      SELECT DISTINCT ON (channel_id, event) channel_id, event, approval_id
+      SELECT DISTINCT ON (channel_id, event) channel_id, event, approval_id,
+        CASE WHEN max(place) OVER (PARTITION BY channel_id) >= allowance THEN 1
+          ELSE ${channelsLimits.channelBundleFrom}::int END AS bundle_from
       FROM judged WHERE fate = 'send' AND kind <> 'webhook'
       ORDER BY channel_id, event, next_attempt_at_ms DESC, approval_id DESC
     ), beside AS MATERIALIZED (
-      SELECT k.approval_id AS carrier, p.channel_id, p.event, p.approval_id
+      SELECT k.approval_id AS carrier, k.bundle_from, p.channel_id, p.event, p.approval_id, a.status, a.expires_at_ms,
+        a.resolved_at_ms
       FROM carriers k CROSS JOIN LATERAL (
         SELECT m.approval_id, m.channel_id, m.event FROM channel_messages m
         WHERE m.channel_id = k.channel_id AND m.event = k.event AND m.next_attempt_at_ms <= ${nowMs}
-          AND NOT EXISTS (SELECT FROM picked o
+          AND NOT EXISTS (SELECT FROM judged o
             WHERE o.approval_id = m.approval_id AND o.channel_id = m.channel_id AND o.event = m.event)
         ORDER BY m.next_attempt_at_ms LIMIT ${channelsLimits.channelBundleMax}
         FOR UPDATE SKIP LOCKED
@@ -125,8 +151,11 @@ export async function lockMessages(
         ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
       WHERE ${fateOf(sql, nowMs)} = 'send'
     ), bundles AS MATERIALIZED (
-      SELECT carrier, channel_id, event, array_agg(approval_id) AS approval_ids FROM beside
-      GROUP BY carrier, channel_id, event HAVING count(*) >= ${channelsLimits.channelBundleFrom}
+      SELECT carrier, channel_id, event, array_agg(approval_id) AS approval_ids, jsonb_build_object(
+        'count', count(*), 'firstExpiresAtMs', min(expires_at_ms),
+        'approved', count(*) FILTER (WHERE status IN ('approved', 'used') OR (status <> 'denied' AND resolved_at_ms IS NOT NULL)),
+        'denied', count(*) FILTER (WHERE status = 'denied')) AS summary
+      FROM beside GROUP BY carrier, channel_id, event, bundle_from HAVING count(*) >= bundle_from
     ), bundled AS (
       UPDATE channel_messages m SET next_attempt_at_ms = ${lockEndsAtMs}, claimed_by = ${claim.replicaId}
       FROM bundles b
@@ -144,10 +173,10 @@ export async function lockMessages(
     )
     SELECT l.channel_id AS "channelId", l.event, l.tries, l.next_attempt_at_ms AS "lockEndsAtMs", l.was_due AS "wasDueAtMs",
       l.kind, l.sealed_target AS "sealedTarget", l.era AS generation, l.fate, ${approvalColumns(sql)},
-      coalesce((SELECT b.approval_ids FROM bundles b
-        WHERE b.carrier = l.approval_id AND b.channel_id = l.channel_id AND b.event = l.event), '{}') AS bundled,
+      coalesce(b.approval_ids, '{}') AS bundled, b.summary AS "spokenFor",
       g.name AS "gateName", p.agent_name AS "agentName", coalesce(u.name, k.name) AS "resolverName"
     FROM locked l JOIN approvals a USING (approval_id)
+    LEFT JOIN bundles b ON b.carrier = l.approval_id AND b.channel_id = l.channel_id AND b.event = l.event
     LEFT JOIN gates g ON g.gate_id = a.gate_id LEFT JOIN passports p ON p.passport_id = a.passport_id
     LEFT JOIN users u ON u.user_id = a.resolved_by LEFT JOIN api_keys k ON k.key_id = a.resolved_by
     WHERE l.fate = 'send'
@@ -182,7 +211,7 @@ const approvalColumns = (sql: Database | Transaction) => sql`
 
 function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
   const { channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget, generation } = row;
-  const { gateName, agentName, resolverName, fate, bundled, ...rest } = row;
+  const { gateName, agentName, resolverName, fate, bundled, spokenFor, ...rest } = row;
   const isOver = (rest.status === 'pending' || rest.status === 'approved') && nowMs >= rest.expiresAtMs;
   const approval: Approval = {
     approvalId: rest.approvalId,
@@ -204,7 +233,7 @@ function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
   };
   return {
     ...{ approvalId: rest.approvalId, channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget },
-    ...{ bundled, generation, approval, gateName, agentName, resolverName },
+    ...{ bundled, spokenFor, generation, approval, gateName, agentName, resolverName },
   };
 }
 

@@ -3,20 +3,32 @@ import type { ChannelEvent } from '../../shared/model/channel.ts';
 import { type MicroUsd, renderUsd } from '../../shared/model/money.ts';
 import { misleadingCharacter } from '../../shared/model/plain-text.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { channelsLimits } from './limits.ts';
 
 /** What a message says of an approval, as it is when the message is sent. */
 export interface NoticeFacts {
   readonly event: ChannelEvent;
   readonly approval: Approval;
-  /** Further approvals that began, or ended, and have no message of their own. */
-  readonly more: number;
+  /** Further approvals that began, or ended, and have no message of their own; null: none. */
+  readonly spokenFor: SpokenFor | null;
   /** Null: there is no such gate or passport any more. */
   readonly gateName: string | null;
   readonly agentName: string | null;
   /** Name of the person or key that answered; null: none did, or it is there no more. */
   readonly resolverName: string | null;
-  /** The page of the console where a person answers: the only link of a message. */
+  /** The page of the console where a person answers: the only link of a message about one approval. */
   readonly approvalUrl: string;
+  /** The page with all that wait: the only link of a digest. Null where there is none. */
+  readonly listUrl: string | null;
+}
+
+/** Approvals without a message of their own, summed up. */
+export interface SpokenFor {
+  readonly count: number;
+  readonly firstExpiresAtMs: UnixMillis;
+  /** Of those that ended; the others expired without an answer. */
+  readonly approved: number;
+  readonly denied: number;
 }
 
 interface Line {
@@ -40,7 +52,10 @@ export interface Notice {
   readonly linkText: string;
 }
 
-export function noticeOf({ event, approval, more, ...names }: NoticeFacts): Notice {
+export function noticeOf(facts: NoticeFacts): Notice {
+  const { event, approval, spokenFor, listUrl, ...names } = facts;
+  if (spokenFor !== null && listUrl !== null && spokenFor.count >= channelsLimits.channelBundleFrom)
+    return digestOf(event, approval, { spokenFor, listUrl });
   const { display, permissionKey, amountMicroUsd, agentId } = approval;
   const agent =
     names.agentName === null || names.agentName === agentId ? agentId : `${names.agentName} (${agentId})`;
@@ -58,11 +73,51 @@ export function noticeOf({ event, approval, more, ...names }: NoticeFacts): Noti
       ['Answer until', isOpen ? minuteText(approval.expiresAtMs) : null],
       [
         'And',
-        more === 0 ? null : `${more} more that ${isOpen ? 'wait' : 'ended'}: see Approvals in the console`,
+        spokenFor === null
+          ? null
+          : `${spokenFor.count} more that ${isOpen ? 'wait' : 'ended'}: see Approvals in the console`,
       ],
     ]),
     said: lines((display?.lines ?? []).map(({ label, value }) => [label, value])),
     url: names.approvalUrl,
+    linkText: isOpen ? 'Answer in the console' : 'Open in the console',
+  };
+}
+
+/**
+ * Many in one message, in our words alone: what one requester wrote must not keep the message about the others
+ * from its readers, as the mail server does that takes it for spam.
+ */
+function digestOf(
+  event: ChannelEvent,
+  approval: Approval,
+  { spokenFor, listUrl }: { readonly spokenFor: SpokenFor; readonly listUrl: string },
+): Notice {
+  const count = spokenFor.count + 1;
+  const isOpen = event === 'approval.requested';
+  const [approved, denied] = [ending(approval).startsWith('Approved'), approval.status === 'denied'];
+  const counts = {
+    approved: spokenFor.approved + Number(approved),
+    denied: spokenFor.denied + Number(denied),
+  };
+  const many = (number: number): string | null => (number === 0 ? null : String(number));
+  return {
+    headline: isOpen ? 'Approvals needed' : 'Approvals ended',
+    subject: `${count} requests ${isOpen ? 'wait' : 'ended'}`,
+    facts: isOpen
+      ? lines([
+          [
+            'First to expire',
+            minuteText(Math.min(spokenFor.firstExpiresAtMs, approval.expiresAtMs) as UnixMillis),
+          ],
+        ])
+      : lines([
+          ['Approved', many(counts.approved)],
+          ['Denied', many(counts.denied)],
+          ['Expired without an answer', many(count - counts.approved - counts.denied)],
+        ]),
+    said: [],
+    url: listUrl,
     linkText: isOpen ? 'Answer in the console' : 'Open in the console',
   };
 }

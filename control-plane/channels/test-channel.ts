@@ -63,11 +63,12 @@ async function sendTest(deps: ChannelDeps, caller: Caller, channelId: ChannelId)
       facts: {
         event: 'approval.requested',
         approval: sample(nowMs),
-        more: 0,
+        spokenFor: null,
         gateName: 'Sample gate',
         agentName: null,
         resolverName: null,
         approvalUrl: `${deps.baseUrl.replace(/\/v1$/, '')}/console/channels`,
+        listUrl: null,
       },
     },
     new AbortController().signal,

@@ -7,7 +7,7 @@ import { approvalUndoMs } from '../../shared/model/approval.ts';
 import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon, openAnApproval } from '../support/approvals.ts';
-import { addChannel, messenger } from '../support/channels.ts';
+import { addChannel, messenger, toldIn } from '../support/channels.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 import { arrived, verified } from '../support/webhooks.ts';
@@ -50,8 +50,9 @@ const answer = (id: string, word: string, body?: object) =>
 const stand = () => api.advance(approvalUndoMs + channelsLimits.channelEndMarginMs);
 const texts = (at: Receiver): string[] => at.received.map(({ body }) => JSON.parse(body).text);
 /** How many approvals the messages tell of: each its own, and those that it speaks for. */
-const told = (at: Receiver): number =>
-  texts(at).reduce((sum, text) => sum + 1 + Number(/^And: `(\d+) more/m.exec(text)?.[1] ?? 0), 0);
+const told = (at: Receiver): number => texts(at).reduce((sum, text) => sum + toldIn(text), 0);
+/** Every channel for people may have one more message. */
+const mayHaveOneMore = () => api.advance(channelsLimits.channelMessageEveryMs);
 interface MessageRow {
   readonly event: string;
   readonly status: string;
@@ -363,6 +364,7 @@ describe('a channel that fails', () => {
     await slackAt(one);
     await slackAt(two);
     const asked = await Promise.all(Array.from({ length: 20 }, () => open()));
+    mayHaveOneMore();
     await until(() => told(two) === 20, { what: 'all told' });
     for (const { approvalId } of asked.slice(0, 3))
       expect((await answer(approvalId, 'approve')).status).toBe(200);
@@ -389,19 +391,86 @@ describe('a flood', () => {
     await arrived(two, 41);
     await until(async () => (await statuses(channel.id))['sent'] === 41, { what: 'all sent' });
     expect(one.received.length).toBeLessThanOrEqual(channelsLimits.channelConcurrencyMax);
-    const speaking = texts(one).filter((text) => /^And: `\d+ more that wait: see Approvals in/m.test(text));
-    expect(speaking).toHaveLength(1);
     expect(told(one)).toBe(41);
+    const [digest, ...others] = texts(one).filter((text) => text.includes('requests wait'));
+    expect(others).toEqual([]);
+    expect(digest?.split('\n')).toEqual([
+      expect.stringMatching(/^\*Approvals needed:\* `\d+ requests wait`$/),
+      expect.stringMatching(/^First to expire: `\d{4}-\d\d-\d\d \d\d:\d\d UTC`$/),
+      expect.stringMatching(/^<[^|]+\/console\/approvals\|Answer in the console>$/),
+    ]);
   });
 
-  it('keeps a message for each where they are few', async () => {
-    await running.stop();
+  it('is told in few messages where it comes one by one, on three replicas', async () => {
+    const others = ['b', 'c'].map((id) => messenger(api, id));
+    const { channelBurstMax, channelMessageEveryMs } = channelsLimits;
     await slackAt(one);
-    const few = channelsLimits.channelConcurrencyMax + channelsLimits.channelBundleFrom - 1;
-    await flood(few);
+    for (let each = 1; each <= channelBurstMax; each++) {
+      await open();
+      await arrived(one, each);
+    }
+    for (let second = 0; second < 2; second++) {
+      for (let each = 0; each < 3; each++) await open();
+      await looked();
+      expect(one.received).toHaveLength(channelBurstMax + second);
+      api.advance(channelMessageEveryMs - 1);
+      await looked();
+      expect(one.received).toHaveLength(channelBurstMax + second);
+      api.advance(1);
+      await arrived(one, channelBurstMax + second + 1);
+      expect(texts(one).at(-1)).toContain('And: `2 more that wait: see Approvals in the console`');
+    }
+    expect(told(one)).toBe(channelBurstMax + 6);
+    // After a pause they are told one by one again.
+    api.advance(channelBurstMax * channelMessageEveryMs);
+    for (let each = 1; each <= channelBurstMax; each++) {
+      await open();
+      await arrived(one, channelBurstMax + 2 + each);
+    }
+    expect(told(one)).toBe(2 * channelBurstMax + 6);
+    for (const other of others) await other.stop();
+  });
+
+  it('that ends is told by how it ended, in one message', async () => {
+    await slackAt(one);
+    const asked = [];
+    for (let each = 0; each < 4; each++) asked.push(await open());
+    for (let each = 0; each < 12; each++) asked.push(await open({ expiresInMs: 5 * minuteMs }));
+    mayHaveOneMore();
+    await until(() => told(one) === 16, { what: 'all told' });
+    for (const [place, { approvalId }] of asked.slice(0, 10).entries())
+      await answer(approvalId, place < 7 ? 'approve' : 'deny');
+    await running.stop();
+    api.advance(5 * minuteMs - channelsLimits.channelMessageEveryMs);
+    await expireApprovals(api.deps);
+    const before = one.received.length;
     running = messenger(api);
-    await arrived(one, few);
-    expect(texts(one).join()).not.toContain('more that wait');
+    await until(() => told(one) === 32, { what: 'all ends told' });
+    const digest = texts(one)
+      .slice(before)
+      .find((text) => text.includes('requests ended'));
+    expect(digest).toContain('*Approvals ended:* `');
+    const ended = (word: string) =>
+      texts(one)
+        .slice(before)
+        .reduce(
+          (sum, text) =>
+            sum +
+            Number(new RegExp(`^${word}: \`(\\d+)\``, 'm').exec(text)?.[1] ?? 0) +
+            Number(text.startsWith(`*${word}:`)),
+          0,
+        );
+    expect([ended('Approved'), ended('Denied'), ended('Expired without an answer')]).toEqual([7, 3, 6]);
+  });
+
+  it('leaves room again at once when the clock goes back', async () => {
+    const channel = await slackAt(one);
+    await open();
+    await arrived(one, 1);
+    await api.deps.sql`
+      UPDATE channels SET pace_at_ms = ${api.deps.clock.now() + dayMs} WHERE channel_id = ${channel.id}`;
+    await open();
+    await arrived(one, 2);
   });
 
   it('comes again as a whole where its message fails, and leaves out what has ended meanwhile', async () => {
@@ -437,6 +506,19 @@ describe('a flood', () => {
     await until(async () => (await statuses(channel.id))['sent'] === 11, { what: 'the others sent' });
     expect(told(one)).toBe(11);
   });
+
+  it('is told in our words alone, whatever its last requester wrote', async () => {
+    await running.stop();
+    await slackAt(one);
+    for (let each = 0; each < 12; each++)
+      await open({
+        display: { title: 'cheap pills', lines: [{ label: 'pills', value: 'cheap' }], url: null },
+      });
+    running = messenger(api);
+    await until(() => told(one) === 12, { what: 'all told' });
+    const digest = texts(one).find((text) => text.includes('requests wait'));
+    expect(digest).not.toContain('pills');
+  });
 });
 
 describe('any number of replicas', () => {
@@ -444,6 +526,7 @@ describe('any number of replicas', () => {
     const others = ['b', 'c'].map((id) => messenger(api, id));
     await slackAt(one);
     const asked = await Promise.all(Array.from({ length: 30 }, () => open()));
+    mayHaveOneMore();
     await until(() => told(one) >= asked.length, { what: 'all told' });
     await looked();
     expect(told(one)).toBe(asked.length);

@@ -27,6 +27,15 @@ export async function addChannel(
   };
 }
 
+/**
+ * How many approvals a message to people tells of: its own, and those that it speaks for. `text` has one line
+ * for each fact.
+ */
+export function toldIn(text: string): number {
+  const digest = /\b(\d+) requests (?:wait|ended)\b/.exec(text)?.[1];
+  return digest === undefined ? 1 + Number(/^And: +`?(\d+) more/m.exec(text)?.[1] ?? 0) : Number(digest);
+}
+
 /** A replica that sends messages, beside the API of a test. */
 export const messenger = (
   api: Api,
