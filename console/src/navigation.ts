@@ -14,6 +14,7 @@ export const navigation: readonly { readonly title: string; readonly places: rea
     places: [
       { to: '/', label: 'Overview', scope: null },
       { to: '/approvals', label: 'Approvals', scope: 'approvals:read' },
+      { to: '/holds', label: 'Holds', scope: 'attestations:read' },
     ],
   },
   {

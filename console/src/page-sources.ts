@@ -40,6 +40,7 @@ const records = [
   'decision',
   'reason',
   'permission_key',
+  'outcome',
   'since',
   'until',
 ] as const;
@@ -53,6 +54,7 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
     guide: 'approvals',
   },
   '/approvals/$id': { request: one('/v1/approvals'), guide: 'approvals' },
+  '/holds': { request: list('/v1/holds', ['status', 'gate_id'], { status: 'open' }), guide: 'money' },
   '/passports': { request: list('/v1/passports', ['status', 'trust_tier']), guide: 'contract#3-passports' },
   '/passports/$id': { request: one('/v1/passports'), guide: 'contract#3-passports' },
   '/gates': { request: list('/v1/gates'), guide: 'contract#gates' },

@@ -86,6 +86,7 @@ const routeTree = rootRoute.addChildren([
     page('/approvals', () => import('./pages/approvals.tsx')),
     page('/approvals/standing', () => import('./pages/standing-approvals.tsx')),
     page('/approvals/$id', () => import('./pages/approval.tsx')),
+    page('/holds', () => import('./pages/holds.tsx')),
     page('/passports', () => import('./pages/passports.tsx')),
     page('/passports/$id', () => import('./pages/passport.tsx')),
     page('/gates', () => import('./pages/gates.tsx')),

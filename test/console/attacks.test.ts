@@ -174,6 +174,7 @@ const lists = [
     '/audit',
     '/issuers',
     '/mcp-pins',
+    '/holds',
     '/templates',
     '/people',
     '/settings',

@@ -110,6 +110,18 @@ async function fill(): Promise<typeof pages> {
   await post('/approvals/standing', ahead);
   const { standing_approval_id: ended } = await post('/approvals/standing', ahead);
   await api.call({ method: 'DELETE', url: `/v1/approvals/standing/${ended}` });
+  const held = await untilAnswer(
+    () => check({ amount: 8, hold: true }),
+    ({ body }) => body.decision === 'PERMIT',
+    { what: 'a hold' },
+  );
+  await check({ amount: 9, hold: true });
+  const report = () =>
+    api.call({
+      url: `/v1/attestations/${held.body.attestation_id}/outcome`,
+      body: { outcome: 'served', amount: 2 },
+    });
+  await untilAnswer(report, ({ status }) => status === 200, { what: 'an outcome' });
   const records = async () => (await api.call({ url: '/v1/attestations' })).body.attestations;
   await until(async () => (await records()).length >= 3, { what: 'three records' });
   const [record] = await records();
@@ -124,6 +136,8 @@ async function fill(): Promise<typeof pages> {
     ['approval', `/approvals/${approval}`],
     ['standing-approvals', '/approvals/standing'],
     ['standing-approvals-ended', '/approvals/standing?status=revoked'],
+    ['holds', '/holds'],
+    ['holds-settled', '/holds?status=settled'],
     ['passports', '/passports'],
     ['passports-new', '/passports?new=1'],
     ['passport', pass],

@@ -46,6 +46,7 @@ beforeAll(async () => {
   places = {
     '/approvals': '/approvals?status=denied',
     '/approvals/$id': `/approvals/${approval_id}`,
+    '/holds': `/holds?status=settled&gate_id=${gate}`,
     '/passports': '/passports?status=active&trust_tier=L1',
     '/passports/$id': `/passports/${passport_id}`,
     '/gates/$id': `/gates/${gate}`,

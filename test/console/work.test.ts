@@ -88,6 +88,48 @@ describe('tools of an MCP server on the page', () => {
   });
 });
 
+describe('holds on the page', () => {
+  it('are settled for what they came to, and released', async () => {
+    const { api } = world;
+    const { gate_id: gate } = await api.createGate({ constraints: { spend_limits: { daily_usd: 100 } } });
+    const { jwt } = await api.issuePassport({ agent_id: 'holder', permissions: ['orders:create'] });
+    const hold = async (amount: number) => {
+      const body = { passport: jwt, request: { permission_key: 'orders:create', amount, hold: true } };
+      return (await api.call({ url: `/v1/gates/${gate}/check`, body })).body.attestation_id;
+    };
+    const [settled, released] = [await hold(12), await hold(34)];
+    await visit(page, `/holds?gate_id=${gate}`);
+    await button('Settle $12.00').click();
+    await field('What it came to, in USD').fill('12.5');
+    await inDialog('Settle').click();
+    await says(/is more than the 12.* that are held/);
+    await field('What it came to, in USD').fill('4.25');
+    expect(await violations(page)).toEqual([]);
+    await inDialog('Settle').click();
+    await says('Settled: it counts $4.25.');
+    await button('Release $34.00').click();
+    await inDialog('Release').click();
+    await says('Released: all of it is free.');
+    await page.getByText('None', { exact: true }).waitFor();
+    const outcomeOf = async (id: string) => (await api.call({ url: `/v1/attestations/${id}/outcome` })).body;
+    expect(await outcomeOf(settled)).toMatchObject({ outcome: 'served', counts_usd: 4.25 });
+    expect(await outcomeOf(released)).toMatchObject({ outcome: 'failed', counts_usd: 0 });
+    await field('Show').selectOption('settled');
+    await says('counts $4.25');
+  });
+
+  it('are for looking at where the role may not report', async () => {
+    const reader = await world.open({ role: 'auditor' });
+    await visit(reader, '/holds');
+    await reader.getByRole('heading', { name: 'Holds' }).waitFor();
+    await reader
+      .getByRole('link', { name: /\$|Look at the records/ })
+      .first()
+      .waitFor();
+    expect(await reader.getByRole('button', { name: /^(Settle|Release)/ }).count()).toBe(0);
+  });
+});
+
 describe('passports on the page', () => {
   it('are issued with the key shown once, and not before it is kept', async () => {
     const { token } = await issueOnPage('shown-once');

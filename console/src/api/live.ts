@@ -17,7 +17,14 @@ const affected: Readonly<Record<string, readonly (readonly string[])[]>> = {
   mcp_pin: [['mcp-pins']],
   passport: [['passports'], ['names', 'passports'], ['totals']],
   revocation: [['passports'], ['totals']],
-  record: [['attestations'], ['statistics'], ['usage'], ['standing-approvals'], ['gates', 'one']],
+  record: [
+    ['attestations'],
+    ['outcomes'],
+    ['statistics'],
+    ['usage'],
+    ['standing-approvals'],
+    ['gates', 'one'],
+  ],
   delivery: [['webhooks']],
   sidecar: [['sidecars'], ['ready']],
   // Events may be missing, or the service ends the stream.

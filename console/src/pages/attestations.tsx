@@ -25,6 +25,7 @@ const filters = [
   'decision',
   'reason',
   'permission_key',
+  'outcome',
   'since',
   'until',
 ] as const;
@@ -115,6 +116,16 @@ export default function AttestationsPage(): ReactNode {
           label="Reason"
           options={[['', 'All'], ...decisionReasons.map((each) => [each, words(each)] as const)]}
           {...field('reason')}
+        />
+        <Select
+          label="Outcome"
+          options={[
+            ['', 'All'],
+            ['missing', 'Not reported'],
+            ['served', 'Served'],
+            ['failed', 'Failed'],
+          ]}
+          {...field('outcome')}
         />
         <TextField label="Agent id" {...field('agent_id')} />
         <TextField label="Permission" placeholder="orders:create" {...field('permission_key')} />

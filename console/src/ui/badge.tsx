@@ -10,6 +10,8 @@ const tones: Readonly<Record<string, 'good' | 'warn' | 'bad' | 'accent'>> = {
   PERMIT: 'good',
   allow: 'good',
   pinned: 'good',
+  served: 'good',
+  settled: 'good',
   signs: 'good',
   cosigns: 'good',
   pending: 'warn',
