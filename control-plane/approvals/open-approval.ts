@@ -50,6 +50,8 @@ export interface NewApproval {
   readonly display: ApprovalDisplay | null;
   /** The key or person that asked. Null: a sidecar of the version before does not say. */
   readonly askedBy: string | null;
+  /** Whom the token names; null: nobody, or as the passport's row has it. */
+  readonly owner: string | null;
   /** It names its passport without the token (contract §16). */
   readonly isAsserted: boolean;
   readonly constraintsEvaluated: readonly CheckName[];
@@ -134,7 +136,7 @@ export async function openApproval(
 const roundsMax = 5;
 
 /** Null: not known, or anybody may answer. */
-async function requestersOf(tx: Transaction, { gate, passport, askedBy }: NewApproval) {
+async function requestersOf(tx: Transaction, { gate, passport, askedBy, owner }: NewApproval) {
   const { accountId, namesAsker, asksForOwner } = gate;
   const { passportId } = passport;
   if (namesAsker && askedBy === null) return null;
@@ -142,7 +144,7 @@ async function requestersOf(tx: Transaction, { gate, passport, askedBy }: NewApp
     namesAsker && askedBy !== null
       ? await findRequesters(tx, { accountId, passports: passportId, askedBy })
       : [];
-  const owners = asksForOwner ? await findOwners(tx, { accountId, passportId }) : [];
+  const owners = asksForOwner ? await findOwners(tx, { accountId, passportId, owner }) : [];
   return namesAsker || asksForOwner ? [...new Set([...behind, ...owners])].sort() : null;
 }
 

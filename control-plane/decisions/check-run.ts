@@ -182,6 +182,7 @@ export class CheckRun {
       amountMicroUsd: decision.amountMicroUsd,
       display: displayOnApproval(request.display, policy.pii),
       askedBy: this.call.caller.actor.id,
+      owner: passport?.owner ?? null,
       isAsserted: this.call.verdict.kind === 'named',
       constraintsEvaluated: decision.evaluated,
       pii: decision.pii,

@@ -95,6 +95,7 @@ export const judgeSuspends = (
         // A sidecar knows passports by their tokens alone.
         isAsserted: false,
         askedBy: settlement.asked_by === undefined ? null : (settlement.asked_by ?? sender.keyId),
+        owner: settlement.owner ?? null,
         constraintsEvaluated: settlement.constraints_evaluated,
         pii: settlement.pii,
         expiresInMs: settlement.expires_in_ms,

@@ -130,6 +130,8 @@ const SuspendSettlement = closed({
    * (`names_asker`), and from a sidecar of 0.2.0.
    */
   asked_by: Type.Optional(nullable(IdOf('key'))),
+  /** Whom the token names, which another token of the subject may not. Of issuers of others alone. */
+  owner: Type.Optional(Type.String({ minLength: 1, maxLength: limits.ownerCharsMax })),
   constraints_evaluated: CheckNames,
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),

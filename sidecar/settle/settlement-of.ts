@@ -55,6 +55,7 @@ export function suspendOf(
     ...(about.display !== null && { display: about.display }),
     // As the gate says, which a control plane of the version before does not.
     ...(gate.namesAsker && { asked_by: about.askedBy }),
+    ...ownerOf(made),
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,
     expires_in_ms: must(
@@ -63,6 +64,13 @@ export function suspendOf(
     ),
     held: about.held,
   };
+}
+
+/** Of our own passports the control plane knows it, and one of the version before no others. */
+function ownerOf({ facts }: Attempt): { readonly owner?: string } {
+  if (facts.kind !== 'verified' || facts.passport.source === null) return {};
+  const { owner } = facts.passport;
+  return owner === null ? {} : { owner };
 }
 
 function settledRequest(

@@ -7,7 +7,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
+import { type Api, type LoggedIn, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type ForeignProvider, startForeignProvider } from '../support/foreign-issuer.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
@@ -296,6 +296,30 @@ describe('the subject of another issuer', () => {
     await api.call({ url: '/v1/owners/team%20a/reactivate', body: {} });
     await sidecar.caughtUp();
     expect(await decide(gateId, own.jwt)).toEqual(permit);
+  });
+
+  it('keeps whom its token names from answering for it, whatever another token names meanwhile', async () => {
+    const { provider } = await registered({ claims: { owner: '/email' } });
+    const [ada, ben] = [
+      await api.createUser({ role: 'approver' }),
+      await api.createUser({ role: 'approver' }),
+    ];
+    const gateId = await gate({
+      constraints: { approvals: { above_usd: 1, approvers: { not_owner: true } } },
+    });
+    const ask = async ({ email }: LoggedIn, amount: number) =>
+      (await sidecar.check(gateId, await provider.sign({ email }), { ...request, amount })).body;
+    // One subject: its passport has but one of the two owners.
+    const asked = await Promise.all([ask(ada, 2), ask(ben, 3)]);
+    for (const [place, owner] of [ada, ben].entries()) {
+      const { approval_id: approvalId } = asked[place] ?? {};
+      const { body } = await api.call({
+        url: `/v1/approvals/${approvalId}`,
+        key: null,
+        headers: owner.headers,
+      });
+      expect(body.you).toMatchObject({ may_answer: false, why_not: 'requester' });
+    }
   });
 
   it('is decided on while the control plane is away, and known to it afterwards', async () => {

@@ -122,6 +122,7 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
     permissionKey: isRequestablePermission(permissionKey) ? permissionKey : null,
     amountMicroUsd,
     display: request.display ?? null,
+    owner: null,
     isAsserted: false,
     askedBy: request.askedBy === undefined ? 'key_of_the_test' : request.askedBy,
     constraintsEvaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
