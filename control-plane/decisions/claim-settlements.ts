@@ -71,11 +71,28 @@ export async function claimSettlements(
       if (by !== null && by !== undefined) verdicts.set(id, { kind: 'claimed', by });
     });
     await freeOldKeys(tx, waiting());
+    if (round > 0) for (const id of await findBarred(tx, waiting())) verdicts.set(id, { kind: 'voided' });
   }
   return settlements.map(({ id }) => must(verdicts.get(id), 'each settlement has a verdict'));
 }
 
 const roundsMax = 5;
+
+/**
+ * Those that may not read what has their key, because their reading is void or another one: they come once
+ * more, after their sidecar gave its answer up.
+ */
+async function findBarred(
+  tx: Transaction,
+  settlements: readonly NewSettlement[],
+): Promise<readonly SettlementId[]> {
+  if (settlements.length === 0) return [];
+  const rows = await tx<{ id: AttestationId }[]>`
+    SELECT settlement_id AS id FROM settlements
+    WHERE settlement_id = ANY(${settlements.map(({ readerId }) => readerId)}::text[])`;
+  const readers = new Set(rows.map((row) => row.id));
+  return settlements.filter(({ readerId }) => readers.has(readerId)).map(({ id }) => id);
+}
 
 /** Inserts settlements with free ids and keys, as `insertSettlements` does, and returns their ids. */
 export async function insertFree(

@@ -418,6 +418,17 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     expect(await standing()).toBe(false);
   });
 
+  it('is not begun after its void by its permit, either, which is void if it comes once more', async () => {
+    const took = await lease();
+    await permit(permitRecord(took));
+    const copy = permitRecord(took);
+    const reader = { reader_id: newReaderId() };
+    expect(await permit(copy, reader)).toMatchObject(replayed);
+    await voidOf(reader.reader_id, []);
+    expect(await permit(copy, reader)).toEqual({ kind: 'voided' });
+    expect(await standing()).toBe(true);
+  });
+
   it('is voided by the sidecar that reads, and no other', async () => {
     const took = await lease();
     const record = permitRecord(took);

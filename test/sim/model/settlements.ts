@@ -2,6 +2,7 @@ import type { AttestationRecord } from '../../../shared/model/attestation.ts';
 import type { ApprovalId, AttestationId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { windowKey } from '../../../shared/quota/window.ts';
+import type { Malformed } from '../../../shared/wire/attestation-batch.ts';
 import type {
   ArrivedPermit,
   ArrivedSettlement,
@@ -248,12 +249,14 @@ export class Settlements {
   }
 
   /** The answer of the PERMIT that has the key; null: nobody has it. */
-  #claimed(settled: SettledRequest, sender: Sender): SettlementAnswer | null {
+  #claimed(settled: Exclude<ArrivedSettlement, Malformed>, sender: Sender): SettlementAnswer | null {
     const key = keyOf(settled, sender);
     const owner = key === null ? undefined : this.rows.get(this.#claims.get(key) ?? '');
     if (owner === undefined || owner.requestHash === null || owner.isVoid) return null;
     if (owner.requestHash !== settled.request_hash) return { kind: 'conflict' };
-    if (!this.#read(owner.id, settled.reader_id, sender)) return { kind: 'voided' };
+    // A permit cannot have the key of what it may not read; another request goes on without.
+    if (!this.#read(owner.id, settled.reader_id, sender))
+      return settled.kind === 'permit' ? { kind: 'voided' } : null;
     const first = {
       attestation_id: owner.id as AttestationId,
       constraints_evaluated: owner.first?.constraints ?? [],
