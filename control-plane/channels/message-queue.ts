@@ -84,8 +84,8 @@ type LockedRow = Omit<LockedMessage, 'approval'> & Approval & { readonly fate: F
  * end whose beginning is in flight waits for it.
  *
  * At a channel for people the last message of an event takes along the others that are due, if they are many
- * or the channel may have no further message now: they are locked, recorded and released with it. A webhook is
- * read by a program and gets each of them.
+ * or the channel may have no further message now: they are locked, recorded and released with it. A webhook
+ * is read by a program and gets each of them.
  */
 export async function lockMessages(
   sql: Database | Transaction,

@@ -85,8 +85,8 @@ export function noticeOf(facts: NoticeFacts): Notice {
 }
 
 /**
- * Many in one message, in our words alone: what one requester wrote must not keep the message about the others
- * from its readers, as the mail server does that takes it for spam.
+ * Many in one message, in our words alone: what one requester wrote must not keep the message about the
+ * others from its readers, as the mail server does that takes it for spam.
  */
 function digestOf(
   event: ChannelEvent,

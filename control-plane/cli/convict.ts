@@ -83,7 +83,7 @@ export async function convictCommand(
       );
       return 2;
     }
-    compromised = verdict.compromisedRecords;
+    compromised = verdict.compromised;
   } catch (cause) {
     errors.write(`${files.export} cannot be read: ${messageOf(cause)}\n`);
     return 2;
