@@ -273,9 +273,11 @@ it('a receipt is the memory of a restore, where no sidecar is left', async () =>
   await until(
     async () => {
       receipt = (await sidecar.check(gate, jwt, asks)).body.receipt ?? null;
-      return receipt !== null && receipt.history !== null;
+      const told = receipt === null || receipt.history === null ? null : JSON.parse(receipt.history.text);
+      const [feed] = await sql`SELECT revision FROM feeds WHERE feed_id = ${told?.account_id ?? ''}`;
+      return told !== null && told.feeds?.account[0] === feed?.['revision'];
     },
-    { what: 'a receipt that remembers' },
+    { what: 'a receipt that remembers the newest change' },
   );
   await sidecar.close();
   sidecar.removeFolder();
