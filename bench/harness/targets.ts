@@ -7,7 +7,7 @@ export interface Target {
   /** Whether the figure has to reach `wanted` or must not pass it. */
   readonly bound: 'at least' | 'at most';
   /** Of the figure; empty for a ratio. */
-  readonly unit: '' | 'ms' | 'calls' | 'records/s' | 'bytes' | 'MiB';
+  readonly unit: '' | 'ms' | 'calls' | 'records/s' | 'outcomes/s' | 'bytes' | 'MiB';
 }
 
 const atLeast = (what: string, wanted: number, beyond: number, unit: Target['unit'] = ''): Target => ({
@@ -47,6 +47,8 @@ export const targets = {
   P26: atLeast('decisions with a proof of possession / the bare signature', 0.8, 0.9),
   P27: atLeast('warm decisions about a passport of another issuer / about our own', 0.9, 0.97),
   P28: atLeast('cold decisions about ES256 tokens of another issuer / HAProxy ES256', 1, 2),
+  P29: atLeast('warm decisions whose amount is held / plain ones', 0.97, 1),
+  P30: atLeast('outcomes of held PERMITs that the control plane commits', 20_000, 30_000, 'outcomes/s'),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

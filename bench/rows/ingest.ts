@@ -31,7 +31,10 @@ const random = systemRandom();
 /** The next batches of a sidecar with a backlog, ready for the wire. */
 type Backlog = readonly Buffer[];
 
-async function connect(stage: AuditStage): Promise<ShippingConnection & { readonly epoch: string }> {
+/** As another sidecar. */
+export async function connectStage(
+  stage: AuditStage,
+): Promise<ShippingConnection & { readonly epoch: string }> {
   const sidecarId = random.newId('side', Date.now() as UnixMillis);
   const answer = await fetch(`${stage.origin}/v1/sync/connect`, {
     method: 'POST',
@@ -48,7 +51,7 @@ async function backlogOf(
   batches: number,
   tokens: ReadonlyMap<string, string>,
 ): Promise<Backlog> {
-  const { sidecarId, connectionId, epoch } = await connect(stage);
+  const { sidecarId, connectionId, epoch } = await connectStage(stage);
   const records = recordsOf(stage, tokens);
   const block = new BlockWriter(frameBytesMax);
   const batch = new BatchBuilder();
@@ -130,7 +133,7 @@ interface DatabaseServer {
   readonly cpuSeconds: () => number;
 }
 
-async function databaseServer({ sql }: Pick<AuditStage, 'sql'>): Promise<DatabaseServer> {
+export async function databaseServer({ sql }: Pick<AuditStage, 'sql'>): Promise<DatabaseServer> {
   const [row] = await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
   const server = must(statOf(must(row, 'a session has a process').pid), 'the session is there').parent;
   const children = () => readdirSync('/proc').filter((name) => statOf(Number(name))?.parent === server);

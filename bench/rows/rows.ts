@@ -8,6 +8,7 @@ import { exportOf } from './export.ts';
 import { federated } from './federated.ts';
 import { garbage } from './garbage.ts';
 import { growth } from './growth.ts';
+import { holds } from './holds.ts';
 import { ingest } from './ingest.ts';
 import { keyed } from './keyed.ts';
 import { latency } from './latency.ts';
@@ -16,6 +17,7 @@ import { lists } from './lists.ts';
 import { batch, stream } from './many-checks.ts';
 import { micro } from './micro.ts';
 import { outage } from './outage.ts';
+import { outcomes } from './outcomes.ts';
 import { passport } from './passport.ts';
 import { pii } from './pii.ts';
 import { possession } from './possession.ts';
@@ -184,6 +186,22 @@ export const rows: readonly Row[] = [
     seconds: { full: 150, quick: 25 },
     onlyByName: 'quick',
     run: ingest,
+  },
+  {
+    name: 'holds',
+    describe: 'decisions whose amount is held, and plain ones',
+    targets: ['P29'],
+    seconds: { full: 320, quick: 90 },
+    onlyByName: 'quick',
+    run: holds,
+  },
+  {
+    name: 'outcomes',
+    describe: 'outcomes of held PERMITs, committed',
+    targets: ['P30'],
+    seconds: { full: 180, quick: 40 },
+    onlyByName: 'quick',
+    run: outcomes,
   },
   {
     name: 'stream',
