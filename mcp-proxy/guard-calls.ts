@@ -79,9 +79,14 @@ export const withMeta =
       'x-agent-passport': passportMeta,
       'x-agent-approval': approvalMeta,
       traceparent: 'traceparent',
+      tracestate: 'tracestate',
     }[name];
-    const value = key === undefined ? undefined : metaOf(params)[key];
-    return typeof value === 'string' ? value : shown(name);
+    const meta = metaOf(params);
+    const value = key === undefined ? undefined : meta[key];
+    if (typeof value === 'string') return value;
+    // Both are of one trace, and come from one place.
+    const isOfOther = name === 'tracestate' && typeof meta['traceparent'] === 'string';
+    return isOfOther ? undefined : shown(name);
   };
 
 const metaOf = (params: unknown): JsonObject => {

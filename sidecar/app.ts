@@ -168,12 +168,12 @@ class Surface implements SidecarApp {
   }
 
   #admitted(
-    { authorization, traceparent }: RequestHead,
+    { authorization, traceparent, tracestate }: RequestHead,
     gateId: string | null,
     { requestId, nowMs }: Omit<Arrived, 'head'>,
   ): CheckHead {
     const caller = this.#deps.intake.admit(authorization, nowMs);
-    return { requestId, caller, authorization, gateId, traceparent };
+    return { requestId, caller, authorization, gateId, traceparent, tracestate };
   }
 
   #admitForwarded(

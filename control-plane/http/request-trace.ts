@@ -24,8 +24,8 @@ export function installRequestTrace(app: FastifyInstance, { tracer }: Pick<BaseD
     tracer === null && request.headers['traceparent'] === undefined ? undefined : traced.get(request.raw);
 
   app.addHook('onRequest', (request, _reply, done) => {
-    const { traceparent } = request.headers;
-    const incoming = traceparent === undefined ? null : parseTraceparent(traceparent);
+    const { traceparent, tracestate } = request.headers;
+    const incoming = traceparent === undefined ? null : parseTraceparent(traceparent, tracestate);
     const isSpanned = tracer !== null && !unspanned.has(request.routeOptions.url);
     const span = isSpanned ? tracer.start(request.method, { kind: 'server', parent: incoming }) : null;
     const trace = span?.trace ?? incoming;

@@ -4,7 +4,7 @@ import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { trimBlanks } from '../../shared/wire/request-headers.ts';
-import { parseTraceparent } from '../../shared/wire/trace-context.ts';
+import { parseTraceparent, renderTraceHeaders } from '../../shared/wire/trace-context.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
@@ -39,12 +39,12 @@ export async function attemptDelivery(
     body: delivery.body,
   };
   const signatures = secretsOf(deps, delivery, startedAtMs).map((secret) => signWebhook(secret, message));
-  const parent = parseTraceparent(delivery.traceparent ?? undefined);
+  const parent = parseTraceparent(delivery.traceparent ?? undefined, delivery.tracestate ?? '');
   const span = deps.tracer?.start('webhook', { kind: 'client', parent }) ?? null;
-  const traceparent = span?.trace.traceparent ?? delivery.traceparent;
+  const trace = span?.trace ?? parent;
   const headers = {
     ...webhookHeaders({ ...message, signatures }),
-    ...(traceparent !== null && { traceparent }),
+    ...(trace !== null && renderTraceHeaders(trace)),
   };
   const outcome = await send(deps, delivery, headers, signal);
   const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));

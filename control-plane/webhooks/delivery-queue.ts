@@ -63,6 +63,7 @@ export interface LockedDelivery extends Claimed, WebhookSecrets, Owner {
   readonly body: string;
   /** Of the request that caused the event. */
   readonly traceparent: string | null;
+  readonly tracestate: string | null;
   /** Before this one: in all, and since it was last queued. */
   readonly attempts: number;
   readonly tries: number;
@@ -106,7 +107,7 @@ export async function lockDeliveries(
       FROM webhook_events v, webhooks w
       WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
         AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
-      RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, v.traceparent, d.attempts, d.tries,
+      RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, v.traceparent, v.tracestate, d.attempts, d.tries,
         d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.era AS generation,
         w.sealed_secret AS "sealedSecret", w.previous_secrets AS "previousSecrets"
     )

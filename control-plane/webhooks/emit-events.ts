@@ -125,9 +125,10 @@ export async function queueEvents(
   const deliveries = events.flatMap(({ eventId, to }) =>
     to.map((each) => ({ ...each, eventId, deliveryId: random.newId('dlv', nowMs) })),
   );
+  const trace = currentTrace();
   await tx`
-    INSERT INTO webhook_events (event_id, event, body, traceparent)
-    SELECT *, ${currentTrace()?.traceparent ?? null}::text FROM unnest(
+    INSERT INTO webhook_events (event_id, event, body, traceparent, tracestate)
+    SELECT *, ${trace?.traceparent ?? null}::text, ${trace?.tracestate || null}::text FROM unnest(
       ${events.map(({ eventId }) => eventId)}::text[],
       ${events.map(({ event }) => event)}::text[],
       ${events.map(({ body }) => body)}::text[])`;

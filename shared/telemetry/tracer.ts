@@ -23,6 +23,9 @@ export interface EndedSpan {
   readonly links: readonly SpanLink[];
 }
 
+/** With the `tracestate` of its parent, which is passed on as it is. */
+type BegunSpan = Omit<EndedSpan, 'endMs' | 'attributes' | 'isError'> & Pick<TraceContext, 'tracestate'>;
+
 export type SpanLink = Pick<TraceContext, 'traceId' | 'parentId'>;
 
 export interface SpanStart {
@@ -72,6 +75,7 @@ export class Tracer {
       traceId,
       spanId: this.#ids.next(8),
       parentId: parent?.parentId ?? null,
+      tracestate: parent?.tracestate ?? '',
       links,
     };
     return new Span({ ...begun, startMs: this.#wall.nowMs() - agoMs }, this.#wall, this.#options.take);
@@ -88,16 +92,12 @@ export class Tracer {
 
 /** A span that was sampled. */
 export class Span {
-  readonly #begun: Omit<EndedSpan, 'endMs' | 'attributes' | 'isError'>;
+  readonly #begun: BegunSpan;
   readonly #wall: Wall;
   readonly #take: TracerOptions['take'];
   #isEnded = false;
 
-  constructor(
-    begun: Omit<EndedSpan, 'endMs' | 'attributes' | 'isError'>,
-    wall: Wall,
-    take: TracerOptions['take'],
-  ) {
+  constructor(begun: BegunSpan, wall: Wall, take: TracerOptions['take']) {
     this.#begun = begun;
     this.#wall = wall;
     this.#take = take;
@@ -105,8 +105,8 @@ export class Span {
 
   /** As what it is passed on: it is the parent of what it causes. */
   get trace(): TraceContext {
-    const { traceId, spanId: parentId } = this.#begun;
-    return { traceId, parentId, isSampled: true, traceparent: `00-${traceId}-${parentId}-01` };
+    const { traceId, spanId: parentId, tracestate } = this.#begun;
+    return { traceId, parentId, isSampled: true, traceparent: `00-${traceId}-${parentId}-01`, tracestate };
   }
 
   /** Further calls do nothing. */

@@ -26,6 +26,8 @@ export interface CheckHead {
   readonly gateId: string | null;
   /** The header, unread; '': none. Read where something names the trace, which hardly ever happens. */
   readonly traceparent: string;
+  /** The header beside it, in the same way. */
+  readonly tracestate: string;
 }
 
 /** Gets a check back once the fate of its record is known. */
@@ -105,6 +107,11 @@ export class Check implements AnswerableRequest, RecordOwner {
   /** As what it is passed on and logged: its own span, or what its caller has sent, unread. */
   get traceparent(): string {
     return this.span?.trace.traceparent ?? this.#head.traceparent;
+  }
+
+  /** As it is passed on beside `traceparent`, unread: a span of ours changes nothing in it. */
+  get tracestate(): string {
+    return this.#head.tracestate;
   }
 
   /** Not answered yet. */

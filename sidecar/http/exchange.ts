@@ -89,6 +89,7 @@ export class Exchange<Res> implements RequestHead, Responder {
   repeated: string | null = null;
   contentEncoding = '';
   traceparent = '';
+  tracestate = '';
   /** Written by the adapter that tells aborts apart by it; -1 until its body has come without an answer. */
   waitingSinceTurn = -1;
   readonly #listener: ListenerState<Res>;
@@ -136,6 +137,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     this.repeated = reader.repeated;
     this.contentEncoding = reader.contentEncoding;
     this.traceparent = reader.traceparent;
+    this.tracestate = reader.tracestate;
     const { problem } = reader;
     if (problem !== null) {
       // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so

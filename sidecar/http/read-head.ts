@@ -21,6 +21,7 @@ export class HeadReader {
   #idempotencyKey = false;
   #contentEncoding: string | null = null;
   #traceparent: string | null = null;
+  #tracestate: string | null = null;
   #repeated: string | null = null;
 
   /** `namesOf`: the further headers to keep of a request to a path, in lower case. Default none. */
@@ -36,6 +37,7 @@ export class HeadReader {
     this.#idempotencyKey = false;
     this.#contentEncoding = null;
     this.#traceparent = null;
+    this.#tracestate = null;
     this.#repeated = null;
     this.#names = this.#namesOf(path);
     this.#headers = this.#names.length === 0 ? null : this.#names.map(() => null);
@@ -61,6 +63,8 @@ export class HeadReader {
       this.#contentEncoding = joined(this.#contentEncoding, value);
     } else if (name === 'traceparent') {
       this.#traceparent = joined(this.#traceparent, value);
+    } else if (name === 'tracestate') {
+      this.#tracestate = joined(this.#tracestate, value);
     }
     if (this.#headers !== null) {
       const index = this.#names.indexOf(name);
@@ -84,6 +88,11 @@ export class HeadReader {
   /** See RequestHead. */
   get traceparent(): string {
     return this.#traceparent ?? '';
+  }
+
+  /** See RequestHead. */
+  get tracestate(): string {
+    return this.#tracestate ?? '';
   }
 
   /** Bytes that the body will have; 0 without the header. */

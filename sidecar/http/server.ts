@@ -31,6 +31,8 @@ export interface RequestHead {
   readonly contentEncoding: string;
   /** Unread, joined like `authorization`, so that two of them are no valid one; '' if absent. */
   readonly traceparent: string;
+  /** Unread, joined like `authorization`: several are one list; '' if absent. */
+  readonly tracestate: string;
   /**
    * Of the peer, `127.0.0.1` or `::1`; an IPv4 peer of an IPv6 socket is written as IPv4. Looked up when it
    * is read, because most requests never ask; '' after the request is answered or its client has gone.

@@ -1,6 +1,7 @@
 import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { TraceHeaders } from '../../shared/wire/trace-context.ts';
 import type { BodyHandler, RequestHead } from '../http/server.ts';
 import type { Intake } from './intake.ts';
 import { type ReadCheck, readCheck } from './read-check.ts';
@@ -16,14 +17,14 @@ export interface HttpCheckDeps {
  */
 export function httpCheck(
   { intake, writer }: HttpCheckDeps,
-  { authorization, traceparent }: Pick<RequestHead, 'authorization' | 'traceparent'>,
+  { authorization, traceparent, tracestate }: Pick<RequestHead, 'authorization' | keyof TraceHeaders>,
   about: { readonly gateId: string | null; readonly requestId: RequestId; readonly nowMs: UnixMillis },
 ): BodyHandler {
   const { gateId, requestId } = about;
   const caller = intake.admit(authorization, about.nowMs);
   return (body, responder) => {
     const moment = intake.moment();
-    const head = { requestId, caller, authorization, gateId, traceparent };
+    const head = { requestId, caller, authorization, gateId, traceparent, tracestate };
     const check = intake.open(head, responder, moment.monotonicMs, moment);
     let read: ReadCheck;
     try {

@@ -46,7 +46,7 @@ import {
   type SealedEntry,
   type SignedSnapshot,
 } from '../../shared/wire/sync-schema.ts';
-import type { TraceContext } from '../../shared/wire/trace-context.ts';
+import { renderTraceHeaders, type TraceContext } from '../../shared/wire/trace-context.ts';
 import { type CallerThread, callerThread } from './caller-thread.ts';
 import { answerTrouble, ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
 import type { Answer, Call } from './http-caller.ts';
@@ -283,7 +283,7 @@ export class ControlPlaneClient {
         const { answers } = await this.#ask(
           {
             ...{ path: 'settlements', body, by: 'settlements', timeMsMax: replicaLimits.quotaCallMsMax },
-            ...(trace !== null && { headers: { traceparent: trace.traceparent } }),
+            ...(trace !== null && { headers: renderTraceHeaders(trace) }),
           },
           parseSettlementAnswer,
         );

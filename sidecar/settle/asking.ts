@@ -15,6 +15,7 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import { type Answered, renderFirstPermit } from '../../shared/wire/decision.ts';
+import type { TraceHeaders } from '../../shared/wire/trace-context.ts';
 import type { Answers } from '../decide/answers.ts';
 import type { Check, Learned } from '../decide/check.ts';
 import { type Attempt, statementOf } from '../decide/record.ts';
@@ -204,6 +205,11 @@ export class Asking implements Learned {
     });
   }
 
+  get #trace(): TraceHeaders {
+    const { traceparent, tracestate } = this.#check;
+    return { traceparent, tracestate };
+  }
+
   #lookUp(): void {
     const { settlements, leases, voids } = this.#deps;
     const { shortage } = this;
@@ -216,7 +222,7 @@ export class Asking implements Learned {
       else if (reading === 'void') voids.void(voidOfReading(readerId), ignore);
       if (this.#isWanted) this.#report(eventOf(outcome, 'looked_up'));
     };
-    settlements.send(lookUp, leases.holder, this.#untilMs, onLookedUp, this.#check.traceparent);
+    settlements.send(lookUp, leases.holder, this.#untilMs, onLookedUp, this.#trace);
   }
 
   /** The reservation ends with the outcome. A settlement that answers no request is voided. */
@@ -225,7 +231,7 @@ export class Asking implements Learned {
     const sent: Sent = { ...prepared, reading: 'none' };
     this.#sent = sent;
     const onSettled: OnSettled = (outcome) => this.#onSettled(sent, outcome);
-    settlements.send(prepared.settlement, leases.holder, this.#untilMs, onSettled, this.#check.traceparent);
+    settlements.send(prepared.settlement, leases.holder, this.#untilMs, onSettled, this.#trace);
   }
 
   #onSettled(sent: Sent, outcome: SettlementOutcome): void {

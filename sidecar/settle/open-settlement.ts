@@ -1,6 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { TraceHeaders } from '../../shared/wire/trace-context.ts';
 
 /** A settlement but for the time that is left to answer it, which is known when it is sent. */
 export type UnsentSettlement = {
@@ -52,8 +53,8 @@ export class OpenSettlement {
   readonly key: string | null;
   readonly untilMs: MonotonicMillis;
   readonly onSettled: OnSettled;
-  /** The header of the check that it is for, unread; '': none. */
-  readonly traceparent: string;
+  /** Of the check that it is for. */
+  readonly trace: TraceHeaders;
   #state: State;
 
   constructor(
@@ -62,14 +63,14 @@ export class OpenSettlement {
     untilMs: MonotonicMillis,
     onSettled: OnSettled,
     refusal: 'away' | 'shed' | null,
-    traceparent = '',
+    trace: TraceHeaders,
   ) {
     this.settlement = settlement;
     this.holder = holder;
     this.key = keyOf(settlement);
     this.untilMs = untilMs;
     this.onSettled = onSettled;
-    this.traceparent = traceparent;
+    this.trace = trace;
     this.#state =
       refusal === null ? { kind: 'queued', past: 'unsent' } : { kind: 'refused', outcome: refusal };
   }

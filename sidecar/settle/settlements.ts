@@ -7,7 +7,12 @@ import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts
 import { telemetryLimits } from '../../shared/telemetry/limits.ts';
 import type { Span, Tracer } from '../../shared/telemetry/tracer.ts';
 import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
-import { parseTraceparent, type TraceContext, traceFields } from '../../shared/wire/trace-context.ts';
+import {
+  parseTraceparent,
+  type TraceContext,
+  type TraceHeaders,
+  traceFields,
+} from '../../shared/wire/trace-context.ts';
 import { ControlPlaneError } from '../replica/control-plane-error.ts';
 import { settleLimits } from './limits.ts';
 import {
@@ -108,18 +113,18 @@ export class Settlements {
   }
 
   /**
-   * Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. `traceparent`:
-   * of the check that it is for, unread.
+   * Calls `onSettled` exactly once, at `untilMs` at the latest, and never before this returns. `trace`: of
+   * the check that it is for.
    */
   send(
     settlement: UnsentSettlement,
     holder: string,
     untilMs: MonotonicMillis,
     onSettled: OnSettled,
-    traceparent = '',
+    trace: TraceHeaders = noTrace,
   ): void {
     const refusal = this.#refusal(untilMs);
-    const open = new OpenSettlement(settlement, holder, untilMs, onSettled, refusal, traceparent);
+    const open = new OpenSettlement(settlement, holder, untilMs, onSettled, refusal, trace);
     this.#open.add(open);
     if (refusal !== null) {
       setImmediate(() => this.#notify(open, { kind: refusal }));
@@ -285,7 +290,7 @@ export class Settlements {
     if (answer.kind === 'refused' && answer.is_passing !== true) {
       const { kind, gate_id } = open.settlement;
       this.#deps.logger.warn(
-        { kind, gate_id, message: answer.message, ...traceFields(open.traceparent) },
+        { kind, gate_id, message: answer.message, ...traceFields(open.trace.traceparent) },
         'the control plane refused a settlement',
       );
     }
@@ -342,7 +347,7 @@ export class Settlements {
       open.onSettled(outcome, isCertain);
     } catch (error) {
       // One request's exception must not reach the others.
-      const about = { err: error, ...traceFields(open.traceparent) };
+      const about = { err: error, ...traceFields(open.trace.traceparent) };
       this.#deps.logger.error(about, 'the outcome of a settlement could not be put into effect');
     }
   }
@@ -369,12 +374,14 @@ const isTurnedAway = (error: unknown): boolean =>
 const isRefusedConnection = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 
+const noTrace: TraceHeaders = Object.freeze({ traceparent: '', tracestate: '' });
+
 /** The trace to which all of them belong. Null: they belong to several, or one of them to none. */
 function commonTrace([first, ...others]: readonly OpenSettlement[]): TraceContext | null {
-  if (first === undefined || first.traceparent === '') return null;
-  const trace = parseTraceparent(first.traceparent);
+  if (first === undefined || first.trace.traceparent === '') return null;
+  const trace = parseTraceparent(first.trace.traceparent, first.trace.tracestate);
   const isCommon = others.every(
-    ({ traceparent }) => parseTraceparent(traceparent)?.traceId === trace?.traceId,
+    (other) => parseTraceparent(other.trace.traceparent)?.traceId === trace?.traceId,
   );
   return isCommon ? trace : null;
 }
@@ -389,7 +396,7 @@ function spanOf(
   common: TraceContext | null,
 ): Span | null {
   if (tracer === null) return null;
-  const traced = batch.flatMap(({ traceparent }) => parseTraceparent(traceparent) ?? []);
+  const traced = batch.flatMap(({ trace }) => parseTraceparent(trace.traceparent) ?? []);
   const links = traced.filter(({ isSampled, parentId }) => isSampled && parentId !== common?.parentId);
   if (common === null && links.length === 0) return null;
   return tracer.start('settlements', {

@@ -176,11 +176,17 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     const { order } = await open({}, sidecarAt(server.url));
     const valid = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     for (const traceparent of [valid, valid.toUpperCase(), '', null]) {
-      const headers = { 'x-agent-passport': passport, ...(traceparent !== null && { traceparent }) };
+      const headers = {
+        'x-agent-passport': passport,
+        ...(traceparent !== null && { traceparent }),
+        tracestate: 'a=1',
+      };
       expect((await order(5, headers)).status).toBe(201);
     }
     const sent = server.arrived.map(({ head }) => /^traceparent: (.*)$/im.exec(head)?.[1]);
     expect(sent).toEqual([valid, undefined, undefined, undefined]);
+    const states = server.arrived.map(({ head }) => /^tracestate: (.*)$/im.exec(head)?.[1]);
+    expect(states).toEqual(['a=1', undefined, undefined, undefined]);
   });
 
   it('answers 401 to no passport, two of them, or one that does not verify', async () => {

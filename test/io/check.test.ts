@@ -208,7 +208,7 @@ function send(
     const authorization = `Bearer ${key}`;
     const handle = httpCheck(
       { intake: to.intake, writer },
-      { authorization, traceparent: '' },
+      { authorization, traceparent: '', tracestate: '' },
       { gateId, requestId, nowMs: now },
     );
     handle(Buffer.from(JSON.stringify(body)), {
@@ -312,7 +312,7 @@ describe('a check, from its body to its answer,', () => {
     };
     const answer = { isAborted: false, reply: () => undefined };
     const from = { caller: { mode: 'live', keyId: null } as const, authorization: null, gateId: null };
-    const about = { ...from, requestId, traceparent: '' };
+    const about = { ...from, requestId, traceparent: '', tracestate: '' };
     const open = world.answers.open(about, answer, systemClock.monotonic());
     vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
     world.answers.answerError(open, new ApiError('overloaded'));

@@ -43,16 +43,29 @@ describe('traceparent at the control plane', () => {
   const lineOf = (requestId: string) => lines().find(({ request_id }) => request_id === requestId);
   const hookAbout = (text: string) => receiver.received.find(({ body }) => body.includes(text));
 
+  /** Of the second and third one too many members, and one that is none. */
+  const statesOf = (n: number) =>
+    [
+      { given: 'a=1, b@c=2', passedOn: 'a=1,b@c=2' },
+      { given: Array.from({ length: 33 }, (_, k) => `k${k}=v`).join(), passedOn: undefined },
+      { given: 'A=1', passedOn: undefined },
+    ][n - 1] ?? { given: '', passedOn: undefined };
+
   it('is in the lines of its request and in the webhooks that it causes, and in no others', async () => {
     const passports = await Promise.all([0, 1, 2, 3].map(() => service.issuePassport()));
     const answers = await Promise.all(
       passports.map(({ id }, n) =>
-        post(`/passports/${id}/revoke`, {}, n === 0 ? {} : { traceparent: traceparentOf(n) }),
+        post(
+          `/passports/${id}/revoke`,
+          {},
+          n === 0 ? {} : { traceparent: traceparentOf(n), tracestate: statesOf(n).given },
+        ),
       ),
     );
     for (const [n, { id }] of passports.entries()) {
       await until(() => hookAbout(id) !== undefined, { what: 'a webhook' });
       expect(hookAbout(id)?.headers['traceparent']).toBe(n === 0 ? undefined : traceparentOf(n));
+      expect(hookAbout(id)?.headers['tracestate']).toBe(n === 0 ? undefined : statesOf(n).passedOn);
       const requestId = answers[n]?.headers.get('x-request-id') ?? '';
       await until(() => lineOf(requestId) !== undefined, { what: 'a line' });
       expect(lineOf(requestId)?.trace_id).toBe(n === 0 ? undefined : traceOf(n));
@@ -114,7 +127,7 @@ describe('traceparent at the sidecar', () => {
   const post = (path: string, body: object, traceparent: string) =>
     call(`${sidecar.origin}${path}`, {
       ...{ method: 'POST', key: service.adminKey, body },
-      headers: { traceparent },
+      headers: { traceparent, tracestate: 'vendor=x' },
     });
   const keyed = (n: number) => ({ permission_key: permission, amount: 1, idempotency_key: `key-${n}` });
   /** Each has to ask the control plane before it is answered. */
@@ -164,6 +177,7 @@ describe('traceparent at the sidecar', () => {
     const hook = () => receiver.received.find(({ body }) => body.includes(answer.body.approval_id));
     await until(() => hook() !== undefined, { what: 'a webhook' });
     expect(hook()?.headers['traceparent']).toBe(traceparentOf(30));
+    expect(hook()?.headers['tracestate']).toBe('vendor=x');
   });
 
   it('that is not valid is ignored', async () => {

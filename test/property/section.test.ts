@@ -251,6 +251,7 @@ class World {
       authorization: `Bearer ${key}`,
       gateId,
       traceparent: '',
+      tracestate: '',
     };
     const check = new Check(answerer, head, responder, 0 as MonotonicMillis);
     check.asked = asked;

@@ -11,7 +11,7 @@ import {
   segment,
   Transport,
   textSegment,
-  traceHeader,
+  traceHeaders,
 } from './transport.ts';
 
 export interface AgentTrustOptions {
@@ -188,7 +188,7 @@ export class AgentTrust implements Resources {
       method,
       path: search === '' ? path : `${path}?${search}`,
       headers: {
-        ...traceHeader(options.traceparent),
+        ...traceHeaders(options),
         ...(creates ? { 'idempotency-key': options.idempotencyKey ?? randomUUID() } : {}),
         ...(options.ifMatch === undefined ? {} : { 'if-match': options.ifMatch }),
         ...(options.ifNoneMatch === undefined ? {} : { 'if-none-match': options.ifNoneMatch }),

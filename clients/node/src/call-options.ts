@@ -9,6 +9,8 @@ export interface CallOptions {
    * parent. Ignored where it is not valid, and where checks go over a stream.
    */
   readonly traceparent?: string;
+  /** The `tracestate` header beside it, passed on as it is; ignored without a valid `traceparent`. */
+  readonly tracestate?: string;
 }
 
 /** Options of creating calls. */

@@ -180,7 +180,9 @@ interface Question {
 
 function traceOf({ header }: Incoming): Question['trace'] {
   const traceparent = header('traceparent');
-  return traceparent === undefined ? [] : [{ traceparent }];
+  if (traceparent === undefined) return [];
+  const tracestate = header('tracestate');
+  return [{ traceparent, ...(tracestate !== undefined && { tracestate }) }];
 }
 
 async function ask(

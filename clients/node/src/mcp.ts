@@ -150,9 +150,12 @@ function headerOf(name: string, meta: Readonly<Record<string, unknown>>, extra: 
     'x-agent-passport': passportMeta,
     'x-agent-approval': approvalMeta,
     traceparent: traceMeta,
+    tracestate: 'tracestate',
   }[name];
   const value = key === undefined ? undefined : meta[key];
   if (typeof value === 'string') return value;
+  // Both are of one trace, and come from one place.
+  if (name === 'tracestate' && typeof meta[traceMeta] === 'string') return undefined;
   const header = extra.requestInfo?.headers?.[name] ?? extra.http?.req?.headers.get(name) ?? undefined;
   return Array.isArray(header) ? header.join(', ') : header;
 }

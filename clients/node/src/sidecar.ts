@@ -9,7 +9,7 @@ import {
   retryAfterMs,
   segment,
   Transport,
-  traceHeader,
+  traceHeaders,
 } from './transport.ts';
 
 export type { OutcomeReport } from './generated/api.ts';
@@ -182,7 +182,7 @@ export class Sidecar {
     return {
       method: 'POST',
       path,
-      headers: traceHeader(options.traceparent),
+      headers: traceHeaders(options),
       body,
       deadlineAt: performance.now() + deadlineMs,
       signal: options.signal,

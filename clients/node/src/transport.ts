@@ -7,6 +7,7 @@ import {
   request,
 } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import type { CallOptions } from './call-options.ts';
 
 /** Of one answer: 500 attestations, or 200 deliveries of 64 KiB each with their attempts. */
 const answerBytesMax = 32 * 1024 * 1024;
@@ -183,9 +184,14 @@ export class Transport {
 
 const traceForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,72})?$/;
 
-/** The header of a trace. One that is not valid is left out, because it must not fail the call. */
-export const traceHeader = (traceparent: string | undefined): Readonly<Record<string, string>> =>
-  traceparent !== undefined && traceForm.test(traceparent) ? { traceparent } : {};
+/** What a header can hold, of the length that every party passes on (W3C Trace Context §3.3.1.5). */
+const stateForm = /^[\x20-\x7e]{1,512}$/;
+
+/** The headers of a trace. One that is not valid is left out, because it must not fail the call. */
+export const traceHeaders = ({ traceparent, tracestate }: CallOptions): Readonly<Record<string, string>> =>
+  traceparent === undefined || !traceForm.test(traceparent)
+    ? {}
+    : { traceparent, ...(tracestate !== undefined && stateForm.test(tracestate) && { tracestate }) };
 
 /** An id as a part of a path. Throws TypeError for text that is no id and could change the path. */
 export function segment(id: string): string {

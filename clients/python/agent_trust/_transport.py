@@ -50,12 +50,17 @@ class Deadline:
 
 
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,72})?")
+# What a header can hold, of the length that every party passes on (W3C Trace Context, 3.3.1.5).
+_STATE = re.compile(r"[\x20-\x7e]{1,512}")
 
 
-def trace_header(traceparent: str | None) -> dict[str, str]:
-    """The header of a trace. One that is not valid is left out, because it must not fail the call."""
-    is_valid = traceparent is not None and _TRACE.fullmatch(traceparent) is not None
-    return {"traceparent": traceparent} if traceparent is not None and is_valid else {}
+def trace_headers(traceparent: str | None, tracestate: str | None) -> dict[str, str]:
+    """The headers of a trace. One that is not valid is left out, because it must not fail the call."""
+    if traceparent is None or _TRACE.fullmatch(traceparent) is None:
+        return {}
+    if tracestate is None or _STATE.fullmatch(tracestate) is None:
+        return {"traceparent": traceparent}
+    return {"traceparent": traceparent, "tracestate": tracestate}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ from ._transport import (
     Transport,
     retry_after_ms,
     segment,
-    trace_header,
+    trace_headers,
 )
 from .errors import AgentTrustError, error_of, parse_json
 
@@ -87,7 +87,8 @@ class Sidecar:
     A question is sent again only where that cannot charge twice: if it was never sent, after 503, or if
     `request["idempotency_key"]` is set. One with `request["proof"]`, only if it was never sent.
 
-    `traceparent` of a call is the W3C Trace Context of what it is for, which the service takes as the parent.
+    `traceparent` and `tracestate` of a call are the W3C Trace Context of what it is for, which the service
+    takes as the parent.
     One that is not valid is ignored.
     """
 
@@ -106,10 +107,12 @@ class Sidecar:
         *,
         deadline_ms: float | None = None,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> Decision:
         """May this passport do this at this gate?"""
+        trace = trace_headers(traceparent, tracestate)
         path = f"/v1/gates/{segment(gate_id)}/check"
-        return self._ask(path, passport, request, self._deadline(deadline_ms), traceparent)
+        return self._ask(path, passport, request, self._deadline(deadline_ms), trace)
 
     def enforce(
         self,
@@ -118,9 +121,11 @@ class Sidecar:
         *,
         deadline_ms: float | None = None,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> Decision:
         """The same for `request["gate_id"]`; without one, the passport alone is checked (contract §5)."""
-        return self._ask("/v1/enforce", passport, request, self._deadline(deadline_ms), traceparent)
+        trace = trace_headers(traceparent, tracestate)
+        return self._ask("/v1/enforce", passport, request, self._deadline(deadline_ms), trace)
 
     def check_batch(
         self,
@@ -129,6 +134,7 @@ class Sidecar:
         *,
         deadline_ms: float | None = None,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> list[Decision | AgentTrustError]:
         """1 to 256 checks at one gate, decided in this order as if each came alone.
 
@@ -136,10 +142,11 @@ class Sidecar:
         answer each is UNAVAILABLE. Raises where the call as a whole is refused.
         """
         deadline = self._deadline(deadline_ms)
+        trace = trace_headers(traceparent, tracestate)
         path = f"/v1/gates/{segment(gate_id)}/check/batch"
         requests = [check["request"] for check in checks]
         body = {"checks": [{"passport": each["passport"], "request": each["request"]} for each in checks]}
-        answer = self._send(path, body, requests, deadline, traceparent)
+        answer = self._send(path, body, requests, deadline, trace)
         if not isinstance(answer, Answer):
             return [answer for _ in checks]
         value = parse_json(answer.body)
@@ -158,6 +165,7 @@ class Sidecar:
         detail: str | None = None,
         deadline_ms: float = _OUTCOME_DEADLINE_MS,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> None:
         """How the service ended that a PERMIT allowed (contract §19).
 
@@ -174,7 +182,7 @@ class Sidecar:
             f"/v1/attestations/{segment(attestation_id)}/outcome",
             Deadline(deadline_ms),
             encode_json(body),
-            trace_header(traceparent),
+            trace_headers(traceparent, tracestate),
             retries_max=_RETRIES_MAX,
             pause_s=_PAUSE_S,
             is_idempotent=True,
@@ -205,10 +213,10 @@ class Sidecar:
         passport: str,
         request: Mapping[str, Any],
         deadline: Deadline,
-        traceparent: str | None,
+        trace: dict[str, str],
     ) -> Decision:
         body = {"passport": passport, "request": request}
-        answer = self._send(path, body, [request], deadline, traceparent)
+        answer = self._send(path, body, [request], deadline, trace)
         if not isinstance(answer, Answer):
             return answer
         decision = _read_decision(parse_json(answer.body))
@@ -220,7 +228,7 @@ class Sidecar:
         body: Mapping[str, Any],
         requests: Sequence[Mapping[str, Any]],
         deadline: Deadline,
-        traceparent: str | None,
+        trace: dict[str, str],
     ) -> Answer | Unavailable:
         """The answer if it is a success. Raises what a repetition cannot cure."""
         # The first copy may have used the proof up: a second would be BLOCK `proof_replayed`.
@@ -230,7 +238,7 @@ class Sidecar:
             path,
             deadline,
             encode_json(body),
-            trace_header(traceparent),
+            trace,
             retries_max=_RETRIES_MAX,
             pause_s=_PAUSE_S,
             is_idempotent=not is_proven and all(map(_is_keyed, requests)),
@@ -289,13 +297,13 @@ class AsyncSidecar:
         *,
         deadline_ms: float | None = None,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> Decision:
         """May this passport do this at this gate?"""
 
         def ask(left_ms: float) -> Decision:
-            return self._sidecar.check(
-                gate_id, passport, request, deadline_ms=left_ms, traceparent=traceparent
-            )
+            trace = {"traceparent": traceparent, "tracestate": tracestate}
+            return self._sidecar.check(gate_id, passport, request, deadline_ms=left_ms, **trace)
 
         return await self._run(ask, deadline_ms, lambda missing: missing)
 
@@ -306,11 +314,13 @@ class AsyncSidecar:
         *,
         deadline_ms: float | None = None,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> Decision:
         """The same for `request["gate_id"]`; without one, the passport alone is checked (contract §5)."""
 
         def ask(left_ms: float) -> Decision:
-            return self._sidecar.enforce(passport, request, deadline_ms=left_ms, traceparent=traceparent)
+            trace = {"traceparent": traceparent, "tracestate": tracestate}
+            return self._sidecar.enforce(passport, request, deadline_ms=left_ms, **trace)
 
         return await self._run(ask, deadline_ms, lambda missing: missing)
 
@@ -321,13 +331,13 @@ class AsyncSidecar:
         *,
         deadline_ms: float | None = None,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> list[Decision | AgentTrustError]:
         """As `Sidecar.check_batch`."""
 
         def ask(left_ms: float) -> list[Decision | AgentTrustError]:
-            return self._sidecar.check_batch(
-                gate_id, checks, deadline_ms=left_ms, traceparent=traceparent
-            )
+            trace = {"traceparent": traceparent, "tracestate": tracestate}
+            return self._sidecar.check_batch(gate_id, checks, deadline_ms=left_ms, **trace)
 
         return await self._run(ask, deadline_ms, lambda missing: [missing for _ in checks])
 
@@ -340,6 +350,7 @@ class AsyncSidecar:
         detail: str | None = None,
         deadline_ms: float = _OUTCOME_DEADLINE_MS,
         traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> None:
         """As `Sidecar.report_outcome`. Of more calls than may wait, it is an AgentTrustError `overloaded`."""
         if self._open >= self._open_max:
@@ -353,6 +364,7 @@ class AsyncSidecar:
                 detail=detail,
                 deadline_ms=deadline_ms,
                 traceparent=traceparent,
+                tracestate=tracestate,
             )
 
         future = asyncio.get_running_loop().run_in_executor(self._threads, report)

@@ -141,7 +141,11 @@ class GuardWSGI:
             return question
         try:
             decision = self._sidecar.check(
-                question.gate, question.passport, question.request, traceparent=request.header("traceparent")
+                question.gate,
+                question.passport,
+                question.request,
+                traceparent=request.header("traceparent"),
+                tracestate=request.header("tracestate"),
             )
         except AgentTrustError as error:
             return self._guard.refusal_for(error)

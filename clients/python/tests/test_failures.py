@@ -90,10 +90,16 @@ class WhateverGoesWrong(Case):
         sidecar = self.sidecar(server.url)
         valid = f"00-{'a' * 32}-{'b' * 16}-01"
         for traceparent in (valid, None, valid.upper(), f"{valid}\r\nX-Forged: 1", f"{valid}\n", "\u20ac"):
-            self.assertEqual(sidecar.check(GATE, "a.b.c", PLAIN, traceparent=traceparent), PERMIT)
+            trace = {"traceparent": traceparent, "tracestate": "a=1"}
+            self.assertEqual(sidecar.check(GATE, "a.b.c", PLAIN, **trace), PERMIT)
         heads = [head.lower() for head, _ in server.arrived]
         self.assertEqual(["traceparent: " + valid in head for head in heads], [True] + 5 * [False])
+        self.assertEqual(["tracestate: a=1" in head for head in heads], [True] + 5 * [False])
         self.assertEqual(["traceparent" in head or "forged" in head for head in heads[1:]], 5 * [False])
+        for tracestate in ("", "x" * 513, "a=1\r\nX-Forged: 1", "\u20ac"):
+            sidecar.check(GATE, "a.b.c", PLAIN, traceparent=valid, tracestate=tracestate)
+        last = [head.lower() for head, _ in server.arrived[-4:]]
+        self.assertEqual(["traceparent" in head and "tracestate" not in head for head in last], 4 * [True])
 
     def test_no_answer_within_the_deadline_of_500_ms(self) -> None:
         arrived = threading.Event()

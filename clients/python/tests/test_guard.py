@@ -409,8 +409,9 @@ class Asgi(unittest.TestCase):
 
     def test_the_trace_of_the_request_is_that_of_the_check(self) -> None:
         order = self.part(b'{"amount":5}')
-        self.ask(order, headers=[self.passport, (b"traceparent", b"00-a")])
+        self.ask(order, headers=[self.passport, (b"traceparent", b"00-a"), (b"tracestate", b"a=1")])
         self.assertEqual(self.sidecar.options["traceparent"], "00-a")
+        self.assertEqual(self.sidecar.options["tracestate"], "a=1")
         self.ask(order, headers=[self.passport])
         self.assertIsNone(self.sidecar.options["traceparent"])
 

@@ -52,8 +52,8 @@ export class ForwardAuth {
   ): Reply | IgnoredBody {
     const { intake, writer, routesOf } = this.#deps;
     const { passport, key } = this.#reader.credentials(head.headers);
-    const { traceparent } = head;
-    const admitted = { requestId, gateId, traceparent, ...this.#admit(head, key, gateId, nowMs) };
+    const { traceparent, tracestate } = head;
+    const admitted = { requestId, gateId, traceparent, tracestate, ...this.#admit(head, key, gateId, nowMs) };
     const shown = shownPassport(head.authorization, passport);
     if (shown.kind !== 'token') {
       // A gate that is unknown to its caller is told so without a passport, too: a key tries its gate so.

@@ -17,6 +17,7 @@ import type { Moment } from '../../../shared/runtime/clock.ts';
 import type { Random } from '../../../shared/runtime/random.ts';
 import { parseGateChoice } from '../../../shared/wire/check.ts';
 import { parseCheckBatch } from '../../../shared/wire/check-batch.ts';
+import type { TraceHeaders } from '../../../shared/wire/trace-context.ts';
 import type { Check, CheckHead } from '../../decide/check.ts';
 import type { CheckReply, CheckResponder } from '../../decide/replies.ts';
 import type { Reply } from '../../http/server.ts';
@@ -191,12 +192,12 @@ export class InProcessChecks implements LaneSource {
   #admit(
     gateId: string | null,
     asked: Pick<CheckHead, 'requestId'>,
-    { traceparent }: Pick<CallOptions, 'traceparent'>,
+    trace: Pick<CallOptions, keyof TraceHeaders>,
   ): CheckHead {
     if (this.#isStopped) throw new ApiError('service_unavailable', { message: 'It was stopped.' });
     const caller = this.#deps.intake.admitPeer(gateId);
     if (this.#unanswered > inProcessLimits.unansweredMax) throw new ApiError('overloaded');
-    return new PeerHead(caller, gateId, asked, typeof traceparent === 'string' ? traceparent : '');
+    return new PeerHead(caller, gateId, asked, trace);
   }
 
   /** What is wrong with one check of a batch is answered in its place. */
@@ -220,17 +221,19 @@ class PeerHead implements CheckHead {
   readonly gateId: string | null;
   readonly authorization = null;
   readonly traceparent: string;
+  readonly tracestate: string;
   readonly #asked: Pick<CheckHead, 'requestId'>;
 
   constructor(
     caller: CheckHead['caller'],
     gateId: string | null,
     asked: Pick<CheckHead, 'requestId'>,
-    traceparent: string,
+    { traceparent, tracestate }: Pick<CallOptions, keyof TraceHeaders>,
   ) {
     this.caller = caller;
     this.gateId = gateId;
-    this.traceparent = traceparent;
+    this.traceparent = typeof traceparent === 'string' ? traceparent : '';
+    this.tracestate = typeof tracestate === 'string' ? tracestate : '';
     this.#asked = asked;
   }
 

@@ -283,7 +283,7 @@ export class Stream implements StreamListener, LaneSource {
       }
       const { gateId, read } = readFrame(named, writer);
       // The handshake's trace is not that of its frames: one connection serves many requests.
-      const head = { requestId, caller, authorization, gateId, traceparent: '' };
+      const head = { requestId, caller, authorization, gateId, traceparent: '', tracestate: '' };
       const check = intake.open(head, frame, unread.arrivedAtMs, moment);
       this.#unansweredIds.set(named.id, true);
       return intake.prepare(check, read, whenVerified);

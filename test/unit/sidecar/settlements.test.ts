@@ -71,7 +71,7 @@ function setUp(tracer: Tracer | null = null) {
       holder,
       untilMs as MonotonicMillis,
       (outcome, isCertain) => told.push({ name, outcome, isCertain }),
-      traceparent,
+      traceparent === undefined ? undefined : { traceparent, tracestate: 'a=1' },
     );
   };
   /** Names of the settlements of each call. */
@@ -138,6 +138,10 @@ describe('settlements', () => {
     expect(await callOf(undefined, trace('a', '1'))).toEqual([null]);
     expect(await callOf('not a trace')).toEqual([null]);
     expect(await callOf('not a trace', undefined)).toEqual([null]);
+    const { calls, send } = setUp();
+    send('one', { traceparent: trace('a', '1') });
+    await pass(0);
+    expect(calls[0]?.trace?.tracestate).toBe('a=1');
   });
 
   it('of several traces travel in one that links to them, where they are traced', async () => {
@@ -690,7 +694,17 @@ describe('settlements', () => {
 
 describe('OpenSettlement', () => {
   const openOf = (kind: Settlement['kind'], refusal: 'away' | 'shed' | null = null) =>
-    new OpenSettlement(settlementOf('a', kind, 'key'), 'h', 250 as MonotonicMillis, () => undefined, refusal);
+    new OpenSettlement(
+      settlementOf('a', kind, 'key'),
+      'h',
+      250 as MonotonicMillis,
+      () => undefined,
+      refusal,
+      {
+        traceparent: '',
+        tracestate: '',
+      },
+    );
 
   it('is sent only while it is queued', () => {
     const open = openOf('permit');

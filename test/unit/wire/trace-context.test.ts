@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceparent, traceFields } from '../../../shared/wire/trace-context.ts';
+import {
+  parseTraceparent,
+  parseTracestate,
+  renderTraceHeaders,
+  traceFields,
+} from '../../../shared/wire/trace-context.ts';
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parentId = '00f067aa0ba902b7';
@@ -13,7 +18,13 @@ describe('traceparent', () => {
     `cc-${traceId}-${parentId}-01-more`,
   ])('is taken: %s', (header) => {
     const isSampled = !header.endsWith('-00');
-    expect(parseTraceparent(header)).toEqual({ traceId, parentId, isSampled, traceparent: header });
+    expect(parseTraceparent(header)).toEqual({
+      traceId,
+      parentId,
+      isSampled,
+      traceparent: header,
+      tracestate: '',
+    });
   });
 
   it.each([
@@ -43,5 +54,47 @@ describe('traceparent', () => {
     expect(traceFields(valid)).toEqual({ trace_id: traceId });
     for (const header of ['', valid.toUpperCase(), `${valid}, ${valid}`])
       expect(traceFields(header)).toEqual({});
+  });
+});
+
+describe('tracestate', () => {
+  const members = (count: number) => Array.from({ length: count }, (_, n) => `k${n}=v`);
+
+  it.each([
+    ['one member', 'rojo=00f067aa0ba902b7'],
+    ['several', 'rojo=1,congo=t61rcWkgMzE'],
+    ['a key of a tenant', '0tenant@vendor=a b'],
+    ['characters of keys and values', 'a_-*/9=!"#$%&+-./:;<>?@[]^_`{|}~'],
+    ['as many members as there may be', members(32).join(',')],
+    ['as much as there may be', `a=${'x'.repeat(256)},b=${'y'.repeat(251)}`],
+  ])('is passed on: %s', (_what, header) => {
+    expect(parseTracestate(header)).toBe(header);
+    expect(parseTraceparent(valid, header)?.tracestate).toBe(header);
+  });
+
+  it('is passed on without white space around members, and without empty ones', () => {
+    expect(parseTracestate(' a=1 ,\t,b= 2,')).toBe('a=1,b= 2');
+    expect(parseTracestate(['a=1', 'b=2'])).toBe('a=1,b=2');
+  });
+
+  it.each([
+    ['a member too many', members(33).join(',')],
+    ['a byte too many', `a=${'x'.repeat(256)},b=${'y'.repeat(252)}`],
+    ['a key twice', 'a=1,b=2,a=3'],
+    ['no value', 'a=1,b'],
+    ['an empty value', 'a='],
+    ['an empty key', '=1'],
+    ['upper case in a key', 'A=1'],
+    ['a key that begins with a digit', '1a=1'],
+    ['an equals sign in a value', 'a=b=c'],
+    ['a value of 257', `a=${'x'.repeat(257)}`],
+    ['a line break', 'a=1\r\nx: y'],
+    ['another script', 'a=\u00fc'],
+    ['nothing', ''],
+    ['no header', undefined],
+  ])('is left out, and the trace goes on: %s', (_what, header) => {
+    expect(parseTracestate(header)).toBe('');
+    const trace = parseTraceparent(valid, header);
+    expect(trace && renderTraceHeaders(trace)).toEqual({ traceparent: valid });
   });
 });

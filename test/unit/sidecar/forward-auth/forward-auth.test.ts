@@ -51,6 +51,7 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
     repeated: null,
     contentEncoding: '',
     traceparent: '',
+    tracestate: '',
     remoteAddress,
   };
   forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
@@ -116,6 +117,7 @@ describe('a question', () => {
       repeated: null,
       contentEncoding: '',
       traceparent: '',
+      tracestate: '',
       remoteAddress: '127.0.0.1',
     };
     const outcome = forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
