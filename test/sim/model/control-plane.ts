@@ -221,6 +221,10 @@ export class ControlPlane {
             : ok({ generation, state: 'whole' }),
         );
         return;
+      // It certifies none, so no receipt is issued: no client of the simulation asks for one.
+      case 'receipt-key':
+        reply(errorAnswer(404, 'not_found'));
+        return;
       case 'leases':
         reply(this.#leases(body));
         return;
