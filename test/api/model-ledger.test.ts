@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { GateId } from '../../shared/model/ids.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type {
   LeaseCall,
@@ -33,6 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
+const timeout = runs({ short: 3 * minuteMs, long: 60 * minuteMs });
 const usd = 1_000_000;
 const requestsMax = 60;
 const dollarsMax = 50;
@@ -218,7 +219,7 @@ const withoutId = ({ lease_id: id, lent: _, ...grant }: LeaseGrantBody) => ({
   hasLease: id !== undefined,
 });
 
-it('answers as its model does, whatever sidecars say', async () => {
+it('answers as its model does, whatever sidecars say', { timeout }, async () => {
   const seed = BigInt(randomInt(2 ** 47));
   const { gate_id } = await api.createGate({
     constraints: {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { type AttestationId, type GateId, isId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { LeaseCall, LeaseGrantBody } from '../../shared/wire/lease-call.ts';
 import { parseSettlementCall, type SettlementAnswer } from '../../shared/wire/settlement.ts';
@@ -34,6 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
+const timeout = runs({ short: 3 * minuteMs, long: 60 * minuteMs });
 const usd = 1_000_000;
 /** The model has one. */
 const ownAccount = numbered.account(1);
@@ -275,7 +276,7 @@ class Both {
 const told = (answer: SettlementAnswer): object =>
   answer.kind === 'replayed' ? { ...answer, first: answer.first.attestation_id } : answer;
 
-it('settles as its model does, however often and in whatever order', async () => {
+it('settles as its model does, however often and in whatever order', { timeout }, async () => {
   const seed = BigInt(randomInt(2 ** 47));
   const { gate_id } = await api.createGate({
     constraints: { spend_limits: { daily_usd: 100_000 }, approvals: { above_usd: 10 } },

@@ -4,7 +4,7 @@
  * from a seed of 64 bits: clocks, timers, the network, disks, crashes, pauses, and what clients ask. The same
  * seed has the same trace on every version of Node.
  *
- *     plan.ts      what happens, from the seed
+ *     plan.ts      what happens, from the seed; scenarios.ts what hardly comes together by chance
  *     world.ts     plays it, heals everything, and waits for rest
  *     clients.ts   those who ask
  *     oracle.ts    what must be true after each step, and at rest
