@@ -62,6 +62,7 @@ import { installSyncVersion } from './sync/sync-version.ts';
 import { templateRoutes } from './templates/routes.ts';
 import { toolRoutes } from './tools/routes.ts';
 import { offeredScopes } from './tools/tool-list.ts';
+import { walletRoutes } from './wallets/routes.ts';
 import { regressionEmitter } from './webhooks/emit-regression.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
@@ -158,6 +159,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     const hooks = { voidSettlements: voidShipped(deps), takeOutcomes: takeShipped(deps) };
     v1.register(attestationRoutes(deps, { exportSnapshot, proveChains, ...hooks }));
     v1.register(logProofRoutes(deps));
+    v1.register(walletRoutes(deps));
     v1.register(auditRoutes(deps, exportSnapshot));
     v1.register(statisticsRoutes(deps));
     v1.register(eventRoutes(deps));

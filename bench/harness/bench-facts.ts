@@ -77,6 +77,7 @@ export const token: string = signPassportToken(
       agentName: 'bench-agent',
     },
     ...{ permissions: [permission], trustTier: 'L1', constraints: noConstraints },
+    hasWallet: false,
     ...{ issuedAtS: nowS, notBeforeS: nowS, expiresAtS: (nowS + 86_400) as UnixSeconds },
     publicKey: `ed25519:${Buffer.from(signer.publicKey).toString('base64url')}`,
   }),
@@ -93,5 +94,11 @@ export function verifyUnknown(text: string): VerifiedPassport | null {
 
 export const active: PassportStanding = {
   status: 'active',
-  ...{ isIssuerSuspended: false, isAccountSuspended: false, isKeyCompromised: false, stateAgeMs: 0 },
+  ...{
+    isIssuerSuspended: false,
+    isAccountSuspended: false,
+    isKeyCompromised: false,
+    isInWallet: false,
+    stateAgeMs: 0,
+  },
 };

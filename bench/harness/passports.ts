@@ -67,6 +67,7 @@ async function templateOf(installation: ControlPlane, sql: Database): Promise<Pa
     ...{ subject: { agent_id: agentId }, trustTier: 'L1' },
     permissions: ['orders:create'] as unknown as Passport['permissions'],
     constraints: noConstraints,
+    walletId: null,
     ...{ status: 'active', revokedAtMs: null, revocationReason: null, revokedBy: null },
     issuedAtMs: issuedAtMs as UnixMillis,
     expiresAtMs: (Math.floor((issuedAtMs + validMs) / 1_000) * 1_000) as UnixMillis,

@@ -171,6 +171,7 @@ const passport: VerifiedPassport = {
   approvals: null,
   proof: 'off',
   agentKey: 'bench-agent-key',
+  hasWallet: false,
   keyId: 'bench-key',
   tokenHash: record.token_hash ?? '',
   digests: digestWordsOf(passportId, issuerId, accountId),

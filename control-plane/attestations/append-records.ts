@@ -12,6 +12,7 @@ import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { chainGoesOnElsewhere } from '../history/history.ts';
 import type { MoneySource } from '../quota/return-money.ts';
+import type { WalletPath } from '../quota/wallet-paths.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
 import type { AppendedRecord, AppendingDeps, Projection } from './deps.ts';
@@ -41,6 +42,8 @@ export interface NewRecord {
   readonly needsApproval?: boolean;
   /** Where a PERMIT took its money, as the ledger has it. Absent: nowhere. */
   readonly moneyFrom?: readonly MoneySource[];
+  /** The passport's wallets now, if a sidecar decided; absent: it is and was in none. */
+  readonly walletPath?: WalletPath | undefined;
 }
 
 /** The same records, linked and signed before the chains were locked. */

@@ -257,12 +257,19 @@ async function storeBatch(
 type ShippedTake = Take & Pick<NewRecord, 'record'>;
 
 /** A PERMIT that names leases, or must. Most BLOCKs do not. */
-const takesUnits = ({ record, took, ownLimits = [], needsApproval = false }: NewRecord): boolean =>
-  record.decision === 'PERMIT' && (ownLimits.length > 0 || (took ?? []).length > 0 || needsApproval);
+const takesUnits = ({
+  record,
+  took,
+  ownLimits = [],
+  needsApproval = false,
+  walletPath,
+}: NewRecord): boolean =>
+  record.decision === 'PERMIT' &&
+  (ownLimits.length > 0 || (took ?? []).length > 0 || needsApproval || walletPath !== undefined);
 
 const takeOf = (of: NewRecord): ShippedTake => {
-  const { record, passportOwner, took = null, ownLimits = [], needsApproval = false } = of;
-  return { record, passportOwner, took, ownLimits, holder: null, isPaid: false, needsApproval };
+  const { record, passportOwner, took = null, ownLimits = [], needsApproval = false, walletPath } = of;
+  return { record, passportOwner, took, ownLimits, walletPath, holder: null, isPaid: false, needsApproval };
 };
 
 const withMoney = (of: NewRecord, leases: HeldLeases): NewRecord =>

@@ -11,6 +11,7 @@ import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { quotaLimits } from '../quota/limits.ts';
+import { type WalletPath, walletAt, walletPath } from '../quota/wallet-paths.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
@@ -105,6 +106,7 @@ export interface KnownThings {
   readonly policies: ReadonlyMap<string, TrustTier>;
   /** Leases of standing approvals, by number. */
   readonly standingApprovals: ReadonlyMap<number, StandingApprovalLease>;
+  readonly wallets: ReadonlyMap<PassportId, WalletPath>;
 }
 
 interface GateRow extends Owner {
@@ -210,16 +212,19 @@ function toNewRecord(
   // An export has every policy that its records name, so a record names none that is not on record.
   const isUnknown = record.policyHash !== null && policyLevel(record, known) === undefined;
   const approvalId = record.asserted === null ? null : standingApprovalOf(shipped, known);
+  const walletPath = record.passportId === null ? undefined : known.wallets.get(record.passportId);
   return {
     record: {
       ...record,
       policyHash: isUnknown ? null : record.policyHash,
       approvalId: approvalId ?? record.approvalId,
+      walletId: record.asserted === null ? null : walletAt(walletPath, record.timestampMs),
     },
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
     ownLimits: passport?.own?.limits ?? noLimits,
+    walletPath,
     needsApproval:
       !isApproved && record.decision === 'PERMIT' && needsApproval(record, passport?.own?.approvals ?? null),
   };
@@ -259,10 +264,11 @@ export async function readKnown(
     FROM gates WHERE gate_id = ANY(${gateIds}::text[])
     UNION ALL
     SELECT NULL, NULL, NULL, NULL, lease_id, split_part(counter, ':', 3), made_at_ms
-    FROM quota_leases WHERE lease_id = ANY(${took}::bigint[]) AND window_name = 'total'`;
+    FROM quota_leases WHERE lease_id = ANY(${took}::bigint[]) AND window_name = 'total' AND counter LIKE 'gate!_spend:%' ESCAPE '!'`;
   const ofPassports = sql<PassportRow[]>`
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
-      issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs"
+      issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs",
+      (SELECT ${walletPath(sql)} FROM passport_wallets m WHERE m.passport_id = passports.passport_id) AS "walletPath"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
   const ofRecords = sql<StoredRecord[]>`
     SELECT ${sql(recordColumns)} FROM records
@@ -272,6 +278,11 @@ export async function readKnown(
   const leases = gatesAndLeases.filter((row) => row.leaseId !== null);
   const owners = sharedOwners();
   return {
+    wallets: new Map(
+      passports.flatMap(({ passportId, walletPath: path }) =>
+        path === null ? [] : [[passportId, path] as const],
+      ),
+    ),
     gates: new Map(gates.map((row) => [row.gateId, owners(row.accountId, row.mode)])),
     passports: new Map(
       passports.map((row) => [row.passportId, factOf(row, owners(row.accountId, row.mode))]),
@@ -301,6 +312,8 @@ interface PassportRow extends Owner, Pick<PassportFact, 'tokenHash' | 'issuedAtM
   readonly passportId: PassportId;
   readonly permissions: readonly string[];
   readonly constraints: unknown;
+  /** Null: it never was in a wallet. */
+  readonly walletPath: WalletPath | null;
 }
 
 const factOf = (row: PassportRow, owner: Owner): PassportFact => ({

@@ -52,6 +52,7 @@ const servedWhileRegressed: ReadonlySet<AuditedOperation> = new Set<AuditedOpera
   'denyApproval',
   'rejectMcpPin',
   'endStandingApproval',
+  'freezeWallet',
   'rotateSigningKey',
   'revokeSidecarKey',
   'logIn',

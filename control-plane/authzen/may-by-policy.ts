@@ -57,6 +57,7 @@ export function mayByPolicy(
     spend: [...gate.spendWindows, ...passport.spendWindows].map(unused),
     rate: [...gate.rateWindows, ...passport.rateWindows].map(unused),
     standingApprovals: [],
+    wallet: null,
   };
   const request =
     gate.pii === null ? question.request : { ...question.request, pii: scan(gate.pii, question) };

@@ -14,6 +14,7 @@ import { addKeyCommands } from './keys.ts';
 import { addLoginCommands } from './login.ts';
 import { addMcpPinCommands } from './mcp-pins.ts';
 import { addPassportCommands } from './passports.ts';
+import { addWalletCommands } from './wallets.ts';
 import { addWebhooksCommand } from './webhooks.ts';
 
 /** Adds the commands of administrators: they call the service, and run on any machine. */
@@ -26,6 +27,7 @@ export function addAdminCommands(program: Command, host: CommandHost): void {
   addApprovalCommands(program, host);
   addMcpPinCommands(program, host);
   addChannelCommands(program, host);
+  addWalletCommands(program, host);
   addWebhooksCommand(program, host);
   addAttestationCommands(program, host);
   addEvidenceCommands(program, host);

@@ -14,6 +14,7 @@ import type { Transaction } from '../base/database.ts';
 import { findGates } from '../gates/gate-store.ts';
 import { findNamedPassports, type NamedPassport } from '../passports/named-passport-store.ts';
 import { takeUnits } from '../quota/take-units.ts';
+import { findWalletPaths } from '../quota/wallet-paths.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
 import { CheckRun, needsLent } from './check-run.ts';
@@ -118,13 +119,16 @@ async function readInputs(
   // A request alone is tried again, on what holds by then.
   const lockWaitMsMax = calls.length === 1 ? decisionsLimits.lockWaitAloneMsMax : limits.quotaWaitMsMax;
   const askedAtMs = deps.clock.now();
-  const [, gates, standings, standingApprovals, named] = await together([
+  const passportIds = distinct(tokens.map(({ passportId }) => passportId));
+  const [, gates, standings, standingApprovals, paths, named] = await together([
     () => setUpSettling(tx, lockWaitMsMax),
     () => findGates(tx, accountId, gateIds),
     () => findStandings(tx, tokens),
     () => findStandingApprovals(tx, gateIds, askedAtMs),
+    () => findWalletPaths(tx, passportIds),
     () => findAllNamed(tx, calls),
   ]);
+  const namedPaths = await findNamedPaths(tx, named);
   const nowMs = deps.clock.now();
   const compiled = new Map(
     [...gates].map(([id, gate]) => [id, compileGate(gate, gate.catalogTerms, standingApprovals.get(id))]),
@@ -164,7 +168,13 @@ async function readInputs(
       facts,
       passport,
       request: policy.pii === null ? request : { ...request, pii: scanPii(call.asked, policy.pii.types) },
-      drawn: passport === null ? noDraws : drawnWindows(policy, gate, passport),
+      drawn:
+        passport === null
+          ? noDraws
+          : drawnWindows(policy, gate, passport, {
+              path: (call.verdict.kind === 'named' ? namedPaths : paths).get(passport.passportId),
+              accountId,
+            }),
       nowMs,
     };
   });
@@ -188,6 +198,17 @@ async function findAllNamed(
   const [live, test] = await together([() => find('live'), () => find('test')]);
   return { live, test };
 }
+
+/** Of a subject that is named, its wallets are known once its passport is. */
+const findNamedPaths = (tx: Transaction, { live, test }: Readonly<Record<Mode, Named>>) =>
+  findWalletPaths(
+    tx,
+    distinct(
+      [...live.values(), ...test.values()].flatMap((facts) =>
+        facts.kind === 'verified' ? [facts.passport.passportId] : [],
+      ),
+    ),
+  );
 
 /** See NamedSubject. */
 const asAsserted = (facts: NamedPassport): PassportFacts => ({

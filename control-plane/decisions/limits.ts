@@ -40,7 +40,7 @@ export const decisionsLimits = {
   /**
    * The control plane's own voids in one transaction: the ledger takes their units back in one statement.
    */
-  ownVoidsAtOnceMax: 45,
+  ownVoidsAtOnceMax: 12,
   /**
    * How long one transaction of a single check waits for each lock. Then it is done again, until it has
    * waited for `limits.quotaWaitMsMax`: so its answer rests on nothing that was read longer ago.

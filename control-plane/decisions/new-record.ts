@@ -13,7 +13,7 @@ import type { CheckInput, EnforcementCall } from './enforcement.ts';
  */
 export function newRecord(
   { caller, verdict, isTest }: EnforcementCall,
-  { gate, policy, passport, request, decision, nowMs }: CheckInput & { readonly decision: Decision },
+  { gate, policy, passport, request, drawn, decision, nowMs }: CheckInput & { readonly decision: Decision },
   attestationId: AttestationId,
 ): NewRecord {
   return {
@@ -41,6 +41,7 @@ export function newRecord(
       domain: domainOnRecord(request.domain, policy.pii),
       holdExpiresAtMs: decision.hold?.expiresAtMs ?? null,
       proof: provenBy(decision, request),
+      walletId: drawn.wallet?.walletId ?? null,
       approvalId:
         decision.standingApproval?.standingApprovalId ??
         (decision.outcome === 'PERMIT' ? request.approvalId : null),

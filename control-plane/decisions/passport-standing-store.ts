@@ -18,6 +18,7 @@ interface PassportRow {
   readonly issuerStatus: IssuerStatus;
   readonly accountStatus: AccountStatus;
   readonly isOwnerSuspended: boolean;
+  readonly isWalletFrozen: boolean;
 }
 
 /** Adds the identity of the passport, for callers that have not seen its token. */
@@ -26,6 +27,8 @@ export interface KnownPassport {
   readonly standing: PassportStanding;
   /** Of another issuer: any token of its subject shows it. */
   readonly isFederated: boolean;
+  /** A wallet that it draws on is. */
+  readonly isWalletFrozen: boolean;
 }
 
 interface SeenToken {
@@ -47,7 +50,11 @@ export async function findStandings(
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.agent_id AS "agentId", p.account_id AS "accountId",
       p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus",
       EXISTS (SELECT FROM owner_standings o WHERE o.account_id = p.account_id AND o.mode = p.mode
-        AND o.owner = p.owner AND o.status = 'suspended') AS "isOwnerSuspended"
+        AND o.owner = p.owner AND o.status = 'suspended') AS "isOwnerSuspended",
+      EXISTS (
+        SELECT FROM passport_wallets m JOIN wallets leaf ON leaf.wallet_id = m.wallet_id
+        JOIN wallets w ON w.wallet_id = ANY(leaf.path) AND w.status = 'frozen'
+        WHERE m.passport_id = p.passport_id) AS "isWalletFrozen"
     FROM passports p JOIN issuers i USING (issuer_id) JOIN accounts a ON a.account_id = p.account_id
     WHERE p.passport_id = ANY(${distinct(tokens.map(({ passportId }) => passportId))}::text[])
       AND (p.token_hash = ${federatedTokenHash} OR NOT EXISTS (SELECT FROM signing_keys WHERE kid = p.signing_key_id AND compromised))`;
@@ -71,8 +78,10 @@ const knownPassport = ({
   accountStatus,
   tokenHash,
   isOwnerSuspended,
+  isWalletFrozen,
 }: PassportRow): KnownPassport => ({
   isFederated: isFederated(tokenHash),
+  isWalletFrozen,
   passport: { passportId, agentId, accountId, mode },
   standing: {
     // Marked expired to free its agent_id. Final, even if this clock is behind and the claims still look
@@ -81,6 +90,8 @@ const knownPassport = ({
     isIssuerSuspended: issuerStatus === 'suspended',
     isAccountSuspended: accountStatus === 'suspended',
     isKeyCompromised: false,
+    // The database says which wallets it is in.
+    isInWallet: false,
     stateAgeMs: 0,
   },
 });

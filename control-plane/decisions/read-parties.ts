@@ -65,11 +65,12 @@ export const refused = (message: string): Refused => ({ kind: 'refused', message
 /** Lost a race; the request may succeed when decided again. */
 export const passed = (message: string): Refused => ({ kind: 'refused', message, is_passing: true });
 
-function blockOf({ standing }: KnownPassport): Refused | null {
+function blockOf({ standing, isWalletFrozen }: KnownPassport): Refused | null {
   if (standing.status === 'revoked') return { kind: 'blocked', reason: 'passport_revoked' };
   if (standing.status === 'suspended' || standing.isAccountSuspended)
     return { kind: 'blocked', reason: 'passport_suspended' };
-  return standing.isIssuerSuspended ? { kind: 'blocked', reason: 'issuer_untrusted' } : null;
+  if (standing.isIssuerSuspended) return { kind: 'blocked', reason: 'issuer_untrusted' };
+  return isWalletFrozen ? { kind: 'blocked', reason: 'wallet_frozen' } : null;
 }
 
 async function readOwnGates(

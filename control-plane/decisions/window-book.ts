@@ -2,6 +2,7 @@ import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { baseOf } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
 import { type ReadWindow, readWindows } from '../quota/read-windows.ts';
@@ -33,7 +34,14 @@ export class WindowBook {
   }
 
   static async read(tx: Transaction, all: readonly DrawnWindows[], nowMs: UnixMillis): Promise<WindowBook> {
-    const drawn = [...new Map(all.flatMap(listed).map((each) => [nameOf(each), each])).values()];
+    const drawn = [
+      ...new Map(
+        all
+          .flatMap(listed)
+          .flatMap(withBase)
+          .map((each) => [nameOf(each), each]),
+      ).values(),
+    ];
     const read = await readWindows(tx, drawn, nowMs);
     return new WindowBook(
       new Map(
@@ -58,18 +66,34 @@ export class WindowBook {
   }
 
   /** `asRead`: ignore the takes of the batch. */
-  view({ spend, rate, standingApprovals }: DrawnWindows, asRead = false): QuotaView {
+  view({ spend, rate, standingApprovals, wallet }: DrawnWindows, asRead = false): QuotaView {
+    const usedOf = ({ leased, taken }: BookedWindow) => (asRead ? leased : leased + taken);
     const viewOf = (drawn: DrawnWindow): WindowView => {
-      const { window, leased, taken, lent } = this.#at(drawn);
-      const used = asRead ? leased : leased + taken;
-      const { limit } = drawn;
-      const available = Math.max(limit - used, 0);
-      return { limit, available, used: Math.max(0, used - lent), isFinal: true, endsAtMs: window.endsAtMs };
+      const booked = this.#at(drawn);
+      const base = this.#baseOf(drawn);
+      const { limit, baseLimit = limit } = drawn;
+      const beyond = base === null ? 0 : Math.max(baseLimit - usedOf(base), 0);
+      const free = Math.max(limit - usedOf(booked), 0);
+      const available = base === null ? free : Math.min(free, beyond);
+      const given = base === null ? usedOf(booked) : Math.max(usedOf(booked), limit - available);
+      const { endsAtMs } = booked.window;
+      return { limit, available, used: Math.max(0, given - booked.lent), isFinal: true, endsAtMs };
     };
     return {
       spend: spend.map(viewOf),
       rate: rate.map(viewOf),
       standingApprovals: standingApprovals.map(({ terms, total }) => ({ terms, window: viewOf(total) })),
+      wallet:
+        wallet === null
+          ? null
+          : {
+              state: wallet.isFrozen ? 'frozen' : 'known',
+              levels: wallet.levels.map((level) => ({
+                walletId: level.walletId,
+                spend: level.spend.map(viewOf),
+                rate: level.rate.map(viewOf),
+              })),
+            },
     };
   }
 
@@ -88,8 +112,18 @@ export class WindowBook {
     if (this.#takenFrom + added > limits.quotaWindowsPerCallMax) return false;
     this.#takenFrom += added;
     if (once !== null) this.#takenOnce.add(once);
-    for (const { ask, booked } of asks) booked.taken += ask.unitsMin;
+    for (const { ask, booked } of asks) {
+      booked.taken += ask.unitsMin;
+      const base = this.#baseOf(ask);
+      if (base !== null) base.taken += ask.unitsMin;
+    }
     return true;
+  }
+
+  /** Null: it is no lane of a wallet. */
+  #baseOf({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): BookedWindow | null {
+    const base = baseOf(counter);
+    return base === null ? null : this.#at({ counter: base, window });
   }
 
   #at(drawn: Pick<DrawnWindow, 'counter' | 'window'>): BookedWindow {
@@ -97,11 +131,18 @@ export class WindowBook {
   }
 }
 
-const listed = ({ spend, rate, standingApprovals }: DrawnWindows): readonly DrawnWindow[] => [
+const listed = ({ spend, rate, standingApprovals, wallet }: DrawnWindows): readonly DrawnWindow[] => [
   ...spend,
   ...rate,
   ...standingApprovals.map(({ total }) => total),
+  ...(wallet?.levels ?? []).flatMap((level) => [...level.spend, ...level.rate]),
 ];
+
+/** A lane of a wallet, and the counter that counts for all its lanes. */
+function withBase(drawn: DrawnWindow): readonly DrawnWindow[] {
+  const counter = baseOf(drawn.counter);
+  return counter === null ? [drawn] : [drawn, { ...drawn, counter, limit: drawn.baseLimit ?? 0 }];
+}
 const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
   `${counter} ${window}`;
 

@@ -133,7 +133,7 @@ async function moveSubject(
     target.effect === 'suspend' ? (['active', 'suspended'] as const) : (['suspended', 'active'] as const);
   if (passport?.status !== from) return false;
   await setPassportStatus(tx, passportId, to);
-  await publishStanding(change, passport, to);
+  await publishStanding(tx, change, passport, to);
   return true;
 }
 

@@ -85,6 +85,8 @@ const scopeWords: Readonly<Record<Scope, string>> = {
   'webhooks:manage': 'manage webhooks',
   'keys:manage': 'create, roll and delete API keys',
   'sidecars:connect': 'connect sidecars',
+  'wallets:read': 'read wallets and what is spent from them',
+  'wallets:manage': 'make, change and freeze wallets',
 };
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}

@@ -9,6 +9,7 @@ const passport = {
   permissions: ['orders:create', 'orders:read'],
   constraints: {},
   trust_tier: 'L2',
+  wallet_id: null,
   public_key: 'ed25519:AD6gLYiueQ3TVIkZcXTlDo94I1w2p1JPXYXOHXenu3c',
   owner: null,
   status: 'active',
@@ -390,6 +391,71 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       refusal: { code: 'amount_exceeds_hold', message: '7.5 USD is more than the 5 USD that are held.' },
     },
   ],
+  Wallet: [
+    {
+      wallet_id: 'wal_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      name: 'Purchasing',
+      parent_wallet_id: null,
+      path: ['wal_01m7w8f9vq2n4k6s8t0w1x3y5z'],
+      limits: { monthly_usd: 5000 },
+      share: 'pot',
+      alert_at: 0.8,
+      status: 'active',
+      created_at: '2026-11-20T10:36:42.231Z',
+    },
+  ],
+  WalletDeletion: [
+    {
+      wallet_id: 'wal_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      deleted: true,
+      deleted_at: '2026-11-21T09:00:00.000Z',
+    },
+  ],
+  WalletStatement: [
+    {
+      wallet_id: 'wal_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      since: '2026-11-01T00:00:00.000Z',
+      until: '2026-12-01T00:00:00.000Z',
+      total_usd: 1210.5,
+      total_requests: 42,
+      items: [
+        {
+          passport_id: 'pass_01m7w8f9hdzbnzm1x73rrwwwpj',
+          gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
+          permission_key: 'orders:create',
+          spent_usd: 1210.5,
+          requests: 42,
+        },
+      ],
+    },
+  ],
+  WalletDetail: [
+    {
+      wallet_id: 'wal_01m7w8f9vq2n4k6s8t0w1x3y5z',
+      name: 'Purchasing',
+      parent_wallet_id: null,
+      path: ['wal_01m7w8f9vq2n4k6s8t0w1x3y5z'],
+      limits: { monthly_usd: 5000 },
+      share: 'pot',
+      alert_at: 0.8,
+      status: 'active',
+      created_at: '2026-11-20T10:36:42.231Z',
+      usage: {
+        monthly_usd: {
+          limit: 5000,
+          used: 1210.5,
+          held: 90,
+          reserved: 1500,
+          leased: 20,
+          remaining: 2179.5,
+          reset_at: '2026-12-01T00:00:00.000Z',
+        },
+      },
+      passports: 3,
+      children: [],
+      children_total: 0,
+    },
+  ],
   StandingApproval: [
     {
       standing_approval_id: 'sappr_01m7w8f9vq2n4k6s8t0w1x3y5z',
@@ -461,6 +527,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       trust_tier: 'L2',
       owner: null,
       federated: false,
+      wallet_id: null,
       status: 'active',
       issued_at: '2026-11-20T10:36:41.901Z',
       created_at: '2026-11-20T10:36:41.901Z',

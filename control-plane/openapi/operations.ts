@@ -133,6 +133,72 @@ export const operations: Readonly<Record<string, OperationText>> = {
     description: 'A passport that was suspended by itself stays suspended.',
   },
 
+  'POST /v1/passports/:id/wallet': {
+    id: 'setPassportWallet',
+    tag: 'Wallets',
+    summary: 'Put a passport into a wallet, or out of any',
+    description:
+      'From now on it draws on this wallet and those above it, as soon as sidecars learn of a revocation. What it has spent stays where it ' +
+      'was taken from.',
+    errors: ['passport_not_found', 'wallet_not_found', 'passport_state_conflict'],
+  },
+
+  'POST /v1/wallets': {
+    id: 'createWallet',
+    tag: 'Wallets',
+    summary: 'Create a wallet',
+    description:
+      'A budget of many passports. Every PERMIT of a passport in it takes from it and from all wallets above it, or from none of them.',
+    errors: ['wallet_not_found'],
+  },
+  'GET /v1/wallets': {
+    id: 'listWallets',
+    tag: 'Wallets',
+    summary: 'List wallets, newest first',
+    description: 'With `parent_wallet_id` those below that wallet; with an empty one those without a parent.',
+  },
+  'GET /v1/wallets/:id': {
+    id: 'getWallet',
+    tag: 'Wallets',
+    summary: 'Get a wallet, with what is left of each limit',
+    errors: ['wallet_not_found'],
+  },
+  'GET /v1/wallets/:id/statement': {
+    id: 'getWalletStatement',
+    tag: 'Wallets',
+    summary: 'What was spent from a wallet, by passport, gate and permission',
+    description:
+      'The sums of the records of this wallet and of those below it, of PERMITs from `since` up to `until`, at most 32 days.',
+    errors: ['wallet_not_found'],
+  },
+  'PUT /v1/wallets/:id': {
+    id: 'updateWallet',
+    tag: 'Wallets',
+    summary: 'Change or move a wallet',
+    description:
+      'A JSON merge patch. What is lowered or moved binds units that are not leased yet; what was taken stays where it was taken from.',
+    errors: ['wallet_not_found'],
+  },
+  'POST /v1/wallets/:id/freeze': {
+    id: 'freezeWallet',
+    tag: 'Wallets',
+    summary: 'Block all passports of a wallet and of those below it',
+    description: 'Binds sidecars as fast as a revocation.',
+    errors: ['wallet_not_found'],
+  },
+  'POST /v1/wallets/:id/unfreeze': {
+    id: 'unfreezeWallet',
+    tag: 'Wallets',
+    summary: 'Let a frozen wallet be used again',
+    errors: ['wallet_not_found'],
+  },
+  'DELETE /v1/wallets/:id': {
+    id: 'deleteWallet',
+    tag: 'Wallets',
+    summary: 'Delete an empty wallet',
+    errors: ['wallet_not_found'],
+  },
+
   'POST /v1/gates': {
     id: 'createGate',
     tag: 'Gates',

@@ -123,6 +123,11 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   extendHold: { hour: { value: { expires_in_s: 3600 } } },
   refundPermit: { part: { value: { amount: 1.5, reason: 'two chairs came back' } } },
   approveApproval: { note: { value: { note: 'Ordered by Ms Okafor' } } },
+  createWallet: {
+    company: { value: { name: 'Purchasing', limits: { monthly_usd: 5000, requests_per_minute: 600 } } },
+  },
+  updateWallet: { lower: { value: { limits: { monthly_usd: 4000 }, alert_at: 0.9 } } },
+  setPassportWallet: { out: { summary: 'Out of any wallet', value: { wallet_id: null } } },
   createStandingApproval: {
     orders: {
       value: {

@@ -15,6 +15,7 @@ export const tags = [
   { name: 'Audit', description: 'Attestations: signed, hash-linked records of every decision.' },
   { name: 'Money', description: 'What PERMITs count in the end: holds, outcomes and refunds.' },
   { name: 'Statistics', description: 'What your gates decided, and what your sidecars are doing.' },
+  { name: 'Wallets', description: 'Budgets of many passports, in trees.' },
   { name: 'Approvals', description: 'Requests that need, or needed, a decision by a person.' },
   {
     name: 'MCP pins',

@@ -7,6 +7,7 @@ import { renderPrivateKey, renderPublicKey } from '../../shared/crypto/agent-key
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';
+import type { WalletId } from '../../shared/model/ids.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Passport } from '../../shared/model/passport.ts';
@@ -16,7 +17,7 @@ import type { Transaction } from '../base/database.ts';
 import { ensureDefaultIssuer } from '../issuers/default-issuer.ts';
 import { findIssuer } from '../issuers/issuer-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { insertPassport } from './passport-store.ts';
+import { holdWallet, insertPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
 import { adoptOwnerEnd } from './unnamed-end-store.ts';
 
@@ -41,6 +42,7 @@ export async function issuePassport(
   wanted: WantedPassport,
 ): Promise<IssuedPassport> {
   const issuer = await issuerFor(tx, deps, owner, wanted);
+  if (wanted.walletId !== null) await refuseUnknownWallet(tx, owner, wanted.walletId);
   const agentKey = wanted.publicKey === null ? makeAgentKey(deps) : null;
   const publicKey = agentKey?.publicKey ?? wanted.publicKey;
   assert(publicKey !== null, 'a passport has an agent key, brought or made');
@@ -52,6 +54,16 @@ export async function issuePassport(
   }
   if (passport.owner !== null) await adoptOwnerEnd(tx, owner, passport.owner);
   return { passport, jwt, privateKey: agentKey?.privateKey ?? null };
+}
+
+/** Throws `wallet_not_found`. The wallet is held until the transaction ends. */
+export async function refuseUnknownWallet(
+  tx: Transaction,
+  owner: Owner,
+  walletId: WalletId | 'unknown',
+): Promise<void> {
+  if (walletId === 'unknown' || !(await holdWallet(tx, owner, walletId)))
+    throw new ApiError('wallet_not_found', { param: 'wallet_id' });
 }
 
 function makeAgentKey({ random, ed25519 }: SigningDeps): {
@@ -116,6 +128,7 @@ function composePassport(
     permissions: wanted.permissions,
     constraints: wanted.constraints,
     trustTier: wanted.trustTier,
+    walletId: wanted.walletId === 'unknown' ? null : wanted.walletId,
     publicKey,
     owner: wanted.owner,
     isFederated: false,

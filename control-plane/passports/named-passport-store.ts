@@ -34,6 +34,7 @@ interface NamedRow {
   readonly tokenHash: string;
   readonly keyId: string;
   readonly publicKey: string;
+  readonly hasWallet: boolean;
   readonly issuedAtMs: UnixMillis;
   readonly expiresAtMs: UnixMillis | null;
 }
@@ -43,7 +44,8 @@ const columns = (sql: Database | Transaction) => sql`
   p.agent_id AS "agentId", p.permissions, p.constraints, p.trust_tier AS "trustTier", p.status,
   i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.token_hash AS "tokenHash",
   p.signing_key_id AS "keyId", p.public_key AS "publicKey", p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs",
-  p.owner, o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended"`;
+  p.owner, o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended",
+  EXISTS (SELECT FROM passport_wallets w WHERE w.passport_id = p.passport_id AND w.wallet_id IS NOT NULL) AS "hasWallet"`;
 
 /** What a passport of an issuer of others may do is in its token alone: without it, it is unknown. */
 const joins = (sql: Database | Transaction) => sql`
@@ -125,6 +127,7 @@ function toNamed({ isOwnerSuspended, ...row }: NamedRow): NamedPassport {
       // The caller's own account, or it would not have been served.
       isAccountSuspended: false,
       isKeyCompromised: row.isKeyCompromised,
+      isInWallet: false,
       stateAgeMs: 0,
     },
   };

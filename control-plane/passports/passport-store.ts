@@ -1,7 +1,7 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
 import { federatedTokenHash } from '../../shared/model/federation.ts';
-import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
+import type { IssuerId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { type Passport, type PassportStatus, passportStatusAt } from '../../shared/model/passport.ts';
@@ -35,7 +35,8 @@ const columns = (sql: Database | Transaction) => sql`
   p.owner, p.token_hash = ${federatedTokenHash} AS "isFederated", o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended", p.agent_id AS "agentId", p.agent_name AS "agentName",
   p.subject, p.permissions, p.constraints, p.trust_tier AS "trustTier", p.public_key AS "publicKey", p.status,
   p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs", p.revoked_at_ms AS "revokedAtMs",
-  p.revocation_reason AS "revocationReason", p.revoked_by AS "revokedBy", p.metadata`;
+  p.revocation_reason AS "revocationReason", p.revoked_by AS "revokedBy", p.metadata,
+  (SELECT w.wallet_id FROM passport_wallets w WHERE w.passport_id = p.passport_id) AS "walletId"`;
 
 /** The standing of its owner, beside `passports p`. */
 const ofOwner = (sql: Database | Transaction) => sql`
@@ -92,7 +93,39 @@ export async function insertPassport(
       ${JSON.stringify(passport.metadata)}::text::jsonb, ${passport.owner})
     ON CONFLICT (account_id, mode, agent_id) WHERE status IN ('active', 'suspended') DO NOTHING`,
   ]);
-  return inserted.count === 1;
+  if (inserted.count !== 1) return false;
+  if (passport.walletId !== null)
+    await tx`
+      INSERT INTO passport_wallets (passport_id, wallet_id, is_in_token, changed_at_ms)
+      VALUES (${passport.passportId}, ${passport.walletId}, true, 0)`;
+  return true;
+}
+
+/** Whether its token says that it may have a wallet: sidecars need not be told then. */
+export async function isWalletInToken(tx: Transaction, passportId: PassportId): Promise<boolean> {
+  const [row] = await tx<{ isInToken: boolean }[]>`
+    SELECT is_in_token AS "isInToken" FROM passport_wallets WHERE passport_id = ${passportId}`;
+  return row?.isInToken === true;
+}
+
+/** Holds a wallet of the owner until the transaction ends: it is not deleted meanwhile. */
+export async function holdWallet(tx: Transaction, owner: Owner, walletId: WalletId): Promise<boolean> {
+  const rows = await tx`
+    SELECT FROM wallets WHERE wallet_id = ${walletId} AND account_id = ${owner.accountId} AND mode = ${owner.mode}
+      AND deleted_at_ms IS NULL FOR KEY SHARE`;
+  return rows.length === 1;
+}
+
+/** The row of the passport is locked. */
+export async function setPassportWallet(
+  tx: Transaction,
+  passportId: PassportId,
+  { walletId, nowMs }: { readonly walletId: WalletId | null; readonly nowMs: UnixMillis },
+): Promise<void> {
+  await tx`
+    INSERT INTO passport_wallets AS w (passport_id, wallet_id, is_in_token, changed_at_ms)
+    VALUES (${passportId}, ${walletId}, false, ${nowMs})
+    ON CONFLICT (passport_id) DO UPDATE SET previous_wallet_id = w.wallet_id, wallet_id = excluded.wallet_id, changed_at_ms = excluded.changed_at_ms`;
 }
 
 export async function findPassport(

@@ -79,7 +79,7 @@ export async function revokeIn(
     reason,
   };
   await emitEvents(tx, deps, [{ event: 'passport.revoked', to: [caller], data, timestampMs: nowMs }]);
-  const globalRevision = await publishStanding(change, passport, 'revoked');
+  const globalRevision = await publishStanding(tx, change, passport, 'revoked');
   const revoked: Passport = {
     ...passport,
     status: 'revoked',

@@ -19,12 +19,15 @@ import {
   type IssuePath,
   PassportIssue,
   parsePassportIssue,
+  parseWalletId,
   UnattendedPassportIssue,
 } from '../../shared/wire/passport-issue.ts';
+import { PassportWallet } from '../../shared/wire/wallet.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { IdParams } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
+import { movePassportToWallet } from './move-to-wallet.ts';
 import {
   getPassport,
   issuePassportUseCase,
@@ -95,6 +98,21 @@ export function passportRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.post('/passports/:id/suspend', { config: revoke, schema: withoutFields }, async (request) =>
       renderPassport(await suspendPassport(deps, callerOf(request), passportIdOf(request.params.id))),
+    );
+
+    app.post(
+      '/passports/:id/wallet',
+      {
+        config: { scope: 'wallets:manage' },
+        schema: { params: IdParams, body: PassportWallet, response: { 200: PassportAnswer } },
+      },
+      async (request) =>
+        renderPassport(
+          await movePassportToWallet(deps, callerOf(request), {
+            passportId: passportIdOf(request.params.id),
+            walletId: parseWalletId(request.body.wallet_id),
+          }),
+        ),
     );
 
     app.post('/passports/:id/reactivate', { config: revoke, schema: withoutFields }, async (request) =>

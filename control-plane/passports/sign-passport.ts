@@ -24,6 +24,7 @@ export function signPassport(passport: Passport, key: SigningKey): string {
     permissions: passport.permissions,
     trustTier: passport.trustTier,
     constraints: passport.constraints,
+    hasWallet: passport.walletId !== null,
     issuedAtS,
     notBeforeS: issuedAtS,
     expiresAtS: passport.expiresAtMs === null ? null : toSeconds(passport.expiresAtMs),

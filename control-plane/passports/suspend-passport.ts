@@ -65,7 +65,7 @@ async function movePassport(
     if (isLifted && (await hasLiveAgent(tx, passport)))
       throw new ApiError('agent_id_conflict', { param: 'agent_id' });
     await setPassportStatus(tx, passportId, to);
-    await publishStanding(change, passport, to);
+    await publishStanding(tx, change, passport, to);
     const moved: Passport = {
       ...passport,
       status: to,

@@ -1,7 +1,8 @@
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import { isId } from '../../shared/model/ids.ts';
+import { isId, type PassportId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf } from '../../shared/quota/window-limit.ts';
@@ -9,6 +10,7 @@ import type { Transaction } from '../base/database.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import type { HeldUnits } from './held-units.ts';
 import { takeUnits, type WindowAsk } from './take-units.ts';
+import { counterOfLane, findWalletPaths } from './wallet-paths.ts';
 
 interface MoreMoney {
   /** The windows that it is taken from. */
@@ -19,7 +21,7 @@ interface MoreMoney {
 
 /**
  * Money that a PERMIT costs beyond its hold (contract §19): from every limit that a new request of its
- * passport at its gate would draw on now, whole or not at all.
+ * passport at its gate would draw on now, whole or not at all. A frozen wallet has no room.
  */
 async function find(
   tx: Transaction,
@@ -55,6 +57,8 @@ async function find(
       endsAtMs: standing?.endsAtMs ?? null,
     });
   }
+  const ofWallets = await askWallets(tx, passportId, chargeMicroUsd);
+  asks.push(...ofWallets.asks);
   return {
     held: (nowMs, units) =>
       asks.map(({ counter, window }) => ({
@@ -64,12 +68,32 @@ async function find(
         units,
       })),
     take: async (inTx, nowMs) => {
-      if (!isWithinOne) return false;
+      if (!isWithinOne || ofWallets.isFrozen) return false;
       if (asks.length === 0) return true;
       const [grant] = await takeUnits(inTx, [asks], nowMs);
       return grant?.isGranted === true;
     },
   };
+}
+
+async function askWallets(
+  tx: Transaction,
+  passportId: PassportId | null,
+  units: number,
+): Promise<{ readonly asks: readonly WindowAsk[]; readonly isFrozen: boolean }> {
+  const paths = passportId === null ? null : await findWalletPaths(tx, [passportId]);
+  const wallets = (passportId !== null && paths?.get(passportId)?.wallets) || [];
+  const asks = walletWindows(wallets)
+    .flat()
+    .filter(({ name }) => walletLimits[name].kind === 'wallet_spend')
+    .map((lane) => ({
+      ...askOf(
+        { counter: counterOfLane(lane), window: walletLimits[lane.name].window, limit: lane.limit },
+        units,
+      ),
+      baseLimit: lane.walletLimit,
+    }));
+  return { asks, isFrozen: wallets.some(({ status }) => status === 'frozen') };
 }
 
 const askOf = (of: Pick<WindowAsk, 'counter' | 'window' | 'limit'>, units: number): WindowAsk => ({

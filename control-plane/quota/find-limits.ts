@@ -1,5 +1,4 @@
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
-import { isFederated } from '../../shared/model/federation.ts';
 import type { AccountId, GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
@@ -8,12 +7,7 @@ import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
-
-/** A configured limit, and the end of its window where that is not of the calendar. */
-export interface FoundLimit {
-  readonly limit: number;
-  readonly endsAtMs: UnixMillis | null;
-}
+import { type FoundLimit, findLanes, isShown } from './find-lanes.ts';
 
 /**
  * The currently configured limits for these asks, in the order of the asks; limits named by the sidecar are
@@ -28,16 +22,18 @@ export async function findLimits(
   asks: readonly LeaseRequest[],
   nowMs: UnixMillis,
 ): Promise<readonly (FoundLimit | null)[]> {
-  const [gates, passports, standing] = await together([
+  const [gates, passports, standing, lanes] = await together([
     () => findGateLimits(tx, accountId, asks),
     () => findPassports(tx, asks),
     () => findStandingApprovals(tx, accountId, asks, nowMs),
+    () => findLanes(tx, accountId, asks, nowMs),
   ]);
   return asks.map((ask) => {
     if (ask.standing_approval_id !== undefined) {
       const found = standing.get(ask.standing_approval_id);
       return found?.gateId === ask.gate_id ? found : { limit: 0, endsAtMs: null };
     }
+    if (ask.wallet !== undefined) return lanes.get(ask) ?? null;
     const passport = ask.passport_id === null ? null : passports.get(ask.passport_id);
     if (passport === undefined) return null;
     if (passport !== null && !isShown(passport, ask.token_hash, accountId)) return null;
@@ -77,10 +73,6 @@ async function findGateLimits(
     WHERE gate_id = ANY(${gateIds}::text[]) AND account_id = ${accountId} AND deleted_at_ms IS NULL`;
   return new Map(rows.map(({ gateId, constraints }) => [gateId, windowLimits(constraints, 'gate')]));
 }
-
-/** Of another issuer every token of its subject shows the passport, to the sidecars of its account. */
-const isShown = (passport: PassportLimits, tokenHash: string | null, accountId: AccountId): boolean =>
-  passport.tokenHash === tokenHash || (isFederated(passport.tokenHash) && passport.accountId === accountId);
 
 interface PassportLimits {
   readonly accountId: AccountId;

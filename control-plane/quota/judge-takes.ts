@@ -1,9 +1,10 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { federatedTokenHash } from '../../shared/model/federation.ts';
-import { isId, type PassportId, type SidecarId } from '../../shared/model/ids.ts';
+import { type AccountId, isId, type PassportId, type SidecarId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
@@ -12,6 +13,7 @@ import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { postedUnits } from './holder-store.ts';
 import { quotaLimits } from './limits.ts';
+import { counterOfLane, type WalletPath } from './wallet-paths.ts';
 
 /** The units a sidecar's PERMIT claims to have taken, and those it must have taken. */
 export interface Take {
@@ -25,6 +27,8 @@ export interface Take {
   readonly passportOwner: Pick<Owner, 'accountId'> | null;
   /** The passport's own limits, drawn on at every gate. They never change. */
   readonly ownLimits: readonly WindowLimit[];
+  /** The passport's wallets now; absent: it is and was in none. */
+  readonly walletPath?: WalletPath | undefined;
   /** Null: any holder of the sidecar. */
   readonly holder: string | null;
   /** An approval pays the money. */
@@ -46,6 +50,13 @@ interface LeaseRow {
   readonly unused: number;
   /** Null: the lease is of none. */
   readonly standingApproval: StandingApprovalFact | null;
+  /** Of a wallet: whose it is, and since when it is as it is. Null: the lease is of none. */
+  readonly wallet: WalletFact | null;
+}
+
+interface WalletFact {
+  readonly accountId: AccountId;
+  readonly changedAtMs: UnixMillis;
 }
 
 interface StandingApprovalFact {
@@ -81,14 +92,16 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
   const ids = [...new Set(takes.flatMap(({ took }) => took ?? []))];
   const [first] = takes;
   if (first === undefined || ids.length === 0) return new Map();
-  const isShared = takes.some(({ ownLimits }) => ownLimits.length > 0);
+  const isShared = takes.some(
+    ({ ownLimits, walletPath }) => ownLimits.length > 0 || walletPath !== undefined,
+  );
   const [, , rows] = await together([
     // All get a weak lock first, because other code locks leases in one statement.
     () => tx`${ownLeases(tx, ids, first.record)} ORDER BY lease_id FOR KEY SHARE OF l`,
     () =>
       isShared
         ? tx`${ownLeases(tx, ids, first.record)}
-            AND split_part(l.counter, ':', 1) IN ('passport_rate', 'passport_spend')
+            AND split_part(l.counter, ':', 1) IN ('passport_rate', 'passport_spend', 'wallet_rate', 'wallet_spend')
             ORDER BY lease_id FOR NO KEY UPDATE OF l`
         : Promise.resolve(),
     // A separate statement, so that it sees posts of the transactions that the locks waited for.
@@ -99,7 +112,10 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
         CASE WHEN l.window_name = 'total' THEN (
           SELECT jsonb_build_object('permissionKey', s.permission_key, 'eachMicroUsd', s.each_micro_usd,
             'isInForce', s.ended_at_ms IS NULL, 'passportIds', ${passportsUnder(tx, takes)})
-          FROM standing_approvals s WHERE s.standing_approval_id = split_part(l.counter, ':', 3)) END AS "standingApproval"
+          FROM standing_approvals s WHERE s.standing_approval_id = split_part(l.counter, ':', 3)) END AS "standingApproval",
+        CASE WHEN l.counter LIKE 'wallet!_%' ESCAPE '!' THEN (
+          SELECT jsonb_build_object('accountId', w.account_id, 'changedAtMs', w.changed_at_ms)
+          FROM wallets w WHERE w.wallet_key = split_part(l.counter, ':', 2)) END AS wallet
       FROM quota_leases l JOIN lease_holders h USING (holder) WHERE l.lease_id = ANY(${ids}::bigint[])`,
   ]);
   return new Map(rows.map((row) => [row.leaseId, heldLease(row)]));
@@ -123,6 +139,8 @@ const ownLeases = (tx: Transaction, ids: readonly number[], { source }: Take['re
 /** A lease is for a counter of a gate or a passport; plans are not leased. */
 function heldLease(row: LeaseRow): HeldLease {
   const [kind = '', owner = null, part = null] = row.counter.split(':');
+  if (kind === 'wallet_spend' || kind === 'wallet_rate')
+    return { ...row, isMoney: kind === 'wallet_spend', gateId: null, passportId: null };
   const passport = isId('sappr', part) ? null : part;
   const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
   const isOfGate = kind === 'gate_spend' || kind === 'gate_rate';
@@ -173,7 +191,8 @@ function whyNot(
   const { record, took, ownLimits, passportOwner, holder, isPaid } = take;
   // Leases of another account's passport have always had numbers.
   if (took === null)
-    return ownLimits.length > 0 && passportOwner?.accountId !== record.sourceAccount
+    return (ownLimits.length > 0 || (take.walletPath?.wallets.length ?? 0) > 0) &&
+      passportOwner?.accountId !== record.sourceAccount
       ? 'took is missing'
       : null;
   const leases = named.filter((lease) => lease !== null);
@@ -183,7 +202,8 @@ function whyNot(
     const { standingApproval } = lease;
     if (lease.sidecarId !== record.source || (holder !== null && lease.holder !== holder))
       return 'took names a lease of another holder';
-    if (!isDrawnOn(lease, take)) return 'took names a lease that is not of this gate and passport';
+    if (!isDrawnOn(lease, take) || !isOfItsWallet(lease, take))
+      return 'took names a lease that is not of this gate and passport';
     if (!isIn(lease, record.timestampMs)) return 'took names a lease of another time';
     if (unitsOf(lease, take) > lease.unused) return 'took is more than a lease has left';
     if (standingApproval !== null && !isUnder(standingApproval, record))
@@ -198,11 +218,49 @@ function whyNot(
     ({ kind, window }) =>
       (kind === 'passport_rate' || isCharged) &&
       !leases.some(
-        (lease) =>
-          lease.window === window && lease.gateId === null && lease.isMoney === (kind === 'passport_spend'),
+        (lease) => lease.window === window && isOwn(lease) && lease.isMoney === (kind === 'passport_spend'),
       ),
   );
-  return lacking.length > gone ? 'took lacks a lease of a limit of passport_id' : null;
+  if (lacking.length > gone) return 'took lacks a lease of a limit of passport_id';
+  const ofWallets = lackingLanes(leases, take, isCharged);
+  return lacking.length + ofWallets > gone ? 'took lacks a lease of a wallet of passport_id' : null;
+}
+
+const isOwn = ({ gateId, passportId }: HeldLease): boolean => gateId === null && passportId !== null;
+
+/** The counters of the wallets that a PERMIT of the passport takes from now. */
+const countersOf = ({ walletPath }: Take): readonly CounterKey[] =>
+  walletWindows(walletPath?.wallets ?? [])
+    .flat()
+    .map(counterOfLane);
+
+/**
+ * Whether its wallets may have been others for the sidecar: for a while after a move or a change it may not
+ * have heard of it (quotaLimits.walletMoveKnownMs).
+ */
+const mayHaveMoved = ({ walletPath, record: { timestampMs } }: Take): boolean =>
+  walletPath !== undefined &&
+  Math.max(walletPath.sinceMs, ...walletPath.wallets.map(({ changedAtMs }) => changedAtMs)) >
+    timestampMs - quotaLimits.walletMoveKnownMs;
+
+/** A lease of a wallet is one of those that the passport draws on, or drew on until it was moved. */
+function isOfItsWallet({ counter, wallet }: HeldLease, take: Take): boolean {
+  const isOfWallet = counter.startsWith('wallet_');
+  if (!isOfWallet || countersOf(take).includes(counter)) return true;
+  const { walletPath, passportOwner, record } = take;
+  if (wallet === null || walletPath === undefined || wallet.accountId !== passportOwner?.accountId)
+    return false;
+  return mayHaveMoved(take) || wallet.changedAtMs > record.timestampMs - quotaLimits.walletMoveKnownMs;
+}
+
+/** Lanes that the PERMIT must have taken from and names no lease of. */
+function lackingLanes(leases: readonly HeldLease[], take: Take, isCharged: boolean): number {
+  if (take.walletPath === undefined || mayHaveMoved(take)) return 0;
+  const named = new Set(leases.map(({ counter, window }) => `${counter} ${window}`));
+  return walletWindows(take.walletPath.wallets)
+    .flat()
+    .filter((lane) => walletLimits[lane.name].kind === 'wallet_rate' || isCharged)
+    .filter((lane) => !named.has(`${counterOfLane(lane)} ${walletLimits[lane.name].window}`)).length;
 }
 
 /** The sidecar has not heard of the end yet: it decides again. */

@@ -1,4 +1,5 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
+import { moneyKinds } from '../../shared/quota/counter.ts';
 import type { Transaction } from '../base/database.ts';
 
 /** A record and the leases its decision took from (SpooledRecord.took). */
@@ -29,7 +30,7 @@ export async function postUnits(tx: Transaction, records: readonly TakingRecord[
   const rows = [...posts.values()];
   await tx`
     INSERT INTO lease_posts (lease_id, units)
-    SELECT lease_id, CASE WHEN split_part(l.counter, ':', 1) IN ('gate_spend', 'passport_spend') THEN money ELSE requests END
+    SELECT lease_id, CASE WHEN split_part(l.counter, ':', 1) = ANY(${[...moneyKinds]}::text[]) THEN money ELSE requests END
     FROM unnest(
       ${rows.map(({ source }) => source)}::text[],
       ${rows.map(({ leaseId }) => leaseId)}::bigint[],

@@ -7,9 +7,10 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { CounterKey } from '../../shared/quota/counter.ts';
+import { baseOf, type CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowKey } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { moveLanes } from './lanes.ts';
 import { quotaLimits } from './limits.ts';
 
 /** A change of one window: first units return, then units are granted. */
@@ -25,6 +26,8 @@ export interface UnitsAsk {
   /** Asks with the same number are granted together or not at all. */
   readonly group: number;
   readonly limit: number;
+  /** Of a lane of a wallet: the limit of the wallet, which all its lanes share. */
+  readonly baseLimit?: number | undefined;
   /** Nothing is granted if less than this is left. */
   readonly unitsMin: number;
   /** Granted as far as available. */
@@ -45,8 +48,8 @@ export interface MovedWindow {
  * The only code that changes the given-out units of calendar windows. Keeps `leased + granted <= limit` under
  * concurrent calls (contract §6; ARCHITECTURE.md, "Quotas"). Returns grants in the order of the moves; null
  * for a move without an ask. No window may occur twice in one call, with at most
- * `limits.quotaWindowsPerCallMax` windows. Ignores returns to a window that is missing or ended by `nowMs`;
- * no window falls below zero.
+ * `limits.quotaWindowsPerCallMax` windows, and the bases of those that are lanes. Ignores returns to a window
+ * that is missing or ended by `nowMs`; no window falls below zero.
  *
  * A grant takes effect when this resolves or, given a transaction, when it commits. Call it at most once per
  * transaction, as late as possible: the windows stay locked until the end. If the outcome is unknown (the
@@ -60,11 +63,14 @@ export async function moveUnits(
   assertSound(moves);
   const wanted = moves.map(toRequestedMove).filter(({ isAsked, endsAtMs }) => isAsked || endsAtMs > nowMs);
   if (wanted.length === 0) return moves.map(() => null);
+  const bases = basesOf(wanted, moves.length);
   const asked = wanted.filter(({ isAsked }) => isAsked);
-  let moved = await moveOpened(sql, wanted);
+  const move = () =>
+    bases.length === 0 ? moveOpened(sql, wanted) : moveLanes(sql, withBases(wanted, bases));
+  let moved = await move();
   if (isUndecided(asked, moved)) {
-    await openWindows(sql, asked, nowMs);
-    moved = await moveOpened(sql, wanted);
+    await openWindows(sql, [...asked, ...bases.filter(({ isAsked }) => isAsked)], nowMs);
+    moved = await move();
   }
   if (isUndecided(asked, moved)) {
     throw new Error('The clock of this control plane is too far behind the clock of the database.');
@@ -86,6 +92,42 @@ function assertSound(moves: readonly WindowMove[]): void {
     assertUnits(ask.unitsAhead, 'what is wanted ahead is a whole number of units');
     assert(ask.unitsMin <= ask.unitsNeeded, 'the most wanted is no less than the least');
   }
+}
+
+/** The counters that count for lanes among the moves, each once, with places behind theirs. */
+function basesOf(wanted: readonly RequestedMove[], placesFrom: number): readonly RequestedMove[] {
+  const bases = new Map<string, RequestedMove>();
+  for (const lane of wanted) {
+    const counter = baseOf(lane.counter);
+    if (counter === null) continue;
+    const name = windowKey(counter, lane);
+    const known = bases.get(name);
+    const place = known?.place ?? placesFrom + bases.size;
+    const limit = lane.isAsked ? must(lane.baseLimit, 'a lane is asked for with the limit of its wallet') : 0;
+    const isAsked = lane.isAsked || known?.isAsked === true;
+    bases.set(name, {
+      ...lane,
+      ...noAsk,
+      counter,
+      unitsBack: 0,
+      place,
+      isAsked,
+      limit: Math.max(limit, known?.limit ?? 0),
+    });
+  }
+  return [...bases.values()];
+}
+
+function withBases(wanted: readonly RequestedMove[], bases: readonly RequestedMove[]) {
+  const places = new Map(bases.map((base) => [windowKey(base.counter, base), base.place]));
+  const basePlace = (lane: RequestedMove): number | null => {
+    const counter = baseOf(lane.counter);
+    return counter === null ? null : (places.get(windowKey(counter, lane)) ?? null);
+  };
+  return [
+    ...wanted.map((lane) => ({ ...lane, basePlace: basePlace(lane), isBase: false })),
+    ...bases.map((base) => ({ ...base, basePlace: null, isBase: true })),
+  ];
 }
 
 const assertUnits = (units: number, sentence: string): void =>

@@ -19,6 +19,11 @@ export const quotaLimits = {
    * the window of its lease, which is by the grantor's clock.
    */
   leaseClockLeewayMs: minuteMs,
+  /**
+   * A sidecar knows of a moved passport or wallet after this, or asks anew: `limits.stateAgeL2MsMax`, and as
+   * much for its clock.
+   */
+  walletMoveKnownMs: 2 * minuteMs,
   /** Silent holders removed per new one; more than one, so that the table stays bounded. */
   leaseHoldersPerTrimMax: 10,
   /**

@@ -1,4 +1,5 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
+import { moneyKinds } from '../../shared/quota/counter.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from './held-units.ts';
 import { postedUnits } from './holder-store.ts';
@@ -82,7 +83,7 @@ export async function releaseLeases(
       ) AS a (lease_id, sidecar_id, requests, money, requests_posted, money_posted)
       JOIN quota_leases l USING (lease_id)
       JOIN lease_holders h ON h.holder = l.holder AND h.sidecar_id = a.sidecar_id,
-      LATERAL (SELECT split_part(l.counter, ':', 1) IN ('gate_spend', 'passport_spend') AS is_money) AS kind
+      LATERAL (SELECT split_part(l.counter, ':', 1) = ANY(${[...moneyKinds]}::text[]) AS is_money) AS kind
     ), freed AS (
       SELECT *, least(unused_taken, unused) AS of_unused, least(used_taken, used) AS of_used FROM asked
     ), written AS (

@@ -11,7 +11,8 @@ import {
 import type { Database, Transaction } from '../base/database.ts';
 import { beginReading, sendWithCommit, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
-import { type FoundLimit, findLimits } from './find-limits.ts';
+import { type FoundLimit, readWalletsOf } from './find-lanes.ts';
+import { findLimits } from './find-limits.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';
 import {
   beginHolder,
@@ -85,9 +86,10 @@ export async function serveLeaseCall(
   });
   const { outcome, made } = await answered();
   if (made > 0) await trimLeases(sql, nowMs);
-  return outcome.kind === 'answered'
-    ? { ...outcome, answer: await withLent(sql, call, outcome.answer) }
-    : outcome;
+  if (outcome.kind !== 'answered') return outcome;
+  const answer = await withLent(sql, call, outcome.answer);
+  const wallets = await readWalletsOf(sql, accountId, call.wallets ?? []);
+  return { ...outcome, answer: call.wallets === undefined ? answer : { ...answer, wallets } };
 }
 
 interface BegunCall {
@@ -142,6 +144,7 @@ async function withLent(
   const dry = grants.flatMap(({ granted, limit, starts_at_ms: startsAtMs }, place) => {
     const ask = asks[place];
     if (ask === undefined || limit === null || granted >= ask.units_needed) return [];
+    if (limit === hidden.limit) return [];
     return [{ place, counter: counterKey(counterOfLease(ask)), window: ask.window, startsAtMs }];
   });
   if (dry.length === 0) return { grants };
@@ -234,9 +237,11 @@ async function answerNext(
   );
   const moved = await moveUnits(tx, moves, nowMs);
   const grants = new Map(moves.map(({ ask }, place) => [ask?.group, moved[place] ?? null]));
-  const answer = windowRequests.map(({ window, limit }, place): StoredGrant => {
+  const answer = windowRequests.map(({ window, limit, found }, place): StoredGrant => {
     const { granted, leased } = grants.get(place) ?? { granted: 0, leased: 0 };
-    return { granted, limit, leased, startsAtMs: window.startsAtMs, endsAtMs: window.endsAtMs };
+    const { startsAtMs, endsAtMs } = window;
+    if (found?.isHidden === true) return { ...hidden, granted, startsAtMs, endsAtMs };
+    return { granted, limit, leased, startsAtMs, endsAtMs };
   });
   const granted = windowRequests.map(({ counter, window }, place) => ({
     counter,
@@ -253,11 +258,15 @@ async function answerNext(
   };
 }
 
+/** Of a wallet of another account: its sidecar learns what it was granted, and nothing else. */
+const hidden = { limit: Number.MAX_SAFE_INTEGER, leased: 0 };
+
 interface WindowRequest {
   readonly ask: LeaseRequest;
   readonly counter: CounterKey;
   readonly window: QuotaWindow;
   readonly limit: number | null;
+  readonly found: FoundLimit | null;
 }
 
 const toWindowRequest = (ask: LeaseRequest, found: FoundLimit | null, nowMs: UnixMillis): WindowRequest => ({
@@ -265,6 +274,7 @@ const toWindowRequest = (ask: LeaseRequest, found: FoundLimit | null, nowMs: Uni
   counter: counterKey(counterOfLease(ask)),
   window: currentWindow({ window: ask.window, endsAtMs: found?.endsAtMs ?? null }, nowMs),
   limit: found?.limit ?? null,
+  found,
 });
 
 /** Of a standing approval that is not in force, which may never have existed, no window is opened. */
@@ -281,12 +291,14 @@ function movesOf(
     const at = windowAt(window, startsAtMs);
     moves.set(windowKey(counter, at), { counter, window: at, unitsBack: units, ask: null });
   }
-  windowRequests.forEach(({ ask, counter, window, limit }, group) => {
+  windowRequests.forEach(({ ask, counter, window, limit, found }, group) => {
     if (limit === null || isOver({ ask, limit })) return;
     const name = windowKey(counter, window);
     const unitsBack = moves.get(name)?.unitsBack ?? 0;
     const { units_min: unitsMin, units_needed: unitsNeeded, units_ahead: unitsAhead } = ask;
-    moves.set(name, { counter, window, unitsBack, ask: { group, limit, unitsMin, unitsNeeded, unitsAhead } });
+    const { baseLimit } = found ?? {};
+    const units = { unitsMin, unitsNeeded, unitsAhead };
+    moves.set(name, { counter, window, unitsBack, ask: { group, limit, baseLimit, ...units } });
   });
   return [...moves.values()];
 }

@@ -13,6 +13,8 @@ export interface WindowAsk {
   readonly endsAtMs?: UnixMillis | null;
   /** The current limit. If lowered below the units given out, it only stops further grants (contract §6). */
   readonly limit: number;
+  /** Of a lane of a wallet (UnitsAsk). */
+  readonly baseLimit?: number | undefined;
   readonly unitsMin: number;
   readonly unitsMax: number;
 }
@@ -52,11 +54,11 @@ export async function takeUnits(
   nowMs: UnixMillis,
 ): Promise<readonly GroupGrant[]> {
   const moves = asks.flatMap((ask, group) =>
-    ask.map(({ counter, window, endsAtMs = null, limit, unitsMin, unitsMax }) => ({
+    ask.map(({ counter, window, endsAtMs = null, limit, baseLimit, unitsMin, unitsMax }) => ({
       counter,
       window: currentWindow({ window, endsAtMs }, nowMs),
       unitsBack: 0,
-      ask: { group, limit, unitsMin, unitsNeeded: unitsMax, unitsAhead: 0 },
+      ask: { group, limit, baseLimit, unitsMin, unitsNeeded: unitsMax, unitsAhead: 0 },
     })),
   );
   const moved = await moveUnits(sql, moves, nowMs);

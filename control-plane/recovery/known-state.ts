@@ -50,8 +50,11 @@ export function readKnownState(
     generation: snapshot.generation ?? null,
     takenAtMs: snapshot.taken_at_ms,
     passports: new Map(
-      snapshot.passport_standings.flatMap(({ passports, standing, expired_by_day: expiredByDay }) =>
-        digestsIn(passports).map((digest) => [digest, { standing, expiredByDay }] as const),
+      snapshot.passport_standings.flatMap(
+        ({ passports, standing, expired_by_day: expiredByDay, in_wallet: isInWallet }) =>
+          (isInWallet === true ? [] : digestsIn(passports)).map(
+            (digest) => [digest, { standing, expiredByDay }] as const,
+          ),
       ),
     ),
     issuers: new Set<string>(snapshot.suspended_issuers),
@@ -90,10 +93,11 @@ interface Changing {
 function apply(state: Changing, { kind, body }: ChangeEntry): void {
   const put = (set: Set<string>, id: string, isIn: boolean) => (isIn ? set.add(id) : set.delete(id));
   if (kind === 'passport.standing') {
-    if (body.standing === 'active') state.passports.delete(body.passport);
+    if (body.standing === 'active' || body.in_wallet === true) state.passports.delete(body.passport);
     else state.passports.set(body.passport, { standing: body.standing, expiredByDay: body.expired_by_day });
-  } else if (kind === 'issuer.standing') put(state.issuers, body.issuer, body.standing === 'suspended');
-  else if (kind === 'account.standing') put(state.accounts, body.account, body.standing === 'suspended');
+  } else if (kind === 'issuer.standing') {
+    if (body.of === undefined) put(state.issuers, body.issuer, body.standing === 'suspended');
+  } else if (kind === 'account.standing') put(state.accounts, body.account, body.standing === 'suspended');
   else if (kind === 'gate.put') state.gates.set(body.gate_id, body.policy_version);
   else if (kind === 'gate.delete') {
     state.gates.delete(body.gate_id);

@@ -60,7 +60,9 @@ export const lockOrder = [
   'issuers',
   'federations',
   // A passport is put into one under its lock.
+  'wallets',
   'passports',
+  'passport_wallets',
   'owner_standings',
   'unnamed_ends',
   'api_keys',

@@ -163,6 +163,8 @@ async function readAllButGates(
     SELECT ${digestOf(tx, 'issuer_id')} AS digest FROM issuers WHERE status = 'suspended' ORDER BY digest`;
   const accounts = await tx<{ digest: Uint8Array }[]>`
     SELECT ${digestOf(tx, 'account_id')} AS digest FROM accounts WHERE status = 'suspended' ORDER BY digest`;
+  const wallets = await tx<{ key: IdDigest }[]>`
+    SELECT wallet_key AS key FROM wallets WHERE status = 'frozen' AND deleted_at_ms IS NULL ORDER BY wallet_key`;
   // Read from the database: memory may lack a key that another replica has just created.
   const keys = signingKeys.sound(await readSigningKeys(tx));
   return {
@@ -180,6 +182,7 @@ async function readAllButGates(
     passport_standings: standings,
     suspended_issuers: issuers.map(({ digest }) => encodeBase64url(digest) as IdDigest),
     suspended_accounts: accounts.map(({ digest }) => encodeBase64url(digest) as IdDigest),
+    frozen_wallets: wallets.map(({ key }) => key),
     signing_keys: keys.filter(({ purpose }) => purpose !== 'log').map(publicHalf),
     taken_at_ms: takenAtMs,
   };
@@ -193,7 +196,8 @@ async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<Passpo
   // A passport marked as expired gave up its agent_id and may have been suspended before; a sidecar with a
   // slow clock must not treat it as active.
   const groups = await tx<(Omit<PassportStandingGroup, 'passports'> & { digests: Uint8Array })[]>`
-    SELECT standing, expired_by_day, string_agg(digest, ''::bytea ORDER BY digest) AS digests FROM (
+    ${inWallets(tx, nowMs)} UNION ALL
+    SELECT false, standing, expired_by_day, string_agg(digest, ''::bytea ORDER BY digest) AS digests FROM (
       SELECT CASE status WHEN 'expired' THEN 'revoked' ELSE status END AS standing,
         ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day, ${digestOf(tx, 'passport_id')} AS digest
       FROM (
@@ -205,10 +209,20 @@ async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<Passpo
       ) AS named
       UNION ALL SELECT standing, expired_by_day, digest FROM unnamed_ends
       WHERE expired_by_day IS NULL OR expired_by_day * ${dayMs} > ${nowMs - limits.standingKeptMs}
-    ) AS ended GROUP BY 1, 2`;
-  return groups.map(({ standing, expired_by_day, digests }) => ({
+    ) AS ended GROUP BY 1, 2, 3`;
+  return groups.map(({ standing, expired_by_day, digests, in_wallet }) => ({
     standing,
     expired_by_day,
     passports: encodeBase64url(digests),
+    ...(in_wallet === true && { in_wallet }),
   }));
 }
+
+/** Active passports that came into a wallet after they were issued. */
+const inWallets = (tx: Transaction, nowMs: UnixMillis) => tx`
+  SELECT true AS in_wallet, 'suspended' AS standing, ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day,
+    string_agg(${digestOf(tx, 'passport_id')}, ''::bytea ORDER BY ${digestOf(tx, 'passport_id')}) AS digests
+  FROM passport_wallets JOIN passports USING (passport_id)
+  WHERE wallet_id IS NOT NULL AND NOT is_in_token AND status = 'active'
+    AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs - limits.standingKeptMs})
+  GROUP BY 1, 2, 3`;

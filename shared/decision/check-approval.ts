@@ -104,7 +104,7 @@ export const mayBePending = (
   request: RequestFacts,
   { reason, amountMicroUsd }: Pick<Decision, 'reason' | 'amountMicroUsd'>,
 ): boolean =>
-  reason === 'spend_limit_exceeded' &&
+  (reason === 'spend_limit_exceeded' || reason === 'wallet_limit_exceeded') &&
   request.approval === 'none' &&
   policy.accountId !== null &&
   demandedApprovalMs(policy, passport, request, amountMicroUsd) !== null;

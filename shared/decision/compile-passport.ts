@@ -43,6 +43,7 @@ export function compilePassport(
     approvals: compileApprovals(claims.constraints),
     proof: claims.constraints.proofOfPossession,
     agentKey: claims.publicKey,
+    hasWallet: claims.hasWallet,
     keyId,
     tokenHash,
     digests,

@@ -28,6 +28,7 @@ import { hasRateLimit, missedRate } from './check-rate.ts';
 import { type CheckSet, check, listChecks } from './check-set.ts';
 import { countedAmount, hasSpendLimit, isDollars, lacksAmountToSpend, missedSpend } from './check-spend.ts';
 import { checkTrustLevel } from './check-trust-level.ts';
+import { missedWallet, missedWalletMoney, walletLimitsMoney, walletLimitsRate } from './check-wallet.ts';
 import type { CompiledPolicy } from './compile-gate.ts';
 import type {
   Charge,
@@ -144,22 +145,19 @@ function decideOnCost(input: CheckInput, before: CheckSet, pii: readonly PiiFind
     return block('currency_unsupported', reached | check.spend_limit, amount, pii);
   // Pending or approved: the approval already holds the money.
   const isHeld = request.approval !== 'none';
-  if (hasSpendLimit(policy, passport)) {
+  if (hasSpendLimit(policy, passport) || quota.wallet !== null) {
     reached |= check.spend_limit;
-    if (lacksAmountToSpend(policy, passport, amount)) return block('amount_missing', reached, amount, pii);
-    const miss = missedSpend(policy, passport, amount, { quota, isHeld });
-    if (miss === 'unknown') return undecided('leases', reached, amount, pii);
-    if (miss !== null) return block('spend_limit_exceeded', reached, amount, pii, miss);
+    const refusal = decideOnMoney(input, isHeld, reached, pii);
+    if (refusal !== null) return refusal;
   }
 
   if (request.hold !== null && amount === null)
     return block('amount_missing', reached | check.spend_limit, amount, pii);
 
-  if (hasRateLimit(policy, passport)) {
+  if (hasRateLimit(policy, passport) || walletLimitsRate(quota)) {
     reached |= check.rate_limit;
-    const miss = missedRate(policy, passport, quota);
-    if (miss === 'unknown') return undecided('leases', reached, amount, pii);
-    if (miss !== null) return block('rate_limit_exceeded', reached, amount, pii, miss);
+    const refusal = decideOnRate(input, reached, pii);
+    if (refusal !== null) return refusal;
   }
 
   if (hasApprovalRule(policy, passport, request)) {
@@ -170,6 +168,45 @@ function decideOnCost(input: CheckInput, before: CheckSet, pii: readonly PiiFind
     if (demandedMs !== null) return decideForPerson(input, demandedMs, reached, pii);
   }
   return permit(input, reached, pii, null);
+}
+
+/**
+ * The limits on money, of gate and passport and then of the wallets. Null: the request passes. A limit that
+ * is missed counts before one that is unknown: the ledger need not be asked then.
+ */
+function decideOnMoney(
+  { policy, passport, quota, amount }: CheckInput,
+  isHeld: boolean,
+  reached: CheckSet,
+  pii: readonly PiiFinding[],
+): Decision | null {
+  if (lacksAmountToSpend(policy, passport, amount) || (amount === null && walletLimitsMoney(quota)))
+    return block('amount_missing', reached, amount, pii);
+  const miss = hasSpendLimit(policy, passport)
+    ? missedSpend(policy, passport, amount, { quota, isHeld })
+    : null;
+  if (miss !== null && miss !== 'unknown') return block('spend_limit_exceeded', reached, amount, pii, miss);
+  const { wallet } = quota;
+  if (wallet?.state === 'frozen') return block('wallet_frozen', reached, amount, pii);
+  if (wallet?.state === 'unknown') return undecided('leases', reached, amount, pii);
+  const ofWallet = wallet === null ? null : missedWalletMoney(wallet, amount, isHeld);
+  if (ofWallet !== null && ofWallet !== 'unknown')
+    return block('wallet_limit_exceeded', reached, amount, pii, ofWallet);
+  return miss === 'unknown' || ofWallet === 'unknown' ? undecided('leases', reached, amount, pii) : null;
+}
+
+/** The same for the number of requests. */
+function decideOnRate(
+  { policy, passport, quota, amount }: CheckInput,
+  reached: CheckSet,
+  pii: readonly PiiFinding[],
+): Decision | null {
+  const miss = hasRateLimit(policy, passport) ? missedRate(policy, passport, quota) : null;
+  if (miss !== null && miss !== 'unknown') return block('rate_limit_exceeded', reached, amount, pii, miss);
+  const ofWallet = quota.wallet === null ? null : missedWallet(quota.wallet, { unit: 'requests', units: 1 });
+  if (ofWallet !== null && ofWallet !== 'unknown')
+    return block('wallet_limit_exceeded', reached, amount, pii, ofWallet);
+  return miss === 'unknown' || ofWallet === 'unknown' ? undecided('leases', reached, amount, pii) : null;
 }
 
 /** An approval is required: a standing one, or a person's. */

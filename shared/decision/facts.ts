@@ -4,7 +4,7 @@ import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
 import type { PassportSource } from '../model/federation.ts';
 import type { PermitHold } from '../model/hold.ts';
 import type { DigestWords } from '../model/id-digest.ts';
-import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
+import type { AccountId, ApprovalId, IssuerId, PassportId, WalletId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { PermissionKey } from '../model/permission.ts';
@@ -52,6 +52,8 @@ export interface VerifiedPassport {
   readonly proof: ProofDemand;
   /** Its holder's key, with which proofs of possession are made: `ed25519:…` or `p256:…`. */
   readonly agentKey: string;
+  /** It was issued in a wallet: which one it draws on now has to be asked (contract §6). */
+  readonly hasWallet: boolean;
   /** The key that signed it. */
   readonly keyId: string;
   /** Hex SHA-256 of the whole token. */
@@ -74,6 +76,8 @@ export interface PassportStanding {
   readonly isAccountSuspended: boolean;
   /** The key that signed it was declared compromised: the token is no longer believed. */
   readonly isKeyCompromised: boolean;
+  /** It came into a wallet after it was issued, so that its token does not say so. */
+  readonly isInWallet: boolean;
   /**
    * Time since this state was last known to be current, on the monotonic clock; 0 where it was read from the
    * database.
@@ -162,12 +166,29 @@ export interface WindowView {
 
 /**
  * Views of the windows this request would draw on: the policy's, then the passport's own, each in its order.
- * And of the standing approvals that may be for its passport, which it draws on instead of waiting.
+ * And of the standing approvals that may be for its passport, which it draws on instead of waiting, and of
+ * its wallets, which it draws on as well.
  */
 export interface QuotaView {
   readonly spend: readonly WindowView[];
   readonly rate: readonly WindowView[];
   readonly standingApprovals: readonly StandingApprovalView[];
+  /** Null: the passport is in no wallet. */
+  readonly wallet: WalletView | null;
+}
+
+/** The wallets of a passport, from its own up to the root, as of a moment. */
+export interface WalletView {
+  /** `unknown`: the host has to ask which they are. `frozen`: one of them is. */
+  readonly state: 'known' | 'frozen' | 'unknown';
+  readonly levels: readonly WalletLevelView[];
+}
+
+export interface WalletLevelView {
+  /** Null: of another account than that of the host, which must not tell its callers. */
+  readonly walletId: WalletId | null;
+  readonly spend: readonly WindowView[];
+  readonly rate: readonly WindowView[];
 }
 
 /** What is left of a standing approval. */
@@ -177,7 +198,12 @@ export interface StandingApprovalView {
 }
 
 /** The view of a request without windows. */
-export const noWindows: QuotaView = Object.freeze({ spend: [], rate: [], standingApprovals: [] });
+export const noWindows: QuotaView = Object.freeze({
+  spend: [],
+  rate: [],
+  standingApprovals: [],
+  wallet: null,
+});
 
 /**
  * What the caller takes from every window of the view: with a PERMIT at once, with a SUSPEND the money only,
@@ -196,6 +222,8 @@ export interface LimitMiss {
   readonly requested: number;
   /** Null: waiting does not help. */
   readonly resetAtMs: UnixMillis | null;
+  /** Of a wallet: which one; null as in WalletLevelView. Absent: of a gate or a passport. */
+  readonly walletId?: WalletId | null;
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Decision } from './facts.ts';
 const leftByFirst: ReadonlySet<DecisionReason | null> = new Set<DecisionReason>([
   'spend_limit_exceeded',
   'rate_limit_exceeded',
+  'wallet_limit_exceeded',
   'quota_unavailable',
   'approval_used',
 ]);

@@ -8,6 +8,7 @@ export const overrulingReasons = [
   'passport_suspended',
   'passport_unknown_key',
   'issuer_untrusted',
+  'wallet_frozen',
   'quota_unavailable',
   'approvals_pending_exceeded',
 ] as const satisfies readonly DecisionReason[];
@@ -22,6 +23,7 @@ const lastCheck: Readonly<Record<OverrulingReason, CheckName | null>> = {
   passport_suspended: 'passport',
   passport_unknown_key: 'passport',
   issuer_untrusted: 'issuer',
+  wallet_frozen: 'spend_limit',
   quota_unavailable: null,
   approvals_pending_exceeded: null,
 };

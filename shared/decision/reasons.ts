@@ -70,4 +70,6 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
     'Too many requests of this passport are pending approval at this gate.',
     null,
   ),
+  wallet_limit_exceeded: passing('A limit of the wallet that pays for this passport is used up.', null),
+  wallet_frozen: final('The wallet that pays for this passport, or one above it, is frozen.'),
 };

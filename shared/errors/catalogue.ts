@@ -49,6 +49,7 @@ export const catalogue = {
   approval_not_found: { status: 404, message: 'No such approval.' },
   hold_not_found: { status: 404, message: 'This PERMIT has no hold.' },
   mcp_pin_not_found: { status: 404, message: 'No such MCP pin.' },
+  wallet_not_found: { status: 404, message: 'No such wallet.' },
   webhook_not_found: { status: 404, message: 'No such webhook.' },
   channel_not_found: { status: 404, message: 'No such channel.' },
   delivery_not_found: { status: 404, message: 'No such delivery.' },

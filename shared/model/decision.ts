@@ -36,6 +36,8 @@ export const decisionReasons = [
   'approval_used',
   'approval_mismatch',
   'approvals_pending_exceeded',
+  'wallet_limit_exceeded',
+  'wallet_frozen',
 ] as const;
 
 export type DecisionReason = (typeof decisionReasons)[number];

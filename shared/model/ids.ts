@@ -21,6 +21,7 @@ export type SidecarId = Branded<string, 'SidecarId'>;
 export type StandingApprovalId = Branded<string, 'StandingApprovalId'>;
 export type TemplateId = Branded<string, 'TemplateId'>;
 export type UserId = Branded<string, 'UserId'>;
+export type WalletId = Branded<string, 'WalletId'>;
 export type WebhookId = Branded<string, 'WebhookId'>;
 
 /** Every kind of id with its type. The prefix of the text is the key of this map. */
@@ -45,6 +46,7 @@ interface IdTypes {
   readonly side: SidecarId;
   readonly tmpl: TemplateId;
   readonly usr: UserId;
+  readonly wal: WalletId;
   readonly wh: WebhookId;
 }
 

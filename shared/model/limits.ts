@@ -131,13 +131,16 @@ export const limits = {
   displayLinesMax: 64,
   /** A text of it after redaction: the mark of a type is longer than the shortest finding. */
   redactedDisplayCharsMax: 16 * 1024,
-  /** Windows that an approval holds money of: day and month, of a gate and of a passport. */
-  approvalHoldsMax: 4,
+  /**
+   * Windows that an approval holds money of: day and month of a gate and of a passport, and four of each of
+   * five wallets.
+   */
+  approvalHoldsMax: 24,
   /**
    * Approvals that expire in one transaction: what they hold is given back in one call to the ledger. More
    * follow at once.
    */
-  approvalsPerSweepMax: 100,
+  approvalsPerSweepMax: 20,
   /** RFC 1035: 253 characters of text. */
   domainCharsMax: 253,
   /**
@@ -180,9 +183,9 @@ export const limits = {
   proofClaimsPerCallMax: 256,
   /**
    * Windows that one request draws on: minute, hour and day of requests, day and month of money, of the gate
-   * and of the passport, and the total of a standing approval.
+   * and of the passport, the total of a standing approval, and six limits of each of five wallets.
    */
-  settlementHeldMax: 11,
+  settlementHeldMax: 41,
   /** Pause before a void that the spool refused is retried. */
   voidRetryMs: secondMs,
   /** Clocks of synchronised machines differ by milliseconds; more is reported (contract §6). */
@@ -276,7 +279,7 @@ export const limits = {
    * more makes the next call.
    */
   leasesPerCallMax: 250,
-  /** A lease call with as many of both: 300 characters each at most. */
+  /** A lease call with as many of both: 350 characters each at most; and as many passports. */
   leaseCallBytesMax: 256 * 1024,
   /**
    * One part in this many of the rest of a window, after current needs, is leased ahead. With fewer than 17
@@ -285,9 +288,9 @@ export const limits = {
   leaseAheadPart: 16,
   /**
    * Leases that one PERMIT takes from: of a gate and of a passport, by minute, hour, day and month, requests
-   * and money, and of a standing approval.
+   * and money, of a standing approval, and of five wallets with six limits each.
    */
-  leasesPerRecordMax: 16,
+  leasesPerRecordMax: 46,
   /**
    * Lead time of units leased ahead near a limit, at the recent rate: many times the duration of a call, yet
    * others miss the units only for a fraction of a second.

@@ -23,6 +23,8 @@ export interface PassportClaims {
   readonly trustTier: TrustTier;
   /** The passport's own: only keys that a passport may carry are set. */
   readonly constraints: Constraints;
+  /** It was issued in a wallet, and may be in another by now, or in none. */
+  readonly hasWallet: boolean;
   readonly issuedAtS: UnixSeconds;
   readonly notBeforeS: UnixSeconds;
   /** Null: never. */

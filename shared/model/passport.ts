@@ -1,6 +1,6 @@
 import type { Actor } from './audit.ts';
 import type { Constraints } from './constraints.ts';
-import type { AccountId, IssuerId, PassportId } from './ids.ts';
+import type { AccountId, IssuerId, PassportId, WalletId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import type { PermissionKey } from './permission.ts';
 import { isExpired, type UnixMillis } from './time.ts';
@@ -23,6 +23,8 @@ export interface Passport {
   readonly permissions: readonly PermissionKey[];
   readonly constraints: Constraints;
   readonly trustTier: TrustTier;
+  /** The wallet that it draws on. */
+  readonly walletId: WalletId | null;
   /** The agent's key: `ed25519:` + base64url of 32 bytes. Empty for a passport of another issuer. */
   readonly publicKey: string;
   /** A person or team (contract §4). Null: none. */

@@ -24,6 +24,8 @@ export const scopes = [
   'webhooks:manage',
   'keys:manage',
   'sidecars:connect',
+  'wallets:read',
+  'wallets:manage',
 ] as const;
 
 export type Scope = (typeof scopes)[number];
@@ -48,6 +50,7 @@ const gatesManageImplies: ReadonlySet<Scope> = new Set([
 function grants(held: Scope, required: Scope): boolean {
   if (held === required || held === 'admin:*') return true;
   if (held === 'gates:manage') return gatesManageImplies.has(required);
+  if (held === 'wallets:manage') return required === 'wallets:read';
   return held === 'osgate:manage' && required === 'osgate:read';
 }
 

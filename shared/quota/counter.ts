@@ -1,5 +1,7 @@
 import type { Branded } from '../model/brand.ts';
+import type { IdDigest } from '../model/id-digest.ts';
 import type { AccountId, GateId, PassportId, StandingApprovalId } from '../model/ids.ts';
+import type { WalletLane } from '../model/wallet.ts';
 
 /**
  * What is counted, and for which owner. Plan and rate count requests, spend counts micro-USD; a counter's
@@ -21,6 +23,12 @@ export type Counter =
       readonly kind: 'standing_approval';
       readonly gateId: GateId;
       readonly standingApprovalId: StandingApprovalId;
+    }
+  /** A lane of a wallet: its pot, or what one of its children has set aside. */
+  | {
+      readonly kind: 'wallet_rate' | 'wallet_spend';
+      readonly wallet: IdDigest;
+      readonly lane: WalletLane;
     };
 
 /** The name of a counter in the ledger. */
@@ -28,7 +36,8 @@ export type CounterKey = Branded<string, 'CounterKey'>;
 
 /**
  * `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids contain no colon, so two counters never share a key. A
- * standing approval is spelled as money of its gate: so control planes of 0.2.0 post what its PERMITs took.
+ * standing approval is spelled as money of its gate: so control planes of 0.2.0 post what its PERMITs took. A
+ * lane of a wallet is `<kind>:<wallet>:<lane>`, and the counter of the wallet, its base, `<kind>:<wallet>`.
  */
 export function counterKey(counter: Counter): CounterKey {
   switch (counter.kind) {
@@ -44,9 +53,25 @@ export function counterKey(counter: Counter): CounterKey {
       return `${counter.kind}:${counter.passportId}` as CounterKey;
     case 'standing_approval':
       return `gate_spend:${counter.gateId}:${counter.standingApprovalId}` as CounterKey;
+    case 'wallet_rate':
+    case 'wallet_spend':
+      return `${counter.kind}:${counter.wallet}:${counter.lane}` as CounterKey;
   }
 }
 
+const laneOfWallet = /^(wallet_(?:rate|spend):[^:]+):[^:]+$/;
+
+/**
+ * The counter that counts what all lanes of a wallet have given out; null: the counter is no such lane. The
+ * ledger moves it with them, so that their sum never passes the limit of the wallet, whatever its children
+ * have set aside before and now.
+ */
+export const baseOf = (counter: CounterKey): CounterKey | null =>
+  (laneOfWallet.exec(counter)?.[1] as CounterKey | undefined) ?? null;
+
+/** The kinds whose units are micro-USD, as counters in the ledger are spelled. */
+export const moneyKinds: readonly string[] = ['gate_spend', 'passport_spend', 'wallet_spend'];
+
 /** Whether a counter counts micro-USD, by its name in the ledger; else requests. */
 export const isMoney = (counter: CounterKey): boolean =>
-  counter.slice(0, counter.indexOf(':')).endsWith('_spend');
+  moneyKinds.includes(counter.slice(0, counter.indexOf(':')));

@@ -5,7 +5,10 @@ import type { Counter } from './counter.ts';
 import type { CalendarWindowName } from './window.ts';
 
 /** Owner and unit of a limit: requests for a rate, micro-USD for spend. */
-export type LimitKind = Exclude<Counter['kind'], 'plan' | 'standing_approval'>;
+export type LimitKind = Exclude<
+  Counter['kind'],
+  'plan' | 'standing_approval' | 'wallet_rate' | 'wallet_spend'
+>;
 
 /** One configured limit on one calendar window; a permitted request draws on it. */
 export interface WindowLimit {

@@ -221,6 +221,8 @@ function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
       expiresAtS: expiresAtMs === null ? null : toSeconds(expiresAtMs),
       publicKey: body.public_key ?? '',
       owner: body.owner ?? null,
+      // Its records name the wallet, wherever it was told.
+      hasWallet: false,
     },
     {
       keyId: body.token_signing_key_id ?? '',

@@ -7,6 +7,7 @@ import type {
   PresentedProof,
   QuotaView,
   RequestFacts,
+  WalletView,
   WindowView,
 } from '../decision/facts.ts';
 import { must } from '../errors/assert.ts';
@@ -74,6 +75,8 @@ const claims: Partial<Record<DecisionReason, Unjudged>> = {
   approval_mismatch: 'approval',
   spend_limit_exceeded: 'units',
   rate_limit_exceeded: 'units',
+  wallet_limit_exceeded: 'ledger',
+  wallet_frozen: 'standing',
 };
 
 /** What the records of an export say of windows. */
@@ -184,18 +187,21 @@ function decisionsAgain(input: Input, claim: DecisionReason | null): readonly De
       : [isHeld ? { expiresInMs: null } : null];
   return statusesOf(input, claim).flatMap((status) =>
     agesOf(record).flatMap((stateAgeMs) =>
-      asks.map((hold) => {
+      asks.flatMap((hold) => {
         const standing: PassportStanding = {
           status,
           stateAgeMs,
           isIssuerSuspended: claim === 'issuer_untrusted',
           isAccountSuspended: false,
           isKeyCompromised: claim === 'passport_unknown_key',
+          isInWallet: record.walletId !== null,
         };
         const facts: PassportFacts = { kind: 'verified', passport: known.passport, standing };
         const request = { ...requestOf(record, claim), hold };
         const quota = quotaOf(input, claim, evidence);
-        return decide({ ...policy, mode }, facts, request, quota, record.timestampMs);
+        return walletsOf(record, claim).map((wallet) =>
+          decide({ ...policy, mode }, facts, request, { ...quota, wallet }, record.timestampMs),
+        );
       }),
     ),
   );
@@ -257,7 +263,7 @@ function quotaOf(
   { record, policy, known: { passport } }: Input,
   claim: DecisionReason | null,
   evidence: Evidence,
-): QuotaView {
+): Omit<QuotaView, 'wallet'> {
   const view =
     (isFull: boolean) =>
     ({ limit }: { readonly limit: number }): WindowView => ({
@@ -279,6 +285,19 @@ function quotaOf(
         ? []
         : [{ terms: standingUntil(terms, record), window: view(false)({ limit: terms.totalMicroUsd }) }],
   };
+}
+
+/** An export does not say what the wallets limit: money, requests, both or neither. */
+function walletsOf(record: Attestation, claim: DecisionReason | null): readonly (WalletView | null)[] {
+  if (record.walletId === null) return [null];
+  const isFull = claim === 'wallet_limit_exceeded';
+  const limit = Number.MAX_SAFE_INTEGER;
+  const [available, used] = isFull ? [0, limit] : [limit, 0];
+  const window: WindowView = { limit, available, used, isFinal: true, endsAtMs: record.timestampMs };
+  const state = claim === 'wallet_frozen' ? 'frozen' : 'known';
+  return [[], [window]].flatMap((spend) =>
+    [[], [window]].map((rate): WalletView => ({ state, levels: [{ walletId: null, spend, rate }] })),
+  );
 }
 
 /** A clock may be behind the one that set the end. */

@@ -72,6 +72,7 @@ function compileOfOthers(
     expiresAtS: mapped.expiresAtS,
     publicKey: agentKeyIn(open.payload),
     owner: mapped.owner,
+    hasWallet: false,
   };
   return compilePassport(claims, {
     keyId: key.kid ?? '',

@@ -9,7 +9,7 @@ import { checkNames, decisionReasons, type Outcome } from '../model/decision.ts'
 import type { ApprovalId, AttestationId, GateId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import { type MicroUsd, renderUsd } from '../model/money.ts';
-import { renderTime, type UnixMillis } from '../model/time.ts';
+import { latestUnixMs, renderTime, type UnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
 import { DecisionReceipt } from './decision-receipt.ts';
 import { FreeForm, nullable, Timestamp } from './fields.ts';
@@ -25,6 +25,8 @@ const missedLimit = {
   used: Type.Optional(Type.Number()),
   requested: Type.Optional(Type.Number()),
   reset_at: Type.Optional(nullable(Timestamp)),
+  /** Of `wallet_limit_exceeded`, for callers of the account of the wallet; others get none of the five. */
+  wallet_id: Type.Optional(Type.String()),
 };
 
 const Retry = Type.Object({ retryable: Type.Boolean(), after_ms: nullable(Type.Integer()) });
@@ -240,22 +242,31 @@ function explain(
 ): Pick<BlockAnswer, 'detail' | 'retry' | keyof typeof missedLimit> {
   const { detail, retryable, afterMs } = reasons[must(reason, 'a BLOCK has a reason')];
   if (limitMiss === null) return { detail, retry: { retryable, after_ms: afterMs } };
-  const { limit, used, requested, resetAtMs } = limitMiss;
+  const { limit, used, requested, walletId } = limitMiss;
+  const resetAtMs = neverEnds(limitMiss) ? null : limitMiss.resetAtMs;
   const render = limitMiss.unit === 'micro_usd' ? renderMoney : renderCount;
+  // A limit lasts as long as its window, whatever the reason's own delay. The window may end while the
+  // request is answered.
+  const retry =
+    resetAtMs === null
+      ? { retryable: false, after_ms: null }
+      : { retryable: true, after_ms: waitMs(limitMiss, Math.max(0, resetAtMs - nowMs)) };
+  // The numbers of a wallet are its account's own.
+  if (walletId === null) return { detail, retry: { retryable, after_ms: afterMs } };
   return {
     detail,
-    // A limit lasts as long as its window, whatever the reason's own delay. The window may end while the
-    // request is answered.
-    retry:
-      resetAtMs === null
-        ? { retryable: false, after_ms: null }
-        : { retryable: true, after_ms: waitMs(limitMiss, Math.max(0, resetAtMs - nowMs)) },
+    retry,
+    ...(walletId !== undefined && { wallet_id: walletId }),
     limit: render(limit),
     used: render(used),
     requested: render(requested),
-    reset_at: resetAtMs === null ? null : renderTime(resetAtMs),
+    reset_at: resetAtMs === null || resetAtMs >= latestUnixMs ? null : renderTime(resetAtMs),
   };
 }
+
+/** A total is over for good, but for units that are only lent. */
+const neverEnds = (miss: LimitMiss): boolean =>
+  miss.resetAtMs !== null && miss.resetAtMs >= latestUnixMs && !isForAMoment(miss);
 
 /** Until the window ends, or until lent units come back. */
 const waitMs = (miss: LimitMiss, untilEndMs: number): number =>

@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
 import { invalidRequest } from '../errors/api-error.ts';
 import { must } from '../errors/assert.ts';
+import type { IdDigest } from '../model/id-digest.ts';
 import { limits } from '../model/limits.ts';
+import { type WalletLane, walletDepthMax } from '../model/wallet.ts';
 import { type Counter, counterKey } from '../quota/counter.ts';
 import { windowAt, windowNames } from '../quota/window.ts';
 import { closed, nullable } from './fields.ts';
@@ -14,11 +16,15 @@ const leasedKinds = [
   'passport_rate',
   'passport_spend',
   'standing_approval',
+  'wallet_rate',
+  'wallet_spend',
 ] as const satisfies readonly Counter['kind'][];
 
 const Units = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** 32 hex characters, random, so that no two holders have the same. */
 export const Holder = Type.String({ pattern: '^[0-9a-f]{32}$' });
+
+const TokenHash = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
 const counterFields = {
   kind: Type.Enum(leasedKinds),
@@ -28,9 +34,14 @@ const counterFields = {
    * Hex SHA-256 of the passport's token where `passport_id` is set: shows that this sidecar has seen the
    * passport.
    */
-  token_hash: nullable(Type.String({ pattern: '^[0-9a-f]{64}$' })),
+  token_hash: nullable(TokenHash),
   /** Of `standing_approval`, and then the window is `total`; absent otherwise. */
   standing_approval_id: Type.Optional(IdOf('sappr')),
+  /**
+   * Of a wallet: its key and the lane, which tell another account nothing. `passport_id` is then one that
+   * draws on it.
+   */
+  wallet: Type.Optional(Type.String({ pattern: '^[\\w-]{22}:(?:pot|[\\w-]{22})$' })),
 };
 
 /**
@@ -90,6 +101,12 @@ const LeaseCall = closed({
   returns: Type.Array(LeaseReturn, { maxItems: limits.leasesPerCallMax }),
   /** Each window at most once. */
   asks: Type.Array(LeaseRequest, { maxItems: limits.leasesPerCallMax }),
+  /** Passports whose wallets it asks for. Not known to version 0.2.0, which refuses the call. */
+  wallets: Type.Optional(
+    Type.Array(closed({ passport_id: IdOf('pass'), token_hash: TokenHash }), {
+      maxItems: limits.leasesPerCallMax,
+    }),
+  ),
 });
 export type LeaseCall = Wire<typeof LeaseCall>;
 
@@ -131,8 +148,15 @@ function findCounterFault({
   passport_id,
   token_hash,
   standing_approval_id: standingId,
+  wallet,
   window,
 }: LeaseCounter & Pick<LeaseRequest, 'window'>): string | null {
+  const isOfWallet = kind === 'wallet_rate' || kind === 'wallet_spend';
+  if ((wallet !== undefined) !== isOfWallet) return 'must have a wallet for the limit of one, and only then';
+  if (isOfWallet)
+    return gate_id === null && passport_id !== null && token_hash !== null && standingId === undefined
+      ? null
+      : 'must have the passport_id and token_hash of a passport in the wallet, and no gate_id';
   const isStanding = kind === 'standing_approval';
   if ((standingId !== undefined) !== isStanding || (window === 'total') !== isStanding)
     return 'must have a standing_approval_id and the window total for a standing approval, and only then';
@@ -172,7 +196,18 @@ export function counterOfLease(of: LeaseCounter): Counter {
         gateId: must(gateId, 'a counter of a standing approval names its gate'),
         standingApprovalId: must(standingId, 'a counter of a standing approval names it'),
       };
+    case 'wallet_rate':
+    case 'wallet_spend':
+      return { kind, ...laneOf(must(of.wallet, 'a counter of a wallet names it')) };
   }
+}
+
+/** A lane of a wallet, as lease calls name it. */
+export const renderLane = (wallet: IdDigest, lane: WalletLane): string => `${wallet}:${lane}`;
+
+export function laneOf(text: string): { readonly wallet: IdDigest; readonly lane: WalletLane } {
+  const [wallet = '', lane = ''] = text.split(':');
+  return { wallet: wallet as IdDigest, lane: lane as WalletLane };
 }
 
 const LeaseGrantBody = Type.Object({
@@ -205,8 +240,32 @@ const LeaseGrantBody = Type.Object({
 });
 export type LeaseGrantBody = Wire<typeof LeaseGrantBody>;
 
-/** `grants` in the order of the asks. */
+/** A wallet of a passport. */
+const WalletLevel = Type.Object({
+  key: Type.Unsafe<IdDigest>(Type.String({ maxLength: 64 })),
+  /** Absent: of another account than that of the sidecar. */
+  wallet_id: Type.Optional(IdOf('wal')),
+  frozen: Type.Boolean(),
+  windows: Type.Array(
+    Type.Object({
+      kind: Type.Enum(['wallet_rate', 'wallet_spend']),
+      window: Type.Enum(windowNames),
+      lane: Type.Unsafe<WalletLane>(Type.String({ maxLength: 64 })),
+      /** Of the lane. Absent: of another account. */
+      limit: Type.Optional(Units),
+    }),
+  ),
+});
+export type WalletLevel = Wire<typeof WalletLevel>;
+
+/** `grants` in the order of the asks; `wallets` in that of the passports asked for. */
 const LeaseAnswer = Type.Object({
+  /** From its own wallet up to the root; empty: it is in none. Null: there is no such passport. */
+  wallets: Type.Optional(
+    Type.Array(nullable(Type.Array(WalletLevel, { maxItems: walletDepthMax })), {
+      maxItems: limits.leasesPerCallMax,
+    }),
+  ),
   grants: Type.Array(LeaseGrantBody, { maxItems: limits.leasesPerCallMax }),
 });
 export type LeaseAnswer = Wire<typeof LeaseAnswer>;

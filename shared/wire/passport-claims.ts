@@ -11,6 +11,12 @@ import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
 import { isTrustTier } from '../model/trust-tier.ts';
 import { parseConstraints, renderConstraints } from './constraints.ts';
 
+/**
+ * Among the constraints of a token: it draws on a wallet, which only the control plane knows. Version 0.2.0,
+ * which knows no wallets, takes it for a constraint that it cannot enforce, and blocks the passport.
+ */
+const walletClaim = 'wallet';
+
 /** The payload of a passport token (contract §3). A passport that never expires has no `exp`. */
 export const renderPassportClaims = (claims: PassportClaims) => ({
   iss: claims.issuerId,
@@ -23,7 +29,10 @@ export const renderPassportClaims = (claims: PassportClaims) => ({
   agent_name: claims.agentName,
   permissions: claims.permissions,
   trust_tier: claims.trustTier,
-  constraints: renderConstraints(claims.constraints),
+  constraints: {
+    ...renderConstraints(claims.constraints),
+    ...(claims.hasWallet && { [walletClaim]: true }),
+  },
   acct: claims.accountId,
   mode: claims.mode,
   cnf: { jwk: renderAgentKey(claims.publicKey) },
@@ -57,7 +66,10 @@ export function parsePassportClaims(payload: Readonly<Record<string, unknown>>):
   if (!isNumericDate(iat) || !isNumericDate(nbf) || (exp !== null && !isNumericDate(exp))) return null;
   if (!isTrustTier(payload['trust_tier'])) return null;
   const permissions = readPermissions(payload['permissions']);
-  const constraints = readConstraints(payload['constraints']);
+  const hasWallet = isObject(payload['constraints']) && payload['constraints'][walletClaim] === true;
+  const constraints = readConstraints(
+    hasWallet ? withoutWallet(payload['constraints']) : payload['constraints'],
+  );
   const publicKey = readAgentKey(payload['cnf']);
   if (permissions === null || constraints === null || publicKey === null) return null;
   return {
@@ -71,12 +83,18 @@ export function parsePassportClaims(payload: Readonly<Record<string, unknown>>):
     permissions,
     trustTier: payload['trust_tier'],
     constraints,
+    hasWallet,
     issuedAtS: iat,
     notBeforeS: nbf,
     expiresAtS: exp,
     publicKey,
     owner,
   };
+}
+
+function withoutWallet(constraints: unknown): unknown {
+  const { [walletClaim]: _, ...others } = constraints as Readonly<Record<string, unknown>>;
+  return others;
 }
 
 const isText = (value: unknown, charsMax: number): value is string =>

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { agentKeyOfJwk, parseAgentKey } from '../crypto/agent-key.ts';
 import { ApiError, invalidRequest } from '../errors/api-error.ts';
 import type { Constraints } from '../model/constraints.ts';
-import { type IssuerId, isId } from '../model/ids.ts';
+import { type IssuerId, isId, type WalletId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import {
   isGrantablePermission,
@@ -39,6 +39,7 @@ export const ReferenceIssue = closed({
   public_key: Type.Optional(PublicKey),
   constraints: Type.Optional(PassportConstraints),
   owner: Type.Optional(OwnerText),
+  wallet_id: Type.Optional(nullable(Type.String())),
 });
 
 /** The variant of the machine description. `expires_at: null` is a passport that never expires. */
@@ -51,6 +52,7 @@ export const MachineIssue = closed({
   public_key: Type.Optional(PublicKey),
   trust_tier: Type.Optional(Tier),
   owner: Type.Optional(OwnerText),
+  wallet_id: Type.Optional(nullable(Type.String())),
 });
 
 /** The variant of unattended issuance. Without an agent_type it is recognised by its path alone. */
@@ -62,6 +64,7 @@ export const UnattendedIssue = closed({
   expires_in: Type.Optional(Type.String()),
   trust_tier: Type.Optional(Tier),
   owner: Type.Optional(OwnerText),
+  wallet_id: Type.Optional(nullable(Type.String())),
 });
 
 /** `POST /passports`: three published bodies, told apart by their fields (contract §3). */
@@ -86,6 +89,8 @@ export interface WantedPassport {
   readonly permissions: readonly PermissionKey[];
   readonly constraints: Constraints;
   readonly trustTier: TrustTier;
+  /** `unknown`: no id of a wallet. */
+  readonly walletId: WalletId | 'unknown' | null;
   /** `ed25519:…`; null: the service generates the pair. */
   readonly publicKey: string | null;
   /** The time of the request, from which the lifetime counts. */
@@ -143,6 +148,7 @@ const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): 
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
   publicKey: readPublicKey(body.public_key),
+  walletId: parseWalletId(body.wallet_id),
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfReference(body, nowMs),
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
@@ -158,6 +164,7 @@ const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): Want
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
   publicKey: readPublicKey(body.public_key),
+  walletId: parseWalletId(body.wallet_id),
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
   metadata: {},
@@ -173,6 +180,7 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
   constraints: noConstraints,
   trustTier: body.trust_tier ?? 'L1',
   publicKey: null,
+  walletId: parseWalletId(body.wallet_id),
   issuedAtMs: nowMs,
   expiresAtMs: expiryAfter(body.expires_in, nowMs),
   metadata: {},
@@ -183,6 +191,12 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
 function parseIssuerId(text: string): IssuerId {
   if (!isId('iss', text)) throw new ApiError('issuer_not_found', { param: 'issuer_id' });
   return text;
+}
+
+/** Of a passport: `unknown` for what is no id of a wallet. */
+export function parseWalletId(text: string | null | undefined): WantedPassport['walletId'] {
+  if (text === undefined || text === null) return null;
+  return isId('wal', text) ? text : 'unknown';
 }
 
 function agentIdOfSubject(subject: FreeForm): string | null {

@@ -147,6 +147,11 @@ const PassportStandingBody = Type.Object({
   passport: Digest,
   standing: Type.Enum(['active', 'suspended', 'revoked']),
   expired_by_day: ExpiredByDay,
+  /**
+   * With `suspended`: it is active, and came into a wallet after it was issued. Version 0.2.0, which knows no
+   * wallets, takes it for suspended.
+   */
+  in_wallet: Type.Optional(Type.Boolean()),
 });
 export type PassportStandingBody = Wire<typeof PassportStandingBody>;
 
@@ -162,11 +167,23 @@ const PassportStandingGroup = Type.Object({
    * digests.
    */
   passports: Type.String(),
+  /** As in PassportStandingBody. */
+  in_wallet: Type.Optional(Type.Boolean()),
 });
 export type PassportStandingGroup = Wire<typeof PassportStandingGroup>;
 
 /** Sidecars verify nothing of the log, and those of the version before refuse its purpose. */
 const purposes: readonly KeyPurpose[] = keyPurposes.filter((purpose) => purpose !== 'log');
+
+const IssuerStandingBody = Type.Object({
+  issuer: Digest,
+  standing: Type.Enum(issuerStatuses),
+  /**
+   * The digest is that of a wallet, which is frozen if `suspended`; whatever else is known of it has to be
+   * asked anew. For version 0.2.0 it is an issuer that no passport has.
+   */
+  of: Type.Optional(Type.Literal('wallet')),
+});
 
 const SigningKeyBody = Type.Object({
   kid: ShortText,
@@ -208,7 +225,7 @@ const ChangeEntry = Type.Union([
   entryOf('api_key.put', ApiKeyBody),
   entryOf('api_key.delete', Type.Object({ key_id: IdOf('key') })),
   entryOf('passport.standing', PassportStandingBody),
-  entryOf('issuer.standing', Type.Object({ issuer: Digest, standing: Type.Enum(issuerStatuses) })),
+  entryOf('issuer.standing', IssuerStandingBody),
   entryOf('account.standing', Type.Object({ account: Digest, standing: Type.Enum(accountStatuses) })),
   entryOf('signing_key.put', SigningKeyBody),
 ]);
@@ -260,6 +277,8 @@ const Snapshot = Type.Object({
   /** The suspended issuers of all accounts. */
   suspended_issuers: Type.Array(Digest),
   suspended_accounts: Type.Array(Digest),
+  /** The frozen wallets of all accounts. Absent: of version 0.2.0, which has none. */
+  frozen_wallets: Type.Optional(Type.Array(Digest)),
   /**
    * All purposes; current, coming and retired. Keys of purpose `sync` verify the entries after this snapshot.
    */
@@ -443,7 +462,7 @@ const bodies = {
   'api_key.put': Compile(ApiKeyBody),
   'api_key.delete': Compile(Type.Object({ key_id: IdOf('key') })),
   'passport.standing': Compile(PassportStandingBody),
-  'issuer.standing': Compile(Type.Object({ issuer: Digest, standing: Type.Enum(issuerStatuses) })),
+  'issuer.standing': Compile(IssuerStandingBody),
   'account.standing': Compile(Type.Object({ account: Digest, standing: Type.Enum(accountStatuses) })),
   'signing_key.put': Compile(SigningKeyBody),
 } satisfies Record<ChangeKind, unknown>;

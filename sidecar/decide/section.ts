@@ -156,7 +156,9 @@ export class Section {
     const { learned } = check;
     const request = learned === null ? read : learned.known(read);
     const view =
-      facts.kind === 'refused' ? null : leases.view(gate, facts.passport, learned?.shortage ?? null);
+      facts.kind === 'refused'
+        ? null
+        : leases.view(gate, facts.passport, learned?.shortage ?? null, facts.standing.isInWallet);
     const decision = decide(policy, facts, request, view ?? noWindows, nowMs);
     return {
       decision,

@@ -1,8 +1,16 @@
-import type { Charge, QuotaView, StandingApprovalView, WindowView } from '../../shared/decision/facts.ts';
+import type {
+  Charge,
+  QuotaView,
+  StandingApprovalView,
+  WalletView,
+  WindowView,
+} from '../../shared/decision/facts.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { WalletId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { HeldWindow } from './held-window.ts';
+import type { WalletLookUp, WalletPath } from './wallet-paths.ts';
 
 /** Windows in which the ledger had less left than it was asked for, each with the start of that window. */
 export type Shortage = ReadonlyMap<HeldWindow, UnixMillis>;
@@ -15,6 +23,22 @@ export interface HeldView extends QuotaView {
   readonly spendWindows: readonly HeldWindow[];
   readonly rateWindows: readonly HeldWindow[];
   readonly standingApprovals: readonly HeldStandingApproval[];
+  /** The last of `spendWindows` and of `rateWindows`, by wallet. Null: the passport is in none. */
+  readonly heldWallet: HeldWallet | null;
+}
+
+interface HeldWallet {
+  readonly levels: readonly HeldLevel[];
+  /** What the levels are of. Null: they have to be asked for. */
+  readonly path: WalletPath | null;
+  readonly isFrozen: boolean;
+  readonly lookUp: WalletLookUp | null;
+}
+
+interface HeldLevel {
+  readonly walletId: WalletId | null;
+  readonly spend: readonly HeldWindow[];
+  readonly rate: readonly HeldWindow[];
 }
 
 interface HeldStandingApproval extends StandingApprovalView {
@@ -25,12 +49,27 @@ export const heldView = (
   spendWindows: readonly HeldWindow[],
   rateWindows: readonly HeldWindow[],
   standingApprovals: readonly Omit<HeldStandingApproval, 'window'>[] = [],
+  heldWallet: HeldWallet | null = null,
 ): HeldView => ({
   spend: spendWindows.map(({ lease }) => lease),
   rate: rateWindows.map(({ lease }) => lease),
-  spendWindows,
-  rateWindows,
+  spendWindows: [...spendWindows, ...(heldWallet?.levels ?? []).flatMap(({ spend }) => spend)],
+  rateWindows: [...rateWindows, ...(heldWallet?.levels ?? []).flatMap(({ rate }) => rate)],
+  heldWallet,
+  wallet: heldWallet === null ? null : walletView(heldWallet, ({ lease }) => lease),
   standingApprovals: standingApprovals.map((each) => ({ ...each, window: each.held.lease })),
+});
+
+const walletView = (
+  { levels, lookUp, isFrozen }: HeldWallet,
+  windowOf: (window: HeldWindow) => WindowView,
+): WalletView => ({
+  state: lookUp !== null ? 'unknown' : isFrozen ? 'frozen' : 'known',
+  levels: levels.map(({ walletId, spend, rate }) => ({
+    walletId,
+    spend: spend.map(windowOf),
+    rate: rate.map(windowOf),
+  })),
 });
 
 /**
@@ -73,17 +112,27 @@ export function leasesOf(
  * the rate is short, report the money as available so the right limit is named. Never permits.
  */
 export function finalView(view: HeldView, shortage: Shortage): HeldView {
-  const rate = view.rateWindows.map((window) => finalWindow(window, shortage));
-  const isRateShort = rate.some(({ isFinal, available }) => isFinal && available < 1);
-  const spend = view.spendWindows.map((window) => {
+  const isRateShort = view.rateWindows
+    .map((window) => finalWindow(window, shortage))
+    .some(({ isFinal, available }) => isFinal && available < 1);
+  const rateOf = (window: HeldWindow) => finalWindow(window, shortage);
+  const spendOf = (window: HeldWindow) => {
     const final = finalWindow(window, shortage);
     return isRateShort && !final.isFinal ? { ...final, available: final.limit } : final;
-  });
+  };
+  // The windows of gate and passport come first.
+  const spend = view.spendWindows.slice(0, view.spend.length).map(spendOf);
+  const rate = view.rateWindows.slice(0, view.rate.length).map(rateOf);
+  const isMoney = new Set(view.spendWindows);
+  const wallet =
+    view.heldWallet === null
+      ? null
+      : walletView(view.heldWallet, (window) => (isMoney.has(window) ? spendOf(window) : rateOf(window)));
   const standingApprovals = view.standingApprovals.map((each) => ({
     ...each,
     window: finalWindow(each.held, shortage),
   }));
-  return { ...view, spend, rate, standingApprovals };
+  return { ...view, spend, rate, standingApprovals, wallet };
 }
 
 function finalWindow(window: HeldWindow, shortage: Shortage): WindowView {

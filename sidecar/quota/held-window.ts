@@ -12,7 +12,8 @@ export interface WindowOfCounter extends LeaseCounter {
  * fields after the first two.
  */
 export class HeldWindow {
-  readonly name: WindowOfCounter;
+  /** Of a wallet it names a passport that draws on it, and may come to name another. */
+  name: WindowOfCounter;
   readonly lease: Lease;
   /** Id of the current lease, named in records of charges taken from it; null until the ledger answers. */
   leaseId: number | null = null;
@@ -20,6 +21,8 @@ export class HeldWindow {
   isInUse = true;
   /** Removed from the table: nothing is leased for it, and views that list it are rebuilt. */
   isForgotten = false;
+  /** Of a wallet: the control plane does not know the passport of its name as one that draws on it. */
+  isOfNoPassport = false;
   /** Requests that wait for units of it. */
   waiting = 0;
   /** The call in flight asks for more of it, or returns some. */

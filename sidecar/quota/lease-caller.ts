@@ -70,10 +70,15 @@ export class LeaseCaller {
     return this.#failures;
   }
 
-  async call({ returns, asks }: Pick<LeaseBody, 'returns' | 'asks'>): Promise<CallOutcome> {
+  async call({
+    returns,
+    asks,
+    wallets,
+  }: Pick<LeaseBody, 'returns' | 'asks' | 'wallets'>): Promise<CallOutcome> {
     const { epoch, logger } = this.#options;
     const spooled = epoch === undefined ? {} : { epoch: epoch() };
-    const body = { holder: this.#holder, ...spooled, seq: ++this.#lastSeq, returns, asks };
+    const looked = wallets === undefined ? {} : { wallets };
+    const body = { holder: this.#holder, ...spooled, seq: ++this.#lastSeq, returns, asks, ...looked };
     while (!this.#isStopped) {
       const outcome = await this.#attempt(body);
       if (outcome !== null) {

@@ -9,7 +9,7 @@ import type { Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import { type CallOutcome, LeaseCaller, type LeaseClient } from './lease-caller.ts';
 import { quotaLimits } from './limits.ts';
-import { gatherCall, leaseRequestOf, type NextCall, returnOf } from './next-call.ts';
+import { gatherCall, leaseRequestOf, lookUpOf, type NextCall, returnOf } from './next-call.ts';
 import { type SpooledTakes, Succession } from './succession.ts';
 import {
   type AskOutcome,
@@ -23,6 +23,7 @@ import {
   type WaitingRequest,
   WaitQueue,
 } from './wait-queue.ts';
+import type { NewsMark, WalletPaths } from './wallet-paths.ts';
 
 export interface LeaseCallsDeps extends SpooledTakes {
   readonly client: LeaseClient;
@@ -31,6 +32,7 @@ export interface LeaseCallsDeps extends SpooledTakes {
   readonly logger: Logger;
   /** Every known window, with or without units. */
   readonly windows: () => Iterable<HeldWindow>;
+  readonly wallets: WalletPaths;
 }
 
 /**
@@ -47,6 +49,7 @@ export class LeaseCalls {
   readonly #caller: LeaseCaller;
   readonly #windows: () => Iterable<HeldWindow>;
   readonly #succession: Succession;
+  readonly #wallets: WalletPaths;
   readonly #queue: WaitQueue;
   /** Windows that run low; the next call leases ahead for them. */
   readonly #low = new Set<HeldWindow>();
@@ -70,6 +73,7 @@ export class LeaseCalls {
     this.#clock = deps.clock;
     this.#logger = deps.logger;
     this.#windows = deps.windows;
+    this.#wallets = deps.wallets;
     this.#client = deps.client;
     this.#succession = new Succession(deps);
     this.#caller = new LeaseCaller({ ...deps, onFailure: () => this.#dismissIfAway() });
@@ -186,7 +190,8 @@ export class LeaseCalls {
       : gatherCall(this.#queue.all(), this.#low, this.#surplus, nowMs);
     if (call.dryUntilMs !== null) this.#wakeIn(call.dryUntilMs - nowMs);
     if (call.returns.size === 0) this.#notifyRefused();
-    if (call.asks.size === 0 && call.returns.size === 0 && !this.#succession.isUnannounced) return;
+    const isEmpty = call.asks.size === 0 && call.returns.size === 0 && call.lookUps.size === 0;
+    if (isEmpty && !this.#succession.isUnannounced) return;
     this.#inFlight = this.#send(call).finally(() => {
       this.#inFlight = null;
       this.#wake();
@@ -212,12 +217,16 @@ export class LeaseCalls {
   async #send(call: NextCall): Promise<void> {
     const windows = [...call.asks.keys(), ...call.returns.keys()];
     for (const window of windows) window.isInCall = true;
+    const asked = this.#wallets.mark(this.#clock.monotonic());
+    const wallets = Array.from(call.lookUps.values(), lookUpOf);
     const outcome = await this.#caller.call({
       asks: Array.from(call.asks.values(), leaseRequestOf),
       returns: Array.from(call.returns, returnOf),
+      ...(wallets.length > 0 && { wallets }),
     });
     for (const window of windows) window.isInCall = false;
     try {
+      if (outcome.kind === 'answered') this.#learnWallets(call, outcome.answer, asked);
       this.#applyOutcome(call, outcome);
     } catch (error) {
       this.#logger.error({ err: error }, 'a lease violated an invariant; all leases are dropped');
@@ -246,6 +255,14 @@ export class LeaseCalls {
     }
   }
 
+  /** A passport that the control plane does not know gets nothing, as if it were late. */
+  #learnWallets(call: NextCall, { wallets = [] }: LeaseAnswer, asked: NewsMark): void {
+    for (const [place, passportId] of [...call.lookUps.keys()].entries()) {
+      const levels = wallets[place] ?? null;
+      if (levels !== null) this.#wallets.set(passportId, levels, asked);
+    }
+  }
+
   #applyAnswer(call: NextCall, { grants }: LeaseAnswer, sentAtMs: number): void {
     const nowMs = this.#clock.monotonic();
     for (const [window, returning] of call.returns) window.lease.endReturn(returning);
@@ -266,14 +283,24 @@ export class LeaseCalls {
         window.leaseId = grant.lease_id ?? (wasHeld ? window.leaseId : null);
       }
       this.#granted.add(window);
-      if (grant.limit === null) unknown.add(window);
-      else if (units < unitsNeeded) dry.set(window, startsAtMs);
+      if (grant.limit === null) {
+        unknown.add(window);
+        this.#forgetWallet(window);
+      } else if (units < unitsNeeded) dry.set(window, startsAtMs);
       window.askAgainAtMs =
         units < unitsNeeded ? nowMs + quotaLimits.leaseDryPauseMs : Number.NEGATIVE_INFINITY;
     }
     const decided = call.waiters.filter((waiter) => this.#dealOut(waiter, dry, unknown));
     for (const waiter of decided) eachNeed(waiter, (window) => this.#sendBack(window, call));
     if (this.#surplus.size === 0) this.#notifyRefused();
+  }
+
+  /** Of a wallet: its passport may have been moved, so other passports have to show that they draw on it. */
+  #forgetWallet(window: HeldWindow): void {
+    const { wallet, passport_id: passportId } = window.name;
+    if (wallet === undefined || passportId === null) return;
+    window.isOfNoPassport = true;
+    this.#wallets.forget(passportId);
   }
 
   /** False: the waiter keeps waiting, or has left the queue. */

@@ -17,6 +17,7 @@ import { quotaLimits } from './limits.ts';
 import { Reservation } from './reservation.ts';
 import type { SpooledTakes } from './succession.ts';
 import type { AskOutcome } from './wait-queue.ts';
+import { noWalletState, WalletPaths, type WalletState } from './wallet-paths.ts';
 import { type LimitedGate, type LimitedPassport, WindowTable } from './window-table.ts';
 
 /** Totals since the start; `waiting` and `windows` are current values. */
@@ -40,6 +41,8 @@ export interface LeaseHolderDeps extends SpooledTakes {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** What is known of wallets. Absent: nothing, and no passport that may have one gets a PERMIT. */
+  readonly wallets?: WalletState;
   /** Default: quotaLimits.leasedWindowsMax. */
   readonly windowsMax?: number;
 }
@@ -64,8 +67,9 @@ export class LeaseHolder {
   /** Makes no call before a request needs units. */
   constructor(deps: LeaseHolderDeps) {
     this.#clock = deps.clock;
-    this.#windows = new WindowTable(deps.windowsMax ?? quotaLimits.leasedWindowsMax);
-    this.#calls = new LeaseCalls({ ...deps, windows: () => this.#windows.all() });
+    const wallets = new WalletPaths(deps.wallets ?? noWalletState);
+    this.#windows = new WindowTable(deps.windowsMax ?? quotaLimits.leasedWindowsMax, wallets);
+    this.#calls = new LeaseCalls({ ...deps, wallets, windows: () => this.#windows.all() });
   }
 
   /**
@@ -84,14 +88,20 @@ export class LeaseHolder {
    * The windows that a request of this passport at this gate draws on. Valid in this synchronous section
    * only: the numbers are live and fall with each `take`. Allocates nothing for a gate and passport seen
    * before. Windows named by `shortage` are final, unless they have ended since. Gate null: `/enforce`
-   * without a gate.
+   * without a gate. `isInWallet`: the passport is in a wallet, though its token does not say so.
    */
-  view(gate: LimitedGate | null, passport: LimitedPassport, shortage: Shortage | null = null): HeldView {
-    if (gate === null || !drawsOnAny(gate)) {
+  view(
+    gate: LimitedGate | null,
+    passport: LimitedPassport,
+    shortage: Shortage | null = null,
+    isInWallet = false,
+  ): HeldView {
+    const mayHaveWallet = isInWallet || passport.hasWallet === true;
+    if (!mayHaveWallet && (gate === null || !drawsOnAny(gate))) {
       if (passport.spendWindows.length === 0 && passport.rateWindows.length === 0) return emptyView;
     }
     const nowMs = this.#clock.monotonic();
-    const view = this.#windows.viewOf(gate, passport, nowMs);
+    const view = this.#windows.viewOf(gate, passport, nowMs, mayHaveWallet);
     for (const window of view.spendWindows) window.lease.endIfOver(nowMs);
     for (const window of view.rateWindows) window.lease.endIfOver(nowMs);
     for (const { held } of view.standingApprovals) held.lease.endIfOver(nowMs);

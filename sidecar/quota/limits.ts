@@ -15,6 +15,8 @@ export const quotaLimits = {
   leasedWindowsMax: 100_000,
   /** Windows examined to make room for one: most of the least recently used hold nothing. */
   leasedWindowsPerTrimMax: 16,
+  /** Passports whose wallets are remembered, under 1 KB each; others are asked for again. */
+  walletPathsMax: 100_000,
   /** Cached views (which windows a passport draws on at a gate). At this number all are dropped. */
   leaseViewsMax: 100_000,
 } as const;

@@ -1,8 +1,10 @@
+import type { PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Returning } from '../../shared/quota/lease.ts';
 import type { LeaseRequest, LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { HeldWindow } from './held-window.ts';
 import { eachNeed, type NeededUnits, type WaitingRequest } from './wait-queue.ts';
+import type { WalletLookUp } from './wallet-paths.ts';
 
 /** One window that is asked for. */
 export interface Ask {
@@ -16,6 +18,8 @@ export interface Ask {
 export interface NextCall {
   readonly asks: ReadonlyMap<HeldWindow, Ask>;
   readonly returns: ReadonlyMap<HeldWindow, Returning>;
+  /** Passports whose wallets are asked for. */
+  readonly lookUps: ReadonlyMap<PassportId, WalletLookUp>;
   /** Waiters covered by the asks, in order of arrival. */
   readonly waiters: readonly WaitingRequest[];
   /** Earliest time at which a waiter blocked by a dry window can be asked for; null if there is none. */
@@ -34,9 +38,18 @@ export function gatherCall(
 ): NextCall {
   const sums = new Map<HeldWindow, Sum>();
   const waiters: WaitingRequest[] = [];
+  const lookUps = new Map<PassportId, WalletLookUp>();
   let dryUntilMs: number | null = null;
   for (const waiter of waiting) {
     if (waiter.refused !== null) continue;
+    const lookUp = waiter.view.heldWallet?.lookUp ?? null;
+    if (lookUp !== null) {
+      // Which windows it needs is known only then.
+      if (lookUps.size >= limits.leasesPerCallMax) continue;
+      lookUps.set(lookUp.passportId, lookUp);
+      waiters.push(waiter);
+      continue;
+    }
     const askAtMs = askableAt(waiter);
     if (nowMs < askAtMs) {
       dryUntilMs = Math.min(dryUntilMs ?? askAtMs, askAtMs);
@@ -58,7 +71,7 @@ export function gatherCall(
     const ask = askFor(window, sum, nowMs);
     if (ask.unitsNeeded > 0 || ask.unitsAhead > 0) asks.set(window, ask);
   }
-  return { asks, returns: gatherReturns(surplus, asks, sums), waiters, dryUntilMs };
+  return { asks, returns: gatherReturns(surplus, asks, sums), lookUps, waiters, dryUntilMs };
 }
 
 /** What all waiters need of one window, and the smallest shortage among waiters that lack units. */
@@ -150,4 +163,9 @@ export const returnOf = ([window, { startsAtMs, units }]: readonly [HeldWindow, 
   ...window.name,
   starts_at_ms: startsAtMs,
   units,
+});
+
+export const lookUpOf = ({ passportId, tokenHash }: WalletLookUp) => ({
+  passport_id: passportId,
+  token_hash: tokenHash,
 });

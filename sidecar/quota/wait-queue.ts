@@ -116,8 +116,10 @@ export function eachNeed(
   if (need.requests > 0) for (const window of view.rateWindows) visit(window, need.requests);
 }
 
-/** All units that it needs are held. */
+/** All units that it needs are held; or it asked for its wallets, which are known now. */
 export function isCovered({ view, need }: NeededUnits): boolean {
+  const lookUp = view.heldWallet?.lookUp ?? null;
+  if (lookUp !== null) return lookUp.isKnown();
   return (
     view.spendWindows.every(({ lease }) => need.moneyMicroUsd <= lease.available) &&
     view.rateWindows.every(({ lease }) => need.requests <= lease.available)
@@ -141,6 +143,7 @@ export function outcomeOf(
   unknown: ReadonlySet<HeldWindow>,
 ): AskOutcome | null {
   if (isCovered(waiter)) return granted;
+  if (waiter.view.heldWallet?.lookUp) return late;
   let outcome: AskOutcome | null = null;
   eachNeed(waiter, (window, units) => {
     if (units <= window.lease.available) return;

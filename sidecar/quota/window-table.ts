@@ -4,9 +4,11 @@ import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
+import { renderLane, type WalletLevel } from '../../shared/wire/lease-call.ts';
 import { type HeldView, heldView } from './held-view.ts';
 import { HeldWindow, type WindowOfCounter } from './held-window.ts';
 import { quotaLimits } from './limits.ts';
+import { noWalletState, type WalletPath, WalletPaths, walletIdOf } from './wallet-paths.ts';
 
 /** The limits of a compiled gate. */
 export interface LimitedGate {
@@ -24,6 +26,8 @@ export interface LimitedPassport {
   /** Of a subject of another issuer it is what the token says. */
   readonly owner: string | null;
   readonly tokenHash: string;
+  /** Its token says that it may be in a wallet. Absent: no. */
+  readonly hasWallet?: boolean;
   readonly rateWindows: readonly WindowLimit[];
   readonly spendWindows: readonly WindowLimit[];
 }
@@ -53,8 +57,10 @@ export class WindowTable {
   #views = new WeakMap<object, GateViews>();
   #viewCount = 0;
   readonly #windowsMax: number;
+  readonly #wallets: WalletPaths;
 
-  constructor(windowsMax: number) {
+  constructor(windowsMax: number, wallets: WalletPaths = new WalletPaths(noWalletState)) {
+    this.#wallets = wallets;
     this.#windowsMax = windowsMax;
   }
 
@@ -67,13 +73,29 @@ export class WindowTable {
   }
 
   /** Does not end windows that are over; the caller does. */
-  viewOf(gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldView {
+  viewOf(
+    gate: LimitedGate | null,
+    passport: LimitedPassport,
+    nowMs: number,
+    mayHaveWallet = false,
+  ): HeldView {
     const views = this.#viewsOf(gate ?? noGate);
+    if (mayHaveWallet) {
+      const path = this.#wallets.get(passport.passportId, nowMs);
+      const known = views.ofPassports.get(passport.passportId);
+      const isKnown = path !== null && known?.owner === passport.owner && isOf(known.view, path);
+      if (isKnown && isWhole(known.view)) return known.view;
+      return this.#makeView(gate, passport, {
+        isShared: false,
+        nowMs,
+        heldWallet: this.#heldWallet(path, passport, nowMs),
+      });
+    }
     const isShared = !views.isPerPassport && isUnlimited(passport);
     const known = isShared ? views.shared : views.ofPassports.get(passport.passportId);
-    if (known !== null && known !== undefined && isWhole(known.view))
+    if (known !== null && known !== undefined && known.view.heldWallet === null && isWhole(known.view))
       if (isShared || known.owner === passport.owner) return known.view;
-    return this.#makeView(gate, passport, isShared, nowMs);
+    return this.#makeView(gate, passport, { isShared, nowMs, heldWallet: null });
   }
 
   #viewsOf(gate: object & Omit<LimitedGate, 'gateId' | 'accountId'>): GateViews {
@@ -87,13 +109,63 @@ export class WindowTable {
     return views;
   }
 
-  #makeView(gate: LimitedGate | null, passport: LimitedPassport, isShared: boolean, nowMs: number): HeldView {
+  /** `path` null: it has to be asked for. */
+  #heldWallet(path: WalletPath | null, passport: LimitedPassport, nowMs: number): HeldView['heldWallet'] {
+    const { passportId, tokenHash } = passport;
+    if (path === null) {
+      const isKnown = () => this.#wallets.get(passportId, nowMs) !== null;
+      return { levels: [], path, isFrozen: false, lookUp: { passportId, tokenHash, isKnown } };
+    }
+    const levels = path.levels.map((level) => {
+      const ofKind = (kind: 'wallet_spend' | 'wallet_rate') =>
+        level.windows
+          .filter((window) => window.kind === kind)
+          .map((window) => this.#findLane(level, window, passport, nowMs));
+      return { walletId: walletIdOf(level), spend: ofKind('wallet_spend'), rate: ofKind('wallet_rate') };
+    });
+    return { levels, path, isFrozen: path.isFrozen, lookUp: null };
+  }
+
+  #findLane(
+    { key }: WalletLevel,
+    { kind, window, lane, limit }: WalletLevel['windows'][number],
+    { passportId, tokenHash }: LimitedPassport,
+    nowMs: number,
+  ): HeldWindow {
+    const name = {
+      kind,
+      gate_id: null,
+      passport_id: passportId,
+      token_hash: tokenHash,
+      wallet: renderLane(key, lane),
+      window,
+    };
+    const counter = counterKey({ kind, wallet: key, lane });
+    const found = this.#findNamed(name, counter, limit ?? Number.MAX_SAFE_INTEGER, nowMs);
+    // This passport was found to draw on it last.
+    found.name = name;
+    found.isOfNoPassport = false;
+    return found;
+  }
+
+  #makeView(
+    gate: LimitedGate | null,
+    passport: LimitedPassport,
+    options: {
+      readonly isShared: boolean;
+      readonly nowMs: number;
+      readonly heldWallet: HeldView['heldWallet'];
+    },
+  ): HeldView {
+    const { isShared, nowMs, heldWallet } = options;
     const windowsOf = (list: 'spendWindows' | 'rateWindows') =>
       [...(gate?.[list] ?? []), ...passport[list]].map((limit) => this.#find(limit, gate, passport, nowMs));
     const standingApprovals = (gate?.standingApprovals ?? [])
       .filter((terms) => gate !== null && isFor(terms, passport, gate.accountId))
       .map((terms) => ({ terms, held: this.#findTotal(terms, gate, nowMs) }));
-    const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'), standingApprovals);
+    const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'), standingApprovals, heldWallet);
+    // Good for one question only.
+    if (heldWallet?.path === null) return view;
     if (this.#viewCount >= quotaLimits.leaseViewsMax) {
       this.#views = new WeakMap();
       this.#viewCount = 0;
@@ -192,14 +264,18 @@ const nameOf = (counter: CounterKey, { window }: WindowOfCounter): string => `${
 const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>
   rateWindows.length === 0 && spendWindows.length === 0;
 
+/** Whether it is the view of these wallets, as they are now. */
+const isOf = ({ heldWallet }: HeldView, path: WalletPath): boolean =>
+  heldWallet?.path === path && heldWallet.isFrozen === path.isFrozen;
+
 /** Marks the windows as in use. False if the table has forgotten one of them. */
 function isWhole({ spendWindows, rateWindows, standingApprovals }: HeldView): boolean {
   for (const window of spendWindows) {
-    if (window.isForgotten) return false;
+    if (window.isForgotten || window.isOfNoPassport) return false;
     window.isInUse = true;
   }
   for (const window of rateWindows) {
-    if (window.isForgotten) return false;
+    if (window.isForgotten || window.isOfNoPassport) return false;
     window.isInUse = true;
   }
   for (const { held } of standingApprovals) {

@@ -60,6 +60,10 @@ export class Floor {
     return stricter;
   }
 
+  isWalletFrozen(key: string): boolean {
+    return this.#floors.some(({ state }) => state.wallets.isFrozen(key));
+  }
+
   hasCaller(keyHash: string): boolean {
     return this.#floors.every(({ state }) => state.callers.has(keyHash));
   }
@@ -75,16 +79,21 @@ export class Floor {
     issuers: ForeignIssuerTable,
   ): PassportStanding {
     const { digests, keyId, source, issuerId } = passport;
-    let { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised } = told;
+    let { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised, isInWallet } = told;
     isIssuerSuspended ||= source !== null && !this.#trusts(issuers.find(issuerId), keyId);
     for (const { state } of this.#floors) {
-      const known = statusIn(state.standings, passport);
+      const stored = statusIn(state.standings, passport);
+      const known = stored === 'in_wallet' ? 'active' : stored;
+      isInWallet ||= stored === 'in_wallet';
       if (severity[known] > severity[status]) status = known;
       isIssuerSuspended ||= state.suspendedIssuers.get(digests, digestAt.issuer) !== 0;
       isAccountSuspended ||= state.suspendedAccounts.get(digests, digestAt.account) !== 0;
       isKeyCompromised ||= source === null && state.keys.find('passport', keyId)?.key.compromised === true;
     }
-    return { status, isIssuerSuspended, isAccountSuspended, isKeyCompromised, stateAgeMs: told.stateAgeMs };
+    return {
+      ...{ status, isIssuerSuspended, isAccountSuspended, isKeyCompromised, isInWallet },
+      stateAgeMs: told.stateAgeMs,
+    };
   }
 
   #trusts(told: ForeignIssuer | null, keyId: string): boolean {

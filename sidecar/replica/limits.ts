@@ -19,6 +19,8 @@ export const replicaLimits = {
   goodbyeMsMax: secondMs,
   /** Causes logged in one outage of the control plane: fixing one may reveal the next. */
   causesToldMax: 8,
+  /** Remembered changes of wallets, and of passports; at this number all that is known is asked for anew. */
+  walletChangesMax: 10_000,
   /** Bad rows named at once, in the log and in `/readyz`; the others show once these are fixed. */
   badRowsShownMax: 20,
   /** A control plane that has not answered for this long after a stop counts as away. */

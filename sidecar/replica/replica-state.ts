@@ -29,6 +29,7 @@ import type {
 } from '../../shared/wire/sync-schema.ts';
 import { DigestTable } from './digest-table.ts';
 import { StatusTable } from './status-table.ts';
+import { WalletChanges } from './wallet-changes.ts';
 
 /** An API key of the sidecar's account. */
 export interface KnownCaller {
@@ -54,6 +55,7 @@ export interface ReplicaState {
   /** A set: the values have no meaning. */
   readonly suspendedIssuers: DigestTable;
   readonly suspendedAccounts: DigestTable;
+  readonly wallets: WalletChanges;
   /** By kid; all purposes. */
   readonly signingKeys: Map<string, VerificationKey>;
   /** The same keys, ready to verify. Replaced with every change. */
@@ -92,6 +94,7 @@ export function stateOf(
     standings: new StatusTable(countOf(snapshot.passport_standings)),
     suspendedIssuers: new DigestTable(),
     suspendedAccounts: new DigestTable(),
+    wallets: new WalletChanges(snapshot.frozen_wallets),
     signingKeys: new Map(signingKeys.map((key) => [key.kid, key])),
     keys: keyset(ed25519, signingKeys),
     foreignIssuers: new ForeignIssuerTable(),
@@ -109,7 +112,8 @@ export function stateOf(
     );
   }
   for (const apiKey of snapshot.api_keys) putCaller(state, apiKey);
-  for (const { passports, standing, expired_by_day } of snapshot.passport_standings) {
+  for (const { passports, standing: told, expired_by_day, in_wallet } of snapshot.passport_standings) {
+    const standing = in_wallet === true ? 'in_wallet' : told;
     const words = readDigests(passports);
     for (let at = 0; at < words.length; at += idDigestWords) {
       state.standings.set(words, standing, { at, expiredByDay: expired_by_day });
@@ -155,7 +159,9 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
       setStanding(state, change.body);
       break;
     case 'issuer.standing':
-      suspend(state.suspendedIssuers, change.body.issuer, change.body.standing);
+      if (change.body.of === 'wallet')
+        state.wallets.setWallet(change.body.issuer, change.body.standing === 'suspended');
+      else suspend(state.suspendedIssuers, change.body.issuer, change.body.standing);
       break;
     case 'account.standing':
       suspend(state.suspendedAccounts, change.body.account, change.body.standing);
@@ -235,7 +241,9 @@ function deleteCaller(state: ReplicaState, keyId: ApiKeyId): void {
 
 function setStanding(state: ReplicaState, body: PassportStandingBody): void {
   const expiredByDay = body.expired_by_day;
-  state.standings.set(readDigests(body.passport), body.standing, { at: 0, expiredByDay });
+  const standing = body.in_wallet === true ? 'in_wallet' : body.standing;
+  state.standings.set(readDigests(body.passport), standing, { at: 0, expiredByDay });
+  state.wallets.note(body.passport);
 }
 
 const isSuspended = 1;

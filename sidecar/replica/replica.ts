@@ -46,6 +46,7 @@ import { replicaLimits } from './limits.ts';
 import { hasGoneBack, type Lineage } from './lineage.ts';
 import { applyChange, type KnownCaller, type ReplicaState, stateOf } from './replica-state.ts';
 import { statusIn } from './status-table.ts';
+import type { WalletChanges } from './wallet-changes.ts';
 
 /**
  * The outcome of an entry. `repeat`: already in force. `gap`: it does not follow the entry in force, because
@@ -159,9 +160,11 @@ export class Replica {
     const state = this.#state;
     if (state === null) return unknownStanding;
     const { digests } = passport;
-    const status = statusIn(state.standings, passport);
+    const stored = statusIn(state.standings, passport);
+    const status = stored === 'in_wallet' ? 'active' : stored;
     const told: PassportStanding = {
       status,
+      isInWallet: stored === 'in_wallet',
       isIssuerSuspended: state.suspendedIssuers.get(digests, digestAt.issuer) !== 0,
       isAccountSuspended: state.suspendedAccounts.get(digests, digestAt.account) !== 0,
       // An unknown key counts as compromised: it was known when the passport was verified.
@@ -170,6 +173,15 @@ export class Replica {
       stateAgeMs: nowMs - this.asOfMs,
     };
     return this.#floor === null ? told : this.#floor.standing(told, passport, state.foreignIssuers);
+  }
+
+  /** Null: nothing is known yet. Another object after each snapshot. */
+  get walletChanges(): WalletChanges | null {
+    return this.#state?.wallets ?? null;
+  }
+
+  isWalletFrozen(key: string): boolean {
+    return this.#state?.wallets.isFrozen(key) === true || this.#floor?.isWalletFrozen(key) === true;
   }
 
   /** Time since both feeds were last known to be complete. Infinity: never in this process. */
@@ -428,6 +440,7 @@ const unknownStanding: PassportStanding = Object.freeze({
   isIssuerSuspended: true,
   isAccountSuspended: true,
   isKeyCompromised: true,
+  isInWallet: false,
   stateAgeMs: Number.POSITIVE_INFINITY,
 });
 

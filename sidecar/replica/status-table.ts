@@ -5,14 +5,15 @@ import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { DigestTable, digestValueMax } from './digest-table.ts';
 
-type PassportStatus = 'active' | 'suspended' | 'revoked';
+/** `in_wallet`: active, and in a wallet of which its token does not know. */
+type PassportStatus = 'active' | 'suspended' | 'revoked' | 'in_wallet';
 
 /**
  * The passports that are not active, by digest of their id. Read for every decision; may hold a million
  * passports.
  *
  *     value of an entry:  the day by which the passport has expired (29 bits), revoked or only suspended (1
- *                         bit each)
+ *                         bit each; both: in a wallet)
  *
  * The day is in the high bits, so entries to drop are those below a number.
  */
@@ -32,7 +33,7 @@ export class StatusTable {
   get(words: DigestWords, at: number): PassportStatus {
     const value = this.#table.get(words, at);
     if (value === 0) return 'active';
-    return (value & revokedBit) === 0 ? 'suspended' : 'revoked';
+    return statusOf[value & (suspendedBit | revokedBit)] ?? 'revoked';
   }
 
   /**
@@ -45,8 +46,7 @@ export class StatusTable {
   ): void {
     const day = expiredByDay ?? never;
     assert(day >= 0 && day <= never, 'a day has 29 bits');
-    const bit = status === 'revoked' ? revokedBit : suspendedBit;
-    this.#table.set(words, at, status === 'active' ? 0 : day * dayUnit + bit);
+    this.#table.set(words, at, status === 'active' ? 0 : day * dayUnit + bitsOf[status]);
   }
 
   /** Scans the next `slotCount` slots and drops passports expired for more than `limits.standingKeptMs`. */
@@ -65,6 +65,12 @@ export function statusIn(table: StatusTable, { digests, owner }: VerifiedPasspor
 
 const suspendedBit = 1;
 const revokedBit = 2;
+const bitsOf = {
+  suspended: suspendedBit,
+  revoked: revokedBit,
+  in_wallet: suspendedBit | revokedBit,
+} as const;
+const statusOf: readonly PassportStatus[] = ['revoked', 'suspended', 'revoked', 'in_wallet'];
 const dayUnit = 4;
 /** The day of a passport that never expires. */
 const never = Math.floor(digestValueMax / dayUnit);

@@ -112,6 +112,20 @@ describe('a subject without a token', () => {
     expect((await evaluate(ofPassport.evaluation)).body.context.reason).toBe('proof_missing');
   });
 
+  it('draws on its wallet', async () => {
+    const wallet = await api.call({ url: '/v1/wallets', body: { name: 'pot', limits: { daily_usd: 8 } } });
+    expect(wallet.status, JSON.stringify(wallet.body)).toBe(201);
+    const { evaluation } = await setUp({}, { wallet_id: wallet.body.wallet_id });
+    const permitted = await evaluate(evaluation);
+    expect(permitted.body.decision).toBe(true);
+    const record = await api.call({ url: `/v1/attestations/${permitted.body.context.attestation_id}` });
+    expect(record.body).toMatchObject({ wallet_id: wallet.body.wallet_id, asserted: true });
+    expect((await evaluate(evaluation)).body.context.reason).toBe('wallet_limit_exceeded');
+    const url = `/v1/wallets/${wallet.body.wallet_id}/freeze`;
+    await api.call({ method: 'POST', url, body: {} });
+    expect((await evaluate(evaluation)).body.context.reason).toBe('wallet_frozen');
+  });
+
   it('is refused by its own state, and recorded so', async () => {
     const { evaluation, issued } = await setUp();
     const act = (verb: string) =>

@@ -67,6 +67,40 @@ describe('resources', () => {
     expect((await run(create.replace('2.5', 'much'), as)).code).toBe(2);
   });
 
+  it('makes a tree of wallets, puts a passport into it, and freezes it', async () => {
+    const [root] = await json(
+      'wallets create --name Company --limit monthly_usd=1000 --limit requests_per_day=50',
+    );
+    expect(root).toMatchObject({ limits: { monthly_usd: 1000, requests_per_day: 50 }, share: 'pot' });
+    const parent = root.wallet_id;
+    const [team] = await json(
+      `wallets create --name Team --parent ${parent} --share reserved --limit monthly_usd=10`,
+    );
+    expect((await json(`wallets list --parent ${parent}`)).map(({ wallet_id: id }) => id)).toEqual([
+      team.wallet_id,
+    ]);
+    expect((await run('wallets list')).stdout).toContain('monthly_usd=1000');
+    const passport = await api.issuePassport({}, key);
+    expect(await json(`wallets assign ${passport.passport_id} ${team.wallet_id}`)).toMatchObject([
+      { wallet_id: team.wallet_id },
+    ]);
+    expect(await json(`wallets freeze ${parent} --yes`)).toMatchObject([{ status: 'frozen' }]);
+    expect(await json(`wallets unfreeze ${parent} --yes`)).toMatchObject([{ status: 'active' }]);
+    expect(await json(`wallets update ${parent} --limit requests_per_day=none`)).toMatchObject([
+      { limits: { monthly_usd: 1000 } },
+    ]);
+    expect(await json(`wallets get ${parent}`)).toMatchObject([
+      { usage: { monthly_usd: { reserved: 10, remaining: 990 } } },
+    ]);
+    const statement = `wallets statement ${parent} --since 2026-11-01T00:00:00Z --until 2026-11-02T00:00:00Z`;
+    expect(await json(statement)).toMatchObject([{ total_usd: 0, items: [] }]);
+    expect((await run(`wallets delete ${team.wallet_id} --yes`)).code).not.toBe(0);
+    await json(`wallets assign ${passport.passport_id} none`);
+    expect(await json(`wallets delete ${team.wallet_id} --yes`)).toMatchObject([{ deleted: true }]);
+    await json(`passports revoke ${passport.passport_id} --yes`);
+    expect((await run('wallets create --name x --limit daily_usd=much')).code).toBe(2);
+  });
+
   it('creates, shows, changes and deletes a gate', async () => {
     const file = join(folder.path, 'gate.yaml');
     writeFileSync(file, 'trust_level: L1\nconstraints:\n  spend_limits:\n    daily_usd: 50\n');

@@ -81,6 +81,12 @@ const creations: readonly Creation[] = [
     withoutSecrets: all,
   },
   {
+    path: '/wallets',
+    body: () => ({ name: 'a wallet', limits: { daily_usd: 5 } }),
+    count: () => countOf('/wallets'),
+    withoutSecrets: all,
+  },
+  {
     path: '/approvals/standing',
     body: () => ahead,
     count: () => countOf('/approvals/standing'),
@@ -146,6 +152,9 @@ const createNothing = [
   '/v1/passports/:id/revoke',
   '/v1/passports/:id/suspend',
   '/v1/passports/:id/reactivate',
+  '/v1/passports/:id/wallet',
+  '/v1/wallets/:id/freeze',
+  '/v1/wallets/:id/unfreeze',
   '/v1/issuers/:id/revoke-subject',
   '/v1/issuers/:id/try-token',
   '/v1/issuers/:id/events',

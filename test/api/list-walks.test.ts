@@ -10,6 +10,7 @@ import { expectError } from '../support/expect-error.ts';
 import { append, liveOwner, newRecord } from '../support/exports.ts';
 import { logInAgain } from '../support/good-calls.ts';
 import { askingRules, standingBody } from '../support/standing-approvals.ts';
+import { makeWallet } from '../support/wallets.ts';
 
 /**
  * Every list of the document, walked page by page while items come and go: what is there from begin to end is
@@ -113,6 +114,16 @@ const lists: Readonly<Record<string, () => Promise<Listed>>> = {
         return body.pins.at(-1);
       },
       remove: null,
+    };
+  },
+  listWallets: async () => {
+    const { key } = await account();
+    return {
+      url: '/v1/wallets',
+      key,
+      id: 'wallet_id',
+      make: () => makeWallet(api, {}, key),
+      remove: deleted('wallets', key),
     };
   },
   listStandingApprovals: async () => {

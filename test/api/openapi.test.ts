@@ -82,6 +82,13 @@ describe('the served document', () => {
   });
 });
 
+/** Parameters of queries that have no default. */
+const requiredInQuery: ReadonlySet<string> = new Set([
+  'GET /v1/discover capability',
+  'GET /v1/wallets/{id}/statement since',
+  'GET /v1/wallets/{id}/statement until',
+]);
+
 describe('operations', () => {
   it('are all routes except those between our own programs, of JSON-RPC and of OAuth', () => {
     const routes = api.app.routeScopes
@@ -133,7 +140,7 @@ describe('operations', () => {
       for (const parameter of parameters) {
         expect(parameter.description, `${key} ${parameter.name}`).toMatch(/\.$/);
         expect(parameter.required, `${key} ${parameter.name}`).toBe(
-          parameter.in === 'path' || parameter.name === 'capability',
+          parameter.in === 'path' || requiredInQuery.has(`${key} ${parameter.name}`),
         );
       }
     }
@@ -228,7 +235,7 @@ describe('schemas', () => {
       { required: ['approval_id', ...always, 'expires_at'].toSorted(), optional: ['pii'] },
       {
         required: [...always, 'detail', 'retry'].toSorted(),
-        optional: ['limit', 'pii', 'receipt', 'requested', 'reset_at', 'used'],
+        optional: ['limit', 'pii', 'receipt', 'requested', 'reset_at', 'used', 'wallet_id'],
       },
     ]);
   });
@@ -266,6 +273,8 @@ describe('examples', () => {
       'suspendOwner',
       'reactivatePassport',
       'suspendPassport',
+      'freezeWallet',
+      'unfreezeWallet',
     ]);
     const answers = operationsOf(document).flatMap(({ operation }) =>
       Object.keys(operation.responses).map(

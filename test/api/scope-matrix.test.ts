@@ -57,6 +57,15 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /access/v1/search/resource',
     'POST /access/v1/search/action',
   ],
+  'wallets:read': ['GET /wallets', 'GET /wallets/x', 'GET /wallets/x/statement'],
+  'wallets:manage': [
+    'POST /wallets',
+    'PUT /wallets/x',
+    'POST /wallets/x/freeze',
+    'POST /wallets/x/unfreeze',
+    'DELETE /wallets/x',
+    'POST /passports/x/wallet',
+  ],
   'approvals:read': [
     'GET /approvals',
     'GET /approvals/x',
@@ -152,6 +161,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
 
 /** Which other scopes contain that scope, besides `admin:*`, which contains all. */
 const containedIn: Readonly<Record<string, readonly string[]>> = {
+  'wallets:read': ['wallets:manage'],
   'gates:create': ['gates:manage'],
   'gates:read': ['gates:manage'],
   'gates:update': ['gates:manage'],
@@ -217,6 +227,7 @@ const everyScope = [
   'passports:issue passports:read passports:revoke gates:create gates:read gates:update gates:manage',
   'issuers:create issuers:read issuers:update templates:read templates:create osgate:read osgate:manage admin:*',
   'enforcement:check enforcement:delegate attestations:read audit:read approvals:read approvals:resolve webhooks:manage keys:manage sidecars:connect',
+  'wallets:read wallets:manage',
 ].flatMap((line) => line.split(' '));
 
 const rows = Object.entries(table).flatMap(([scope, operations]) =>

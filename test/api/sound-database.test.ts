@@ -79,6 +79,25 @@ const damage: Readonly<Record<keyof typeof rules, readonly string[]>> = {
     `UPDATE passports SET status = 'active', revoked_at_ms = NULL WHERE status = 'revoked'`,
   ],
   'the last change of an issuer is its standing': [`UPDATE issuers SET status = 'suspended'`],
+  'the last change of a wallet says whether it is frozen': [
+    `INSERT INTO wallets (wallet_id, account_id, mode, wallet_key, name, path, limits, share, alert_at, status, created_at_ms, changed_at_ms)
+      SELECT 'wal_x', account_id, mode, 'x', 'x', '{wal_x}', '{}', 'pot', 1, 'frozen', 0, 0 FROM gates LIMIT 1`,
+  ],
+  'sidecars are told of every passport in a wallet that its token does not name': [
+    `WITH made AS (
+      INSERT INTO wallets (wallet_id, account_id, mode, wallet_key, name, path, limits, share, alert_at, status, created_at_ms, changed_at_ms)
+      SELECT 'wal_x', account_id, mode, 'x', 'x', '{wal_x}', '{}', 'pot', 1, 'active', 0, 0 FROM gates LIMIT 1 RETURNING wallet_id)
+      INSERT INTO passport_wallets (passport_id, wallet_id, is_in_token, changed_at_ms)
+      SELECT passport_id, wallet_id, false, 0 FROM passports, made WHERE status = 'active' ON CONFLICT DO NOTHING`,
+  ],
+  'a wallet has given out what its lanes have': [
+    `INSERT INTO quota_windows (counter, window_name, starts_at_ms, ends_at_ms, leased)
+      VALUES ('wallet_spend:x', 'day', 0, 9e15, 1), ('wallet_spend:x:pot', 'day', 0, 9e15, 2)`,
+  ],
+  'a wallet knows its path and what its children set aside': [
+    `INSERT INTO wallets (wallet_id, account_id, mode, wallet_key, name, path, limits, share, alert_at, status, created_at_ms, changed_at_ms)
+      SELECT 'wal_x', account_id, mode, 'x', 'x', '{wal_x,wal_y}', '{}', 'pot', 1, 'active', 0, 0 FROM gates LIMIT 1`,
+  ],
   'the last change of an account is its standing': [`UPDATE accounts SET status = 'suspended'`],
   'a passport is of the account and mode of its issuer': [`UPDATE issuers SET mode = 'test'`],
   'a policy is what its hash says, and the newest one of a gate is what was told': [

@@ -168,6 +168,7 @@ function nobodys(path: string): string {
 const prefixes = {
   passports: 'pass',
   gates: 'gate',
+  wallets: 'wal',
   'approvals/standing': 'sappr',
   approvals: 'appr',
   attestations: 'att',
@@ -319,6 +320,13 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     () => uselessKey,
     () => reader,
   ),
+  'getWalletStatement wallet_not_found': async ({ id, path }) => {
+    const [, query] = (await goodCall(id)).url.split('?');
+    return api.call({ url: `${nobodys(path)}?${query}` });
+  },
+  'createWallet wallet_not_found': async () => withIdOf('createWallet', 'parent_wallet_id', 'wal'),
+  'updateWallet wallet_not_found': async () => withIdOf('updateWallet', 'parent_wallet_id', 'wal'),
+  'setPassportWallet wallet_not_found': async () => withIdOf('setPassportWallet', 'wallet_id', 'wal'),
   'createStandingApproval gate_not_found': async () => withIdOf('createStandingApproval', 'gate_id', 'gate'),
   'createStandingApproval passport_not_found': async () =>
     withIdOf('createStandingApproval', 'passport_id', 'pass'),
@@ -579,6 +587,11 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   },
   'suspendPassport passport_state_conflict': inState('revoke'),
   'reactivatePassport passport_state_conflict': inState('revoke'),
+  'setPassportWallet passport_state_conflict': async ({ id }) => {
+    const call = await goodCall(id);
+    await api.call({ url: call.url.replace('/wallet', '/revoke'), body: {} });
+    return api.call(call);
+  },
   approval_already_resolved: async ({ id }) => {
     const call = await goodCall(id);
     expect((await api.call(call)).status).toBe(200);

@@ -68,6 +68,7 @@ const active: PassportStanding = {
   isIssuerSuspended: false,
   isAccountSuspended: false,
   isKeyCompromised: false,
+  isInWallet: false,
   stateAgeMs: 0,
 };
 

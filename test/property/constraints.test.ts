@@ -125,6 +125,7 @@ const claims: fc.Arbitrary<PassportClaims> = fc.record({
   permissions: fc.array(permission, { maxLength: 8 }),
   trustTier: fc.constantFrom('L1', 'L2', 'L3'),
   constraints: passportConstraints.map(passport),
+  hasWallet: fc.boolean(),
   issuedAtS: seconds,
   notBeforeS: seconds,
   expiresAtS: fc.option(seconds),

@@ -210,6 +210,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
     isIssuerSuspended: mostly(false, true),
     isAccountSuspended: mostly(false, true),
     isKeyCompromised: mostly(false, true),
+    isInWallet: fc.constant(false),
     stateAgeMs: mostly(0, 5_000, 5_001, 60_000, 60_001),
   }),
   ahead: fc.array(
@@ -350,6 +351,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     spendWindows: compileSpendWindows(spendLimitsOf(passport), 'passport'),
     spendNeedsAmount: spendNeedsAmount(spendLimitsOf(passport)),
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
+    hasWallet: false,
     approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
     proof: passport.proof,
     agentKey: 'key-of-agent-1',
@@ -407,6 +409,7 @@ export function quotaOf(situation: Situation): QuotaView {
   return {
     spend: viewsOf([gate?.day, gate?.month, passport.day, passport.month]),
     rate: viewsOf([gate?.minuteRate, gate?.hourRate, passport.minuteRate, passport.hourRate]),
+    wallet: null,
     standingApprovals: termsOf(situation).map((terms, place) => ({
       terms,
       window: {

@@ -339,6 +339,7 @@ export class RunWorld {
       ],
       rate: [],
       standingApprovals: [],
+      wallet: null,
     };
     const standing = aStanding({ status: sidecar.isRevocationKnown ? 'revoked' : 'active' });
     const decision = decide(this.#gate, { kind: 'verified', passport, standing }, request, quota, nowMs);

@@ -11,6 +11,7 @@ import { pastedProvider } from './foreign-issuer.ts';
 import { testReceipt } from './receipts.ts';
 import { askingRules, standingBody } from './standing-approvals.ts';
 import { logInAtProvider, type ProviderPerson } from './test-provider.ts';
+import { makeWallet } from './wallets.ts';
 
 /**
  * Calls that succeed. Each is made anew: what it needs is created first, and no two share anything that they
@@ -63,6 +64,7 @@ export function goodCalls(api: Api): GoodCalls {
       gate_id: (await api.createGate({ constraints: askingRules })).gate_id,
       passport_id: (await api.issuePassport()).passport_id,
     });
+  const walletUrl = async (): Promise<string> => `/v1/wallets/${(await makeWallet(api, {})).wallet_id}`;
   const standingUrl = async (): Promise<string> => {
     const { body } = await api.call({ url: '/v1/approvals/standing', body: await standing() });
     return `/v1/approvals/standing/${body.standing_approval_id}`;
@@ -387,6 +389,27 @@ export function goodCalls(api: Api): GoodCalls {
     updateChannel: async () => channelCall('PATCH', '', { name: fresh('channel') }),
     deleteChannel: async () => channelCall('DELETE', ''),
     testChannel: async () => channelCall('POST', '/test', {}),
+    setPassportWallet: async () => ({
+      url: `/v1/passports/${(await api.issuePassport()).passport_id}/wallet`,
+      body: { wallet_id: (await makeWallet(api, {})).wallet_id },
+    }),
+    createWallet: async () => ({
+      url: '/v1/wallets',
+      body: { name: fresh('wallet'), limits: { daily_usd: 1 } },
+    }),
+    listWallets: get('/v1/wallets'),
+    getWallet: async () => ({ url: await walletUrl() }),
+    getWalletStatement: async () => ({
+      url: `${await walletUrl()}/statement?since=2026-11-01T00:00:00Z&until=2026-11-02T00:00:00Z`,
+    }),
+    updateWallet: async () => ({ method: 'PUT', url: await walletUrl(), body: { name: 'another name' } }),
+    freezeWallet: async () => ({ url: `${await walletUrl()}/freeze`, body: {} }),
+    unfreezeWallet: async () => {
+      const url = await walletUrl();
+      await api.call({ url: `${url}/freeze`, body: {} });
+      return { url: `${url}/unfreeze`, body: {} };
+    },
+    deleteWallet: async () => ({ method: 'DELETE', url: await walletUrl() }),
     createStandingApproval: async () => ({ url: '/v1/approvals/standing', body: await standing() }),
     listStandingApprovals: get('/v1/approvals/standing'),
     getStandingApproval: async () => ({ url: await standingUrl() }),

@@ -191,7 +191,8 @@ async function startWith<Sidecar extends Started>(
   const clock = new StoppableClock(machine);
   const link = await linkTo(await portOf(api), { eachWayMs: options.eachWayMs ?? 0 });
   if (options.isCutOff === true) link.cut();
-  const { key } = await api.createKey({ scopes: ['sidecars:connect'] }, options.accountKey ?? api.adminKey);
+  const scopes = ['sidecars:connect'];
+  const { keyId, key } = await api.createKey({ scopes }, options.accountKey ?? api.adminKey);
   const started = await start({
     folder,
     controlPlane: { origin: link.origin, apiKey: key },
@@ -217,7 +218,7 @@ async function startWith<Sidecar extends Started>(
     check,
     started,
     caughtUp: async () => {
-      const heads = await headsOf(api);
+      const heads = await headsOf(api, keyId);
       await until(
         async () => {
           const { state, control_plane } = (await call({ path: '/readyz', key: null })).body;
@@ -268,10 +269,14 @@ async function portOf(api: Api): Promise<number> {
   return (api.app.server.address() as AddressInfo).port;
 }
 
-async function headsOf(api: Api): Promise<{ readonly account: number; readonly global: number }> {
+/** Of the account of this key. */
+async function headsOf(
+  api: Api,
+  keyId: string,
+): Promise<{ readonly account: number; readonly global: number }> {
   const rows = await api.deps.sql<{ feed_id: string; revision: number }[]>`
     SELECT feed_id, revision FROM feeds
-    WHERE feed_id = 'global' OR feed_id = (SELECT account_id FROM accounts WHERE is_operator)`;
+    WHERE feed_id = 'global' OR feed_id = (SELECT account_id FROM api_keys WHERE key_id = ${keyId})`;
   const revisionOf = (isGlobal: boolean) =>
     must(rows.find((row) => (row.feed_id === 'global') === isGlobal)?.revision, 'both feeds have a head');
   return { account: revisionOf(false), global: revisionOf(true) };

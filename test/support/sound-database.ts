@@ -65,7 +65,8 @@ export const rules = {
         t.body->>'key_hash' <> k.key_hash OR (t.body->>'expires_at_ms')::bigint IS DISTINCT FROM k.expires_at_ms))`,
   'the last change of a passport is its standing': `
     WITH told AS (
-      SELECT DISTINCT ON (body->>'passport') body->>'passport' AS digest, body->>'standing' AS standing FROM changes
+      SELECT DISTINCT ON (body->>'passport') body->>'passport' AS digest,
+        CASE WHEN body->>'in_wallet' = 'true' THEN 'active' ELSE body->>'standing' END AS standing FROM changes
       WHERE kind = 'passport.standing' ORDER BY body->>'passport', revision DESC
     ), named AS (
       SELECT passport_id, status FROM passports
@@ -79,9 +80,36 @@ export const rules = {
   'the last change of an issuer is its standing': `
     WITH told AS (
       SELECT DISTINCT ON (body->>'issuer') body->>'issuer' AS digest, body->>'standing' AS standing FROM changes
-      WHERE kind = 'issuer.standing' ORDER BY body->>'issuer', revision DESC
+      WHERE kind = 'issuer.standing' AND body->>'of' IS NULL ORDER BY body->>'issuer', revision DESC
     )
     SELECT issuer_id FROM issuers i FULL JOIN told t ON t.digest = ${digestOf('issuer_id')} WHERE coalesce(t.standing, 'active') IS DISTINCT FROM i.status`,
+  'the last change of a wallet says whether it is frozen': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'issuer') body->>'issuer' AS key, body->>'standing' AS standing FROM changes
+      WHERE kind = 'issuer.standing' AND body->>'of' = 'wallet' ORDER BY body->>'issuer', revision DESC
+    )
+    SELECT wallet_id FROM wallets w FULL JOIN told t ON t.key = w.wallet_key
+    WHERE w.wallet_id IS NULL
+      OR (coalesce(t.standing, 'active') = 'suspended') <> (w.status = 'frozen' AND w.deleted_at_ms IS NULL)`,
+  'sidecars are told of every passport in a wallet that its token does not name': `
+    WITH told AS (
+      SELECT DISTINCT ON (body->>'passport') body->>'passport' AS digest, body->>'in_wallet' = 'true' AS in_wallet FROM changes
+      WHERE kind = 'passport.standing' ORDER BY body->>'passport', revision DESC
+    )
+    SELECT passport_id FROM passports p LEFT JOIN passport_wallets w USING (passport_id)
+    LEFT JOIN told t ON t.digest = ${digestOf('passport_id')}
+    WHERE p.status = 'active' AND coalesce(t.in_wallet, false) <> coalesce(w.wallet_id IS NOT NULL AND NOT w.is_in_token, false)`,
+  'a wallet has given out what its lanes have': `
+    SELECT base.counter FROM quota_windows base JOIN (
+      SELECT split_part(counter, ':', 1) || ':' || split_part(counter, ':', 2) AS counter, window_name, starts_at_ms, sum(leased) AS leased
+      FROM quota_windows WHERE counter LIKE 'wallet!_%:%:%' ESCAPE '!' GROUP BY 1, 2, 3
+    ) lanes USING (counter, window_name, starts_at_ms) WHERE base.leased <> lanes.leased`,
+  'a wallet knows its path and what its children set aside': `
+    SELECT w.wallet_id FROM wallets w LEFT JOIN wallets p ON p.wallet_id = w.parent_id
+    WHERE w.path <> ARRAY[w.wallet_id] || coalesce(p.path, '{}')
+      OR (w.deleted_at_ms IS NULL AND coalesce((w.set_aside->>'daily_usd')::bigint, 0) <> coalesce(
+        (SELECT sum((c.limits->>'daily_usd')::bigint) FROM wallets c
+          WHERE c.parent_id = w.wallet_id AND c.share = 'reserved' AND c.deleted_at_ms IS NULL), 0))`,
   'the last change of an account is its standing': `
     WITH told AS (
       SELECT DISTINCT ON (body->>'account') body->>'account' AS digest, body->>'standing' AS standing FROM changes
@@ -139,6 +167,7 @@ export const rules = {
       UNION ALL SELECT FROM issuers WHERE issuer_id = b.body->>'issuer_id' AND b.body->>'passport_id' IS NULL
       UNION ALL SELECT FROM api_keys WHERE key_id = b.body->>'key_id'
       UNION ALL SELECT FROM accounts WHERE account_id = b.body->>'account_id'
+      UNION ALL SELECT FROM wallets WHERE wallet_id = b.body->>'wallet_id' AND b.body->>'passport_id' IS NULL
       UNION ALL SELECT FROM standing_approvals WHERE standing_approval_id = b.body->>'standing_approval_id'
       -- A deleted webhook or channel leaves no row, and a deleted user neither.
       UNION ALL SELECT WHERE b.body->>'webhook_id' IS NOT NULL OR b.body->>'channel_id' IS NOT NULL OR b.body->'user'->>'user_id' IS NOT NULL)`,

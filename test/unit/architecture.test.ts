@@ -51,7 +51,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['federation'],
     ['attestations', 'channels', 'people'],
     ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
-    ['approvals', 'outcomes'],
+    ['approvals', 'outcomes', 'wallets'],
   ],
   policy: [['gates'], ['catalogs', 'decisions', 'receipts', 'standing-approvals']],
   surface: [

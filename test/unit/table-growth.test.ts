@@ -98,6 +98,7 @@ const resources = [
   'log_keys',
   'owner_standings',
   'passport_use',
+  'passport_wallets',
   // Of other issuers: one for each subject that they vouch for.
   'passports',
   'retentions',
@@ -106,6 +107,7 @@ const resources = [
   'standing_approvals',
   'templates',
   'users',
+  'wallets',
   'webhooks',
 ];
 

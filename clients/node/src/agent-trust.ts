@@ -84,6 +84,7 @@ export class AgentTrust implements Resources {
   readonly standingApprovals: Resources['standingApprovals'];
   readonly outcomes: Resources['outcomes'];
   readonly holds: Resources['holds'];
+  readonly wallets: Resources['wallets'];
   readonly attestations: Resources['attestations'];
   readonly audit: Resources['audit'];
   readonly issuers: Resources['issuers'];
@@ -118,6 +119,7 @@ export class AgentTrust implements Resources {
     this.standingApprovals = this.#resource('standingApprovals');
     this.outcomes = this.#resource('outcomes');
     this.holds = this.#resource('holds');
+    this.wallets = this.#resource('wallets');
     this.attestations = this.#resource('attestations');
     this.audit = this.#resource('audit');
     this.issuers = this.#resource('issuers');

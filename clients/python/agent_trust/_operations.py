@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -51,6 +51,8 @@ class ReferenceIssue(TypedDict):
     constraints: NotRequired[PassportConstraints | None]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: NotRequired[str | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
 
 
 class MachineIssue(TypedDict):
@@ -71,6 +73,8 @@ class MachineIssue(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: NotRequired[str | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
 
 
 class UnattendedIssue(TypedDict):
@@ -89,6 +93,8 @@ class UnattendedIssue(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: NotRequired[str | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
 
 
 class Passport(TypedDict):
@@ -116,6 +122,8 @@ class Passport(TypedDict):
     public_key: str | None
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: str | None
+    # The wallet that pays for the passport; null: none.
+    wallet_id: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
     # When the passport was issued.
@@ -168,6 +176,8 @@ class IssuedPassport(TypedDict):
     public_key: str
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: str | None
+    # Id of the wallet, `wal_…`.
+    wallet_id: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
     # When the passport was issued.
@@ -206,6 +216,8 @@ class PassportListItem(TypedDict):
     owner: str | None
     # Whether the passport is of another issuer: each token of its subject is a token of this passport.
     federated: bool
+    # Id of the wallet, `wal_…`.
+    wallet_id: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
     # When the passport was issued.
@@ -855,7 +867,7 @@ class GateTest(TypedDict):
     # Whether the decision is PERMIT.
     all_passed: bool
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
     # The reason as a sentence.
     detail: NotRequired[str]
     # Whether and when to retry.
@@ -868,6 +880,8 @@ class GateTest(TypedDict):
     requested: NotRequired[float]
     # When the window of the limit ends; null if it has no window.
     reset_at: NotRequired[str | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
     # With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on.
@@ -945,7 +959,7 @@ class Block(TypedDict):
     # What was decided.
     decision: Literal["BLOCK"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
     # The checks made, in order. The last one determined the decision.
@@ -962,6 +976,8 @@ class Block(TypedDict):
     requested: NotRequired[float]
     # When the window of the limit ends; null if it has no window.
     reset_at: NotRequired[str | None]
+    # With `wallet_limit_exceeded`, for callers of the account of the wallet: the wallet whose limit it is.
+    wallet_id: NotRequired[str]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
     # Signed statement of the sidecar about this answer. Only where the request asks for it.
@@ -1442,6 +1458,216 @@ class McpToolReportResult(TypedDict):
     pii_controls: McpToolReportResultPiiControls | None
 
 
+class WalletCreation(TypedDict):
+    # Name, for people.
+    name: str
+    # The wallet above it; null: it is a root.
+    parent_wallet_id: NotRequired[str | None]
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: NotRequired[WalletLimitsChange | None]
+    # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+    # it alone, and may not sum to more than those of the parent.
+    share: NotRequired[Literal["pot", "reserved", None]]
+    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    alert_at: NotRequired[float | None]
+
+
+class WalletPatch(TypedDict):
+    # Name, for people.
+    name: NotRequired[str | None]
+    # The wallet above it; null: it is a root.
+    parent_wallet_id: NotRequired[str | None]
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: NotRequired[WalletLimitsChange | None]
+    # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+    # it alone, and may not sum to more than those of the parent.
+    share: NotRequired[Literal["pot", "reserved", None]]
+    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    alert_at: NotRequired[float | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
+    # Ids of the wallets from the root down to this one.
+    path: NotRequired[Sequence[str] | None]
+    # Current status.
+    status: NotRequired[Literal["active", "frozen", None]]
+    # When it was created.
+    created_at: NotRequired[str | None]
+
+
+class WalletLimits(TypedDict):
+    # The most that may be spent in a UTC hour.
+    hourly_usd: NotRequired[float]
+    # The most that may be spent in a UTC day.
+    daily_usd: NotRequired[float]
+    # The most that may be spent in a UTC month.
+    monthly_usd: NotRequired[float]
+    # The most that all its requests may spend together, in USD.
+    total_usd: NotRequired[float]
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[float]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[float]
+
+
+class WalletLimitsChange(TypedDict):
+    # The most that may be spent in a UTC hour.
+    hourly_usd: NotRequired[float | None]
+    # The most that may be spent in a UTC day.
+    daily_usd: NotRequired[float | None]
+    # The most that may be spent in a UTC month.
+    monthly_usd: NotRequired[float | None]
+    # The most that all its requests may spend together, in USD.
+    total_usd: NotRequired[float | None]
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[int | None]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[int | None]
+
+
+class Wallet(TypedDict):
+    # Id of the wallet, `wal_…`.
+    wallet_id: str
+    # Ids of the wallets from the root down to this one.
+    path: Sequence[str]
+    # `active`, or `frozen`: all its passports are blocked, and those of the wallets below it.
+    status: Literal["active", "frozen"]
+    # When it was created.
+    created_at: str
+    # Name, for people.
+    name: str
+    # The wallet above it; null: it is a root.
+    parent_wallet_id: str | None
+    # Its limits, in UTC calendar windows; one that is absent is none.
+    limits: WalletLimits
+    # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+    # it alone, and may not sum to more than those of the parent.
+    share: Literal["pot", "reserved"]
+    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    alert_at: float
+
+
+class WalletPage(TypedDict):
+    # The objects of this page, newest first.
+    items: Sequence[Wallet]
+    # Total number.
+    total: int
+    # Maximum number of objects to return.
+    limit: int
+    # Number of objects to skip.
+    offset: int
+    # `cursor` of the next page; null on the last page.
+    next_cursor: str | None
+
+
+class WalletDetailUsage(TypedDict):
+    """What is left of each of its limits, by their names."""
+
+    # The most that may be spent in a UTC hour.
+    hourly_usd: NotRequired[WalletUsage]
+    # The most that may be spent in a UTC day.
+    daily_usd: NotRequired[WalletUsage]
+    # The most that may be spent in a UTC month.
+    monthly_usd: NotRequired[WalletUsage]
+    # The most that all its requests may spend together, in USD.
+    total_usd: NotRequired[WalletUsage]
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[WalletUsage]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[WalletUsage]
+
+
+class WalletDetail(TypedDict):
+    # Id of the wallet, `wal_…`.
+    wallet_id: str
+    # Ids of the wallets from the root down to this one.
+    path: Sequence[str]
+    # Current status.
+    status: Literal["active", "frozen"]
+    # When it was created.
+    created_at: str
+    # Name, for people.
+    name: str
+    # The wallet above it; null: it is a root.
+    parent_wallet_id: str | None
+    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+    # enterprise plan can have; null if unlimited.
+    limits: WalletLimits
+    # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+    # it alone, and may not sum to more than those of the parent.
+    share: Literal["pot", "reserved"]
+    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    alert_at: float
+    # What is left of each of its limits, by their names.
+    usage: WalletDetailUsage
+    # Passports in the wallet itself that may still be used.
+    passports: int
+    # The newest 200 wallets below it. `GET /wallets?parent_wallet_id=` lists all.
+    children: Sequence[Wallet]
+    # How many wallets are below it.
+    children_total: int
+
+
+class WalletUsage(TypedDict):
+    # The limit, in USD or requests.
+    limit: float
+    # What PERMITs have taken, in this window.
+    used: float
+    # What waits for people.
+    held: float
+    # What wallets below it have set aside and not used.
+    reserved: float
+    # What sidecars hold and no record shows as used.
+    leased: float
+    # What everybody may still take who has nothing set aside.
+    remaining: float
+    # When its window ends; null: never.
+    reset_at: str | None
+
+
+class WalletStatementItemsItem(TypedDict):
+    # Id of the passport, `pass_…`.
+    passport_id: str
+    # Id of the gate, `gate_…`.
+    gate_id: str | None
+    # The permission requested or offered: `<area>:<action>`.
+    permission_key: str | None
+    # What was spent in this window, in USD.
+    spent_usd: float
+    # Number of these PERMITs.
+    requests: int
+
+
+class WalletStatement(TypedDict):
+    # Id of the wallet, `wal_…`.
+    wallet_id: str
+    # Only records from this time on.
+    since: str
+    # Only records before this time.
+    until: str
+    # USD of all lines.
+    total_usd: float
+    # PERMITs of the statement.
+    total_requests: int
+    # The objects of this page, newest first.
+    items: Sequence[WalletStatementItemsItem]
+
+
+class WalletDeletion(TypedDict):
+    # Id of the wallet, `wal_…`.
+    wallet_id: str
+    # Whether it is deleted.
+    deleted: Literal[True]
+    # When it was deleted.
+    deleted_at: str
+
+
+class PassportWallet(TypedDict):
+    # The wallet; null: none any more.
+    wallet_id: str | None
+
+
 class StandingApprovalCreation(TypedDict):
     # Id of the gate, `gate_…`.
     gate_id: str
@@ -1685,7 +1911,7 @@ class Attestation(TypedDict):
     # How possession of the passport's key was proved; null if it was not.
     proof: NotRequired[Literal["dpop", "httpsig", None]]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
     # The approval that the record resolves, or the attestation that it voids.
     refers_to: NotRequired[str | None]
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
@@ -2053,7 +2279,7 @@ class TokenTrial(TypedDict):
 
 class TokenExplanation(TypedDict):
     # Why a gate would block it; null if the token is a passport.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
     # What was looked at, in order, up to the first fault.
     steps: Sequence[TokenStep]
     # The passport that it is a token of; null if it is none.
@@ -2220,7 +2446,7 @@ class WhoAmI(TypedDict):
     # Who calls.
     actor: Actor
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
     # When the key ends; null: never.
     expires_at: str | None
 
@@ -2247,7 +2473,7 @@ class ApiKey(TypedDict):
     # Name, for people.
     name: str
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
     # `live` or `test`: two environments that are kept apart.
     mode: Literal["live", "test"]
     # First 12 characters of the key, to recognise it by.
@@ -2268,7 +2494,7 @@ class NewApiKey(TypedDict):
     # Name, for people.
     name: str
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
     # `live` or `test`: two environments that are kept apart.
     mode: Literal["live", "test"]
     # First 12 characters of the key, to recognise it by.
@@ -2801,7 +3027,7 @@ class PassportDeniedEventData(TypedDict):
     # What was decided.
     decision: Literal["block"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
 
@@ -3667,7 +3893,7 @@ class Operations:
         gate_id: str | None = None,
         agent_id: str | None = None,
         decision: Literal["PERMIT", "SUSPEND", "BLOCK"] | None = None,
-        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded"] | None = None,
+        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"] | None = None,
         permission_key: str | None = None,
         outcome: Literal["missing", "served", "failed"] | None = None,
         since: str | None = None,
@@ -3874,7 +4100,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -4806,6 +5032,26 @@ class Operations:
         )
         return answer
 
+    def set_passport_wallet(
+        self,
+        passport_id: str,
+        body: PassportWallet,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Passport:
+        """Put a passport into a wallet, or out of any. Needs a key with the scope `wallets:manage`."""
+        answer: Passport = self._call(
+            "POST",
+            "/v1/passports/{id}/wallet",
+            "body",
+            path_ids={"id": passport_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def get_policy(
         self,
         hash: str,
@@ -4944,6 +5190,172 @@ class Operations:
             query={},
             headers={},
             body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def list_wallets(
+        self,
+        *,
+        name: str | None = None,
+        parent_wallet_id: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> WalletPage:
+        """List wallets, newest first. Needs a key with the scope `wallets:read`."""
+        answer: WalletPage = self._call(
+            "GET",
+            "/v1/wallets",
+            "",
+            path_ids={},
+            query={"name": name, "parent_wallet_id": parent_wallet_id, "limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def create_wallet(
+        self,
+        body: WalletCreation,
+        *,
+        idempotency_key: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Wallet:
+        """Create a wallet. Needs a key with the scope `wallets:manage`."""
+        answer: Wallet = self._call(
+            "POST",
+            "/v1/wallets",
+            "body creates",
+            path_ids={},
+            query={},
+            headers={"idempotency-key": idempotency_key},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_wallet(
+        self,
+        wallet_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> WalletDetail:
+        """Get a wallet, with what is left of each limit. Needs a key with the scope `wallets:read`."""
+        answer: WalletDetail = self._call(
+            "GET",
+            "/v1/wallets/{id}",
+            "",
+            path_ids={"id": wallet_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def update_wallet(
+        self,
+        wallet_id: str,
+        body: WalletPatch | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Wallet:
+        """Change or move a wallet. Needs a key with the scope `wallets:manage`."""
+        answer: Wallet = self._call(
+            "PUT",
+            "/v1/wallets/{id}",
+            "body",
+            path_ids={"id": wallet_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def delete_wallet(
+        self,
+        wallet_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> WalletDeletion:
+        """Delete an empty wallet. Needs a key with the scope `wallets:manage`."""
+        answer: WalletDeletion = self._call(
+            "DELETE",
+            "/v1/wallets/{id}",
+            "",
+            path_ids={"id": wallet_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def freeze_wallet(
+        self,
+        wallet_id: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Wallet:
+        """Block all passports of a wallet and of those below it. Needs a key with the scope
+        `wallets:manage`.
+        """
+        answer: Wallet = self._call(
+            "POST",
+            "/v1/wallets/{id}/freeze",
+            "body",
+            path_ids={"id": wallet_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_wallet_statement(
+        self,
+        wallet_id: str,
+        *,
+        since: str,
+        until: str,
+        deadline_ms: float | None = None,
+    ) -> WalletStatement:
+        """What was spent from a wallet, by passport, gate and permission. Needs a key with the scope
+        `wallets:read`.
+        """
+        answer: WalletStatement = self._call(
+            "GET",
+            "/v1/wallets/{id}/statement",
+            "",
+            path_ids={"id": wallet_id},
+            query={"since": since, "until": until},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def unfreeze_wallet(
+        self,
+        wallet_id: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Wallet:
+        """Let a frozen wallet be used again. Needs a key with the scope `wallets:manage`."""
+        answer: Wallet = self._call(
+            "POST",
+            "/v1/wallets/{id}/unfreeze",
+            "body",
+            path_ids={"id": wallet_id},
+            query={},
+            headers={},
+            body=body,
             deadline_ms=deadline_ms,
         )
         return answer

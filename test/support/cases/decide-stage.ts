@@ -86,6 +86,7 @@ export class DecideStage implements Stage {
       spend: spend.map((key) => this.#view(key)),
       rate: rate.map((key) => this.#view(key)),
       standingApprovals: [],
+      wallet: null,
     };
     const first = decide(policy, facts, asked, view satisfies QuotaView, this.#setting.nowMs);
     // What the same request holds already must not keep it out (contract §8).

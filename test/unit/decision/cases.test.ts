@@ -51,6 +51,7 @@ function tokenOf({ passport, forgery }: DecisionCase): string {
     permissions: passport.permissions.filter(isGrantablePermission),
     trustTier: passport.trust_tier,
     constraints: parseConstraints(passport.constraints, { param: 'constraints', of: 'passport' }),
+    hasWallet: false,
     issuedAtS: toSeconds(issuedAtMs),
     notBeforeS: toSeconds(issuedAtMs),
     expiresAtS: toSeconds((issuedAtMs + passportLifeMs) as UnixMillis),
@@ -70,6 +71,7 @@ const standingOf = ({ circumstances, stateAgeMs }: DecisionCase): PassportStandi
   isIssuerSuspended: circumstances.includes('issuer suspended'),
   isAccountSuspended: circumstances.includes('account suspended'),
   isKeyCompromised: circumstances.includes('key compromised'),
+  isInWallet: false,
   stateAgeMs,
 });
 
@@ -194,7 +196,13 @@ describe('the cases', () => {
    * Keys of other issuers grow too old where a clock can be moved (test/api/federation.test.ts). The other
    * one is given by the store of approvals.
    */
-  const givenElsewhere = ['issuer_keys_stale', 'approvals_pending_exceeded'];
+  const givenElsewhere = [
+    'issuer_keys_stale',
+    'approvals_pending_exceeded',
+    // A wallet is known to its host alone (test/api/wallets.test.ts).
+    'wallet_limit_exceeded',
+    'wallet_frozen',
+  ];
 
   it('give every reason that there is', () => {
     const given = new Set(decisionCases.map(({ want }) => want.reason));

@@ -54,6 +54,7 @@ export const aPassport = (
       permissions: (given.permissions ?? ['orders:create']).map(permissionKey),
       trustTier: 'L1',
       constraints: parseConstraints(given.constraints ?? {}, { param: 'constraints', of: 'passport' }),
+      hasWallet: false,
       issuedAtS: toSeconds(nowMs),
       notBeforeS: toSeconds(nowMs),
       expiresAtS: null,
@@ -69,6 +70,7 @@ export const aStanding = (given: Partial<PassportStanding> = {}): PassportStandi
   isIssuerSuspended: false,
   isAccountSuspended: false,
   isKeyCompromised: false,
+  isInWallet: false,
   stateAgeMs: 0,
   ...given,
 });

@@ -27,6 +27,7 @@ const closedList = [
   'approval_not_found',
   'hold_not_found',
   'mcp_pin_not_found',
+  'wallet_not_found',
   'webhook_not_found',
   'channel_not_found',
   'delivery_not_found',

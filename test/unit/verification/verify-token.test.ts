@@ -74,6 +74,7 @@ describe('a token that the service signed', () => {
         approvals: null,
         proof: 'off',
         agentKey: renderPublicKey(signer.publicKey),
+        hasWallet: false,
         keyId: kid,
         tokenHash: sha256Hex(token),
         digests: digestWordsOf(claims.jti, claims.iss, claims.acct),

@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:588ae4e62fae6d6748f8b4ce7b2be7c5eb57a7707e49d5260403bed40d0c7f7b',
+      shapes: 'sha256:d82c6473595df17d1e518b5c3398345635a50c01eed7ed3ece6f5e4dd15b00d0',
     });
   });
 });

@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -47,6 +47,8 @@ export interface ReferenceIssue {
   readonly constraints?: PassportConstraints | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
 }
 
 export interface MachineIssue {
@@ -69,6 +71,8 @@ export interface MachineIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
 }
 
 export interface UnattendedIssue {
@@ -89,6 +93,8 @@ export interface UnattendedIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
 }
 
 export interface Passport {
@@ -120,6 +126,8 @@ export interface Passport {
   readonly public_key: string | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
+  /** The wallet that pays for the passport; null: none. */
+  readonly wallet_id: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When the passport was issued. */
@@ -178,6 +186,8 @@ export interface IssuedPassport {
   readonly public_key: string;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When the passport was issued. */
@@ -222,6 +232,8 @@ export interface PassportListItem {
   readonly owner: string | null;
   /** Whether the passport is of another issuer: each token of its subject is a token of this passport. */
   readonly federated: boolean;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When the passport was issued. */
@@ -1034,7 +1046,7 @@ export interface GateTest {
   /** Whether the decision is PERMIT. */
   readonly all_passed: boolean;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen' | null;
   /** The reason as a sentence. */
   readonly detail?: string;
   /** Whether and when to retry. */
@@ -1052,6 +1064,8 @@ export interface GateTest {
   readonly requested?: number;
   /** When the window of the limit ends; null if it has no window. */
   readonly reset_at?: string | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string;
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
   /** With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on. */
@@ -1122,7 +1136,7 @@ export interface Block {
   /** What was decided. */
   readonly decision: 'BLOCK';
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string;
   /** The checks made, in order. The last one determined the decision. */
@@ -1144,6 +1158,8 @@ export interface Block {
   readonly requested?: number;
   /** When the window of the limit ends; null if it has no window. */
   readonly reset_at?: string | null;
+  /** With `wallet_limit_exceeded`, for callers of the account of the wallet: the wallet whose limit it is. */
+  readonly wallet_id?: string;
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
   /** Signed statement of the sidecar about this answer. Only where the request asks for it. */
@@ -1603,6 +1619,224 @@ export interface McpToolReportResult {
   } | null;
 }
 
+export interface WalletCreation {
+  /** Name, for people. */
+  readonly name: string;
+  /** The wallet above it; null: it is a root. */
+  readonly parent_wallet_id?: string | null;
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits?: WalletLimitsChange | null;
+  /**
+   * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+   * it alone, and may not sum to more than those of the parent.
+   */
+  readonly share?: 'pot' | 'reserved' | null;
+  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  readonly alert_at?: number | null;
+}
+
+export interface WalletPatch {
+  /** Name, for people. */
+  readonly name?: string | null;
+  /** The wallet above it; null: it is a root. */
+  readonly parent_wallet_id?: string | null;
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits?: WalletLimitsChange | null;
+  /**
+   * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+   * it alone, and may not sum to more than those of the parent.
+   */
+  readonly share?: 'pot' | 'reserved' | null;
+  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  readonly alert_at?: number | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
+  /** Ids of the wallets from the root down to this one. */
+  readonly path?: readonly string[] | null;
+  /** Current status. */
+  readonly status?: 'active' | 'frozen' | null;
+  /** When it was created. */
+  readonly created_at?: string | null;
+}
+
+export interface WalletLimits {
+  /** The most that may be spent in a UTC hour. */
+  readonly hourly_usd?: number;
+  /** The most that may be spent in a UTC day. */
+  readonly daily_usd?: number;
+  /** The most that may be spent in a UTC month. */
+  readonly monthly_usd?: number;
+  /** The most that all its requests may spend together, in USD. */
+  readonly total_usd?: number;
+  /** Requests in a UTC minute. */
+  readonly requests_per_minute?: number;
+  /** Requests in a UTC day. */
+  readonly requests_per_day?: number;
+}
+
+export interface WalletLimitsChange {
+  /** The most that may be spent in a UTC hour. */
+  readonly hourly_usd?: number | null;
+  /** The most that may be spent in a UTC day. */
+  readonly daily_usd?: number | null;
+  /** The most that may be spent in a UTC month. */
+  readonly monthly_usd?: number | null;
+  /** The most that all its requests may spend together, in USD. */
+  readonly total_usd?: number | null;
+  /** Requests in a UTC minute. */
+  readonly requests_per_minute?: number | null;
+  /** Requests in a UTC day. */
+  readonly requests_per_day?: number | null;
+}
+
+export interface Wallet {
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id: string;
+  /** Ids of the wallets from the root down to this one. */
+  readonly path: readonly string[];
+  /** `active`, or `frozen`: all its passports are blocked, and those of the wallets below it. */
+  readonly status: 'active' | 'frozen';
+  /** When it was created. */
+  readonly created_at: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** The wallet above it; null: it is a root. */
+  readonly parent_wallet_id: string | null;
+  /** Its limits, in UTC calendar windows; one that is absent is none. */
+  readonly limits: WalletLimits;
+  /**
+   * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+   * it alone, and may not sum to more than those of the parent.
+   */
+  readonly share: 'pot' | 'reserved';
+  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  readonly alert_at: number;
+}
+
+export interface WalletPage {
+  /** The objects of this page, newest first. */
+  readonly items: readonly Wallet[];
+  /** Total number. */
+  readonly total: number;
+  /** Maximum number of objects to return. */
+  readonly limit: number;
+  /** Number of objects to skip. */
+  readonly offset: number;
+  /** `cursor` of the next page; null on the last page. */
+  readonly next_cursor: string | null;
+}
+
+export interface WalletDetail {
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id: string;
+  /** Ids of the wallets from the root down to this one. */
+  readonly path: readonly string[];
+  /** Current status. */
+  readonly status: 'active' | 'frozen';
+  /** When it was created. */
+  readonly created_at: string;
+  /** Name, for people. */
+  readonly name: string;
+  /** The wallet above it; null: it is a root. */
+  readonly parent_wallet_id: string | null;
+  /**
+   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
+   * enterprise plan can have; null if unlimited.
+   */
+  readonly limits: WalletLimits;
+  /**
+   * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
+   * it alone, and may not sum to more than those of the parent.
+   */
+  readonly share: 'pot' | 'reserved';
+  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  readonly alert_at: number;
+  /** What is left of each of its limits, by their names. */
+  readonly usage: {
+    /** The most that may be spent in a UTC hour. */
+    readonly hourly_usd?: WalletUsage;
+    /** The most that may be spent in a UTC day. */
+    readonly daily_usd?: WalletUsage;
+    /** The most that may be spent in a UTC month. */
+    readonly monthly_usd?: WalletUsage;
+    /** The most that all its requests may spend together, in USD. */
+    readonly total_usd?: WalletUsage;
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute?: WalletUsage;
+    /** Requests in a UTC day. */
+    readonly requests_per_day?: WalletUsage;
+  };
+  /** Passports in the wallet itself that may still be used. */
+  readonly passports: number;
+  /** The newest 200 wallets below it. `GET /wallets?parent_wallet_id=` lists all. */
+  readonly children: readonly Wallet[];
+  /** How many wallets are below it. */
+  readonly children_total: number;
+}
+
+export interface WalletUsage {
+  /** The limit, in USD or requests. */
+  readonly limit: number;
+  /** What PERMITs have taken, in this window. */
+  readonly used: number;
+  /** What waits for people. */
+  readonly held: number;
+  /** What wallets below it have set aside and not used. */
+  readonly reserved: number;
+  /** What sidecars hold and no record shows as used. */
+  readonly leased: number;
+  /** What everybody may still take who has nothing set aside. */
+  readonly remaining: number;
+  /** When its window ends; null: never. */
+  readonly reset_at: string | null;
+}
+
+export interface WalletStatement {
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id: string;
+  /** Only records from this time on. */
+  readonly since: string;
+  /** Only records before this time. */
+  readonly until: string;
+  /** USD of all lines. */
+  readonly total_usd: number;
+  /** PERMITs of the statement. */
+  readonly total_requests: number;
+  /** The objects of this page, newest first. */
+  readonly items: readonly {
+    /** Id of the passport, `pass_…`. */
+    readonly passport_id: string;
+    /** Id of the gate, `gate_…`. */
+    readonly gate_id: string | null;
+    /** The permission requested or offered: `<area>:<action>`. */
+    readonly permission_key: string | null;
+    /** What was spent in this window, in USD. */
+    readonly spent_usd: number;
+    /** Number of these PERMITs. */
+    readonly requests: number;
+  }[];
+}
+
+export interface WalletDeletion {
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id: string;
+  /** Whether it is deleted. */
+  readonly deleted: true;
+  /** When it was deleted. */
+  readonly deleted_at: string;
+}
+
+export interface PassportWallet {
+  /** The wallet; null: none any more. */
+  readonly wallet_id: string | null;
+}
+
 export interface StandingApprovalCreation {
   /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
@@ -1843,7 +2077,7 @@ export interface Attestation {
   /** How possession of the passport's key was proved; null if it was not. */
   readonly proof?: 'dpop' | 'httpsig' | null;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen' | null;
   /** The approval that the record resolves, or the attestation that it voids. */
   readonly refers_to?: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
@@ -2220,7 +2454,7 @@ export interface TokenTrial {
 
 export interface TokenExplanation {
   /** Why a gate would block it; null if the token is a passport. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | null;
+  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen' | null;
   /** What was looked at, in order, up to the first fault. */
   readonly steps: readonly TokenStep[];
   /** The passport that it is a token of; null if it is none. */
@@ -2393,7 +2627,7 @@ export interface WhoAmI {
   /** Who calls. */
   readonly actor: Actor;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** When the key ends; null: never. */
   readonly expires_at: string | null;
 }
@@ -2420,7 +2654,7 @@ export interface ApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
@@ -2441,7 +2675,7 @@ export interface NewApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
@@ -2997,7 +3231,7 @@ export interface PassportDeniedEvent {
     /** What was decided. */
     readonly decision: 'block';
     /** Reason code; null for a PERMIT. */
-    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
     /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
     readonly attestation_id: string;
   };
@@ -3364,6 +3598,8 @@ export interface PassportsResource {
   suspend(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
   /** Ask whether a passport is valid now. Needs a key with the scope `passports:read`. */
   verify(id: string, options?: CallOptions): Promise<Verification>;
+  /** Put a passport into a wallet, or out of any. Needs a key with the scope `wallets:manage`. */
+  setWallet(id: string, body: PassportWallet, options?: CallOptions): Promise<Passport>;
 }
 
 export interface OwnersResource {
@@ -3519,6 +3755,47 @@ export interface McpPinsResource {
   reject(id: string, body: McpPinResolution, options?: CallOptions): Promise<McpPin>;
 }
 
+export interface WalletsResource {
+  /** List wallets, newest first. Needs a key with the scope `wallets:read`. */
+  list(query?: {
+    /**
+     * Only those whose name contains this, in letters of any case. Of people also the address, of
+     * webhooks the URL and the description.
+     */
+    readonly name?: string;
+    /** The wallet above it; null: it is a root. */
+    readonly parent_wallet_id?: string;
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** Number of objects to skip. */
+    readonly offset?: number;
+    /** `next_cursor` of the same query. */
+    readonly cursor?: string;
+  }, options?: CallOptions): List<Wallet, WalletPage>;
+  /** Create a wallet. Needs a key with the scope `wallets:manage`. */
+  create(body: WalletCreation, options?: CreateOptions): Promise<Wallet>;
+  /** Get a wallet, with what is left of each limit. Needs a key with the scope `wallets:read`. */
+  get(id: string, options?: CallOptions): Promise<WalletDetail>;
+  /** Change or move a wallet. Needs a key with the scope `wallets:manage`. */
+  update(id: string, body?: WalletPatch, options?: CallOptions): Promise<Wallet>;
+  /** Delete an empty wallet. Needs a key with the scope `wallets:manage`. */
+  delete(id: string, options?: CallOptions): Promise<WalletDeletion>;
+  /** Block all passports of a wallet and of those below it. Needs a key with the scope `wallets:manage`. */
+  freeze(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Wallet>;
+  /**
+   * What was spent from a wallet, by passport, gate and permission. Needs a key with the scope
+   * `wallets:read`.
+   */
+  statement(id: string, query: {
+    /** Only records from this time on. */
+    readonly since: string;
+    /** Only records before this time. */
+    readonly until: string;
+  }, options?: CallOptions): Promise<WalletStatement>;
+  /** Let a frozen wallet be used again. Needs a key with the scope `wallets:manage`. */
+  unfreeze(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Wallet>;
+}
+
 export interface StandingApprovalsResource {
   /** Approve requests ahead. Needs a key with the scope `approvals:resolve`. */
   create(body: StandingApprovalCreation, options?: CreateOptions): Promise<StandingApproval>;
@@ -3560,7 +3837,7 @@ export interface AttestationsResource {
     /** What was decided. */
     readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
     /** Only records with this reason. */
-    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded';
+    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
     /** Only records of requests for exactly this permission. */
     readonly permission_key?: string;
     /** `served` or `failed`; null if none was reported. */
@@ -3874,6 +4151,7 @@ export interface Resources {
   readonly authzen: AuthzenResource;
   readonly approvals: ApprovalsResource;
   readonly mcpPins: McpPinsResource;
+  readonly wallets: WalletsResource;
   readonly standingApprovals: StandingApprovalsResource;
   readonly attestations: AttestationsResource;
   readonly outcomes: OutcomesResource;
@@ -3900,6 +4178,7 @@ export const resources = {
     revoke: ['POST', '/v1/passports/{id}/revoke', 'body query'],
     suspend: ['POST', '/v1/passports/{id}/suspend', 'body'],
     verify: ['GET', '/v1/passports/{id}/verify', ''],
+    setWallet: ['POST', '/v1/passports/{id}/wallet', 'body'],
   },
   owners: {
     reactivate: ['POST', '/v1/owners/{owner}/reactivate', 'body'],
@@ -3942,6 +4221,16 @@ export const resources = {
     get: ['GET', '/v1/mcp-pins/{id}', ''],
     accept: ['POST', '/v1/mcp-pins/{id}/accept', 'body'],
     reject: ['POST', '/v1/mcp-pins/{id}/reject', 'body'],
+  },
+  wallets: {
+    list: ['GET', '/v1/wallets', 'query list'],
+    create: ['POST', '/v1/wallets', 'body creates'],
+    get: ['GET', '/v1/wallets/{id}', ''],
+    update: ['PUT', '/v1/wallets/{id}', 'body'],
+    delete: ['DELETE', '/v1/wallets/{id}', ''],
+    freeze: ['POST', '/v1/wallets/{id}/freeze', 'body'],
+    statement: ['GET', '/v1/wallets/{id}/statement', 'query'],
+    unfreeze: ['POST', '/v1/wallets/{id}/unfreeze', 'body'],
   },
   standingApprovals: {
     create: ['POST', '/v1/approvals/standing', 'body creates'],

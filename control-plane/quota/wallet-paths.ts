@@ -1,0 +1,79 @@
+import type { IdDigest } from '../../shared/model/id-digest.ts';
+import type { PassportId, WalletId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { type Wallet, type WalletWindow, walletLimits } from '../../shared/model/wallet.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import type { Database, Transaction } from '../base/database.ts';
+
+/** A wallet, as far as a decision draws on it. */
+export type PathWallet = Pick<
+  Wallet,
+  'walletId' | 'key' | 'accountId' | 'mode' | 'limits' | 'share' | 'setAside' | 'status' | 'changedAtMs'
+>;
+
+/** The wallets of a passport. */
+export interface WalletPath {
+  /** From its own up to the root. */
+  readonly wallets: readonly PathWallet[];
+  /** When it was put there. */
+  readonly sinceMs: UnixMillis;
+  /** The wallet that it was in before. */
+  readonly previousId: WalletId | null;
+}
+
+/** The wallet in which a passport was at that moment, as far as its last move tells. */
+export const walletAt = (path: WalletPath | undefined, atMs: UnixMillis): WalletId | null => {
+  if (path === undefined) return null;
+  return atMs < path.sinceMs ? path.previousId : (path.wallets[0]?.walletId ?? null);
+};
+
+/**
+ * The wallets of these passports, from one snapshot: none of a passport that has left one, and no entry of
+ * one that never had any. Locks nothing.
+ */
+export async function findWalletPaths(
+  sql: Database | Transaction,
+  passportIds: readonly PassportId[],
+): Promise<ReadonlyMap<PassportId, WalletPath>> {
+  if (passportIds.length === 0) return new Map();
+  const rows = await sql<{ passportId: PassportId; path: WalletPath }[]>`
+    SELECT m.passport_id AS "passportId", ${walletPath(sql)} AS path
+    FROM passport_wallets m WHERE m.passport_id = ANY(${[...passportIds]}::text[])`;
+  return new Map(rows.map(({ passportId, path }) => [passportId, path]));
+}
+
+/** The WalletPath of a row `m` of `passport_wallets`, for those who read more of a passport at once. */
+export const walletPath = (sql: Database | Transaction) => sql`
+  jsonb_build_object('sinceMs', m.changed_at_ms, 'previousId', m.previous_wallet_id, 'wallets', coalesce((
+    SELECT jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'key', w.wallet_key, 'accountId', w.account_id,
+        'mode', w.mode, 'limits', w.limits, 'share', w.share, 'setAside', w.set_aside, 'status', w.status,
+        'changedAtMs', w.changed_at_ms) ORDER BY array_position(leaf.path, w.wallet_id))
+    FROM wallets leaf JOIN wallets w ON w.wallet_id = ANY(leaf.path) WHERE leaf.wallet_id = m.wallet_id
+  ), '[]'))`;
+
+const pathColumns = (sql: Database | Transaction) => sql`
+  w.wallet_id AS "walletId", w.wallet_key AS key, w.account_id AS "accountId", w.mode, w.limits, w.share,
+  w.set_aside AS "setAside", w.status, w.changed_at_ms AS "changedAtMs"`;
+
+export interface KeyedWallet extends PathWallet {
+  readonly path: readonly WalletId[];
+  /** It or one above it. */
+  readonly isFrozen: boolean;
+}
+
+/** By key; deleted ones have none. */
+export async function findWalletsByKey(
+  sql: Database | Transaction,
+  keys: readonly IdDigest[],
+): Promise<ReadonlyMap<IdDigest, KeyedWallet>> {
+  if (keys.length === 0) return new Map();
+  const rows = await sql<KeyedWallet[]>`
+    SELECT ${pathColumns(sql)}, w.path,
+      EXISTS (SELECT FROM wallets above WHERE above.wallet_id = ANY(w.path) AND above.status = 'frozen') AS "isFrozen"
+    FROM wallets w WHERE w.wallet_key = ANY(${[...keys]}::text[]) AND w.deleted_at_ms IS NULL`;
+  return new Map(rows.map((row) => [row.key, row]));
+}
+
+/** The counter of a lane of a wallet. */
+export const counterOfLane = ({ wallet, name, lane }: Pick<WalletWindow, 'wallet' | 'name' | 'lane'>) =>
+  counterKey({ kind: walletLimits[name].kind, wallet: wallet.key, lane });

@@ -1,0 +1,155 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import { renderTime } from '../../shared/model/time.ts';
+import { closed } from '../../shared/wire/fields.ts';
+import { PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
+import {
+  parseWalletCreation,
+  renderWallet,
+  renderWalletDetail,
+  WalletAnswer,
+  WalletCreation,
+  WalletDeletion,
+  WalletDetailAnswer,
+  WalletListQuery,
+  WalletPatch,
+  WalletStatementAnswer,
+  WalletStatementQuery,
+} from '../../shared/wire/wallet.ts';
+import { creator } from '../creation/idempotency.ts';
+import { callerOf } from '../http/caller.ts';
+import { IdParams, pathId } from '../http/path-id.ts';
+import type { SigningDeps } from '../signing/deps.ts';
+import { createWallet } from './create-wallet.ts';
+import { deleteWallet, setWalletStatus } from './freeze-wallet.ts';
+import { walletsRoomLimits } from './limits.ts';
+import { readStatement } from './read-statement.ts';
+import { readWalletUsage } from './read-wallet.ts';
+import { updateWallet } from './update-wallet.ts';
+import { countInside, findChildren, findWallet, listWallets } from './wallet-store.ts';
+
+const read = { scope: 'wallets:read' } as const;
+const manage = { scope: 'wallets:manage' } as const;
+const create = { ...manage, creates: true } as const;
+const walletIdOf = (text: string) => pathId('wal', text, 'wallet_not_found');
+const withoutFields = { params: IdParams, body: closed({}), response: { 200: WalletAnswer } };
+
+/** Wallets of the caller's account and mode (contract §6). */
+export function walletRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.register(readRoutes(deps));
+    app.register(statementRoutes(deps));
+    app.register(changeRoutes(deps));
+  };
+}
+
+function readRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get(
+      '/wallets',
+      { config: read, schema: { querystring: WalletListQuery, response: { 200: PageAnswer(WalletAnswer) } } },
+      async (request) => {
+        const caller = callerOf(request);
+        const { name = null, parent_wallet_id: parentId = null } = request.query;
+        const page = placePage(request.query, caller, 'wallets', [parentId, ...partsAsked(request.query)]);
+        const found = await listWallets(deps.sql, caller, { filter: { namePart: name, parentId }, page });
+        return renderPage(found, page, renderWallet);
+      },
+    );
+
+    app.get(
+      '/wallets/:id',
+      { config: read, schema: { params: IdParams, response: { 200: WalletDetailAnswer } } },
+      async (request) => {
+        const wallet = await findWallet(deps.sql, callerOf(request), walletIdOf(request.params.id));
+        if (wallet === null) throw new ApiError('wallet_not_found');
+        const nowMs = deps.clock.now();
+        const inside = await countInside(deps.sql, wallet.walletId, nowMs);
+        return renderWalletDetail(wallet, {
+          usage: await readWalletUsage(deps.sql, wallet, nowMs),
+          passports: inside.passports,
+          children: await findChildren(deps.sql, wallet.walletId, walletsRoomLimits.childrenShownMax),
+          childrenTotal: inside.children,
+        });
+      },
+    );
+  };
+}
+
+function statementRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get(
+      '/wallets/:id/statement',
+      {
+        config: read,
+        schema: {
+          params: IdParams,
+          querystring: WalletStatementQuery,
+          response: { 200: WalletStatementAnswer },
+        },
+      },
+      async (request) => {
+        const owner = callerOf(request);
+        const walletId = walletIdOf(request.params.id);
+        if ((await findWallet(deps.sql, owner, walletId)) === null) throw new ApiError('wallet_not_found');
+        return readStatement(deps.sql, { owner, walletId, query: request.query });
+      },
+    );
+  };
+}
+
+function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
+  const answerCreated = creator(deps);
+  return async (app) => {
+    app.post(
+      '/wallets',
+      { config: create, schema: { body: WalletCreation, response: { 201: WalletAnswer } } },
+      async (request, reply) => {
+        const owner = callerOf(request);
+        const wanted = parseWalletCreation(request.body);
+        return answerCreated(request, reply, {
+          create: (tx, change) => createWallet(tx, change, deps, { owner, wanted }),
+          render: renderWallet,
+          audit: (wallet) => ({
+            operation: 'createWallet',
+            target: wallet.walletId,
+            before: null,
+            after: renderWallet(wallet),
+          }),
+        });
+      },
+    );
+
+    app.put(
+      '/wallets/:id',
+      { config: manage, schema: { params: IdParams, body: WalletPatch, response: { 200: WalletAnswer } } },
+      async (request) =>
+        renderWallet(
+          await updateWallet(deps, callerOf(request), {
+            walletId: walletIdOf(request.params.id),
+            patch: request.body,
+          }),
+        ),
+    );
+
+    for (const [verb, status] of [
+      ['freeze', 'frozen'],
+      ['unfreeze', 'active'],
+    ] as const)
+      app.post(`/wallets/:id/${verb}`, { config: manage, schema: withoutFields }, async (request) =>
+        renderWallet(
+          await setWalletStatus(deps, callerOf(request), { walletId: walletIdOf(request.params.id), status }),
+        ),
+      );
+
+    app.delete(
+      '/wallets/:id',
+      { config: manage, schema: { params: IdParams, response: { 200: WalletDeletion } } },
+      async (request) => {
+        const walletId = walletIdOf(request.params.id);
+        const deletedAtMs = await deleteWallet(deps, callerOf(request), walletId);
+        return { wallet_id: walletId, deleted: true as const, deleted_at: renderTime(deletedAtMs) };
+      },
+    );
+  };
+}

@@ -1,0 +1,78 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Static } from 'typebox';
+import { ApiError } from '../../shared/errors/api-error.ts';
+import type { WalletId } from '../../shared/model/ids.ts';
+import type { Wallet } from '../../shared/model/wallet.ts';
+import { refuseChanges } from '../../shared/wire/read-only.ts';
+import {
+  applyWalletPatch,
+  renderWallet,
+  type WalletPatch,
+  walletReadOnly,
+} from '../../shared/wire/wallet.ts';
+import { administer } from '../audit/administer.ts';
+import type { Caller } from '../http/caller.ts';
+import type { SigningDeps } from '../signing/deps.ts';
+import { findParent, refuseOverbooked, setAsideAnew, tellChange } from './place-wallet.ts';
+import { findWallet, lockTrees, lockWallet, movePaths, updateWalletRow } from './wallet-store.ts';
+
+/**
+ * Applies a merge patch. What is lowered or moved binds units that are not leased yet; what was taken stays
+ * where it was taken from.
+ */
+export async function updateWallet(
+  deps: SigningDeps,
+  caller: Caller,
+  { walletId, patch }: { readonly walletId: WalletId; readonly patch: Static<typeof WalletPatch> },
+): Promise<Wallet> {
+  return administer(deps, caller, async (tx, change) => {
+    await lockTrees(tx, caller);
+    const current = await lockWallet(tx, caller, walletId);
+    if (current === null) throw new ApiError('wallet_not_found');
+    refuseChanges(patch, renderWallet(current), walletReadOnly);
+    const wanted = applyWalletPatch(patch, current);
+    const isMoved = wanted.parentId !== current.parentId;
+    const parent = await findParent(tx, caller, wanted.parentId, isMoved ? current : null);
+    const { name, limits, share, alertAt } = wanted;
+    const place = {
+      parentId: parent?.walletId ?? null,
+      path: [walletId, ...(parent?.path ?? [])],
+      limits,
+      share,
+    };
+    const isElsewhere = !isDeepStrictEqual(place, {
+      parentId: current.parentId,
+      path: [...current.path],
+      limits: current.limits,
+      share: current.share,
+    });
+    const nowMs = deps.clock.now();
+    const patched: Wallet = {
+      ...current,
+      ...place,
+      name,
+      alertAt,
+      changedAtMs: isElsewhere ? nowMs : current.changedAtMs,
+    };
+    if (isDeepStrictEqual(patched, current)) return { result: current, audited: null };
+    await updateWalletRow(tx, patched);
+    await refuseOverbooked(tx, patched);
+    if (isMoved) await movePaths(tx, walletId, parent?.path ?? []);
+    if (parent !== null) await refuseOverbooked(tx, parent);
+    if (isElsewhere) {
+      await tellChange(change, patched);
+      const before =
+        isMoved && current.parentId !== null ? await findWallet(tx, caller, current.parentId) : null;
+      for (const above of [before, parent]) if (above !== null) await setAsideAnew(tx, change, above, nowMs);
+    }
+    return {
+      result: patched,
+      audited: {
+        operation: 'updateWallet',
+        target: walletId,
+        before: renderWallet(current),
+        after: renderWallet(patched),
+      },
+    };
+  });
+}

@@ -1,0 +1,311 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
+import { expectError } from '../support/expect-error.ts';
+import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
+import { brokenRules } from '../support/sound-database.ts';
+import { makeWallet, moveToWallet, putWallet, setFrozen, walletOf } from '../support/wallets.ts';
+
+let api: Api;
+let other: SecondControlPlane;
+beforeAll(async () => {
+  api = await startApi();
+  other = await secondControlPlane(api);
+  goToNoon(api);
+});
+afterAll(async () => {
+  await other.close();
+  await api.close();
+});
+afterEach(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
+
+const buy = (amount: number, rest: object = {}) => ({ permission_key: 'orders:create', amount, ...rest });
+
+/** A gate without limits, and what a passport asks there. */
+async function at(passport: Reply['body'], constraints: object = {}) {
+  const gate = await api.createGate({ constraints });
+  const ask = async (amount: number, rest: object = {}): Promise<Reply['body']> => {
+    const request = buy(amount, rest);
+    const reply = await api.call({
+      url: `/v1/gates/${gate.gate_id}/check`,
+      body: { passport: passport.jwt, request },
+    });
+    expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+    return reply.body;
+  };
+  return { gate, ask };
+}
+
+const inWallet = (walletId: string, body: object = {}) => api.issuePassport({ wallet_id: walletId, ...body });
+const usage = async (id: string) => (await walletOf(api, id)).usage;
+
+describe('a tree of wallets', () => {
+  it('takes from every wallet up to the root, or from none', async () => {
+    const company = await makeWallet(api, { limits: { monthly_usd: 100 } });
+    const team = await makeWallet(api, { parent_wallet_id: company.wallet_id, limits: { daily_usd: 60 } });
+    const agent = await makeWallet(api, {
+      parent_wallet_id: team.wallet_id,
+      limits: { total_usd: 50, requests_per_day: 4 },
+    });
+    expect(agent.path).toEqual([company.wallet_id, team.wallet_id, agent.wallet_id]);
+    const { ask } = await at(await inWallet(agent.wallet_id));
+    expect(await ask(20)).toMatchObject({
+      decision: 'PERMIT',
+      constraints_evaluated: expect.arrayContaining(['spend_limit', 'rate_limit']),
+    });
+    expect(await ask(25)).toMatchObject({ decision: 'PERMIT' });
+    expect(await ask(5.000001)).toMatchObject({
+      ...{ decision: 'BLOCK', reason: 'wallet_limit_exceeded', wallet_id: agent.wallet_id },
+      ...{
+        limit: 50,
+        used: 45,
+        requested: 5.000001,
+        reset_at: null,
+        retry: { retryable: false, after_ms: null },
+      },
+    });
+    expect((await usage(company.wallet_id)).monthly_usd).toMatchObject({
+      limit: 100,
+      used: 45,
+      remaining: 55,
+    });
+    expect((await usage(team.wallet_id)).daily_usd).toMatchObject({ used: 45, remaining: 15 });
+    expect(await usage(agent.wallet_id)).toMatchObject({
+      total_usd: { used: 45, held: 0, leased: 0, reserved: 0, remaining: 5, reset_at: null },
+      requests_per_day: { limit: 4, used: 2, remaining: 2 },
+    });
+    expect(await ask(0)).toMatchObject({ decision: 'PERMIT' });
+    expect(await ask(5)).toMatchObject({ decision: 'PERMIT' });
+    expect(await ask(0)).toMatchObject({ reason: 'wallet_limit_exceeded', limit: 4, used: 4, requested: 1 });
+  });
+
+  it('demands an amount where it limits money, whatever the gate says', async () => {
+    const wallet = await makeWallet(api, { limits: { daily_usd: 5 } });
+    const { gate } = await at(await inWallet(wallet.wallet_id), { spend_limits: { unpriced: 'permit' } });
+    const passport = await inWallet(wallet.wallet_id);
+    const url = `/v1/gates/${gate.gate_id}/check`;
+    const reply = await api.call({
+      url,
+      body: { passport: passport.jwt, request: { permission_key: 'orders:create' } },
+    });
+    expect(reply.body).toMatchObject({ decision: 'BLOCK', reason: 'amount_missing' });
+  });
+
+  it('keeps what is reserved for its child, and the child to it', async () => {
+    const parent = await makeWallet(api, { limits: { daily_usd: 100 } });
+    const under = (body: object) => makeWallet(api, { parent_wallet_id: parent.wallet_id, ...body });
+    const child = await under({ limits: { daily_usd: 40 }, share: 'reserved' });
+    const sibling = await under({});
+    const reserved = await at(await inWallet(child.wallet_id));
+    const pot = await at(await inWallet(sibling.wallet_id));
+    expect(await pot.ask(60.000001)).toMatchObject({
+      reason: 'wallet_limit_exceeded',
+      limit: 60,
+      wallet_id: parent.wallet_id,
+    });
+    expect(await pot.ask(60)).toMatchObject({ decision: 'PERMIT' });
+    expect(await pot.ask(0.000001)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+    expect((await usage(parent.wallet_id)).daily_usd).toMatchObject({ used: 60, reserved: 40, remaining: 0 });
+    expect(await reserved.ask(40.000001)).toMatchObject({
+      reason: 'wallet_limit_exceeded',
+      wallet_id: child.wallet_id,
+    });
+    expect(await reserved.ask(40)).toMatchObject({ decision: 'PERMIT' });
+    expect((await usage(parent.wallet_id)).daily_usd).toMatchObject({ used: 100, reserved: 0, remaining: 0 });
+  });
+
+  it('never passes a wallet whose children set aside what is used already', async () => {
+    const parent = await makeWallet(api, { limits: { total_usd: 100 } });
+    const pot = await at(await inWallet(parent.wallet_id));
+    expect(await pot.ask(70)).toMatchObject({ decision: 'PERMIT' });
+    const child = await makeWallet(api, {
+      ...{ parent_wallet_id: parent.wallet_id, limits: { total_usd: 50 }, share: 'reserved' },
+    });
+    const reserved = await at(await inWallet(child.wallet_id));
+    expect(await reserved.ask(31)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+    expect(await reserved.ask(30)).toMatchObject({ decision: 'PERMIT' });
+    expect(await reserved.ask(1)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+    expect(await pot.ask(1)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+    // Moved away, what it took stays taken; it brings along what it has left.
+    const elsewhere = await makeWallet(api, { limits: { total_usd: 15 } });
+    expect(
+      (await putWallet(api, child.wallet_id, { share: 'pot', parent_wallet_id: elsewhere.wallet_id })).status,
+    ).toBe(200);
+    expect(await reserved.ask(15.000001)).toMatchObject({
+      reason: 'wallet_limit_exceeded',
+      wallet_id: elsewhere.wallet_id,
+    });
+    expect(await reserved.ask(15)).toMatchObject({ decision: 'PERMIT' });
+    expect((await usage(parent.wallet_id)).total_usd).toMatchObject({ used: 100, remaining: 0 });
+    expect(await pot.ask(1)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+  });
+
+  it('refuses circles, a sixth level, and reserves beyond the parent', async () => {
+    const chain = [await makeWallet(api, { limits: { daily_usd: 10 } })];
+    for (let i = 0; i < 4; i++)
+      chain.push(await makeWallet(api, { parent_wallet_id: chain.at(-1)?.wallet_id }));
+    const [root, second, , , fifth] = chain;
+    const sixth = await api.call({
+      url: '/v1/wallets',
+      body: { name: 'x', parent_wallet_id: fifth?.wallet_id },
+    });
+    expectError(sixth, 'invalid_request', 'parent_wallet_id');
+    expectError(
+      await putWallet(api, root?.wallet_id, { parent_wallet_id: fifth?.wallet_id }),
+      'invalid_request',
+      'parent_wallet_id',
+    );
+    expectError(
+      await putWallet(api, root?.wallet_id, { parent_wallet_id: root?.wallet_id }),
+      'invalid_request',
+      'parent_wallet_id',
+    );
+    const top = await makeWallet(api, {});
+    expectError(
+      await putWallet(api, root?.wallet_id, { parent_wallet_id: top.wallet_id }),
+      'invalid_request',
+      'parent_wallet_id',
+    );
+    expectError(
+      await putWallet(api, second?.wallet_id, { share: 'reserved', limits: { daily_usd: 11 } }),
+      'invalid_request',
+      'limits.daily_usd',
+    );
+    expect(
+      (await putWallet(api, second?.wallet_id, { share: 'reserved', limits: { daily_usd: 8 } })).status,
+    ).toBe(200);
+    expectError(
+      await putWallet(api, root?.wallet_id, { limits: { daily_usd: 7 } }),
+      'invalid_request',
+      'limits.daily_usd',
+    );
+    expectError(
+      await api.call({ method: 'DELETE', url: `/v1/wallets/${root?.wallet_id}` }),
+      'invalid_request',
+    );
+    const missing = 'wal_01m7w739pyh5af5epc0s64v3bj';
+    expectError(
+      await api.call({ url: '/v1/wallets', body: { name: 'x', parent_wallet_id: missing } }),
+      'wallet_not_found',
+      'parent_wallet_id',
+    );
+  });
+
+  it('states what its records say, and the same as its windows', async () => {
+    const top = await makeWallet(api, { limits: { total_usd: 100 } });
+    const low = await makeWallet(api, { parent_wallet_id: top.wallet_id });
+    const [one, two] = [await inWallet(top.wallet_id), await inWallet(low.wallet_id)];
+    const first = await at(one);
+    const second = await at(two);
+    for (const amount of [1, 2.5, 0.000001]) await first.ask(amount);
+    await second.ask(7);
+    await second.ask(1_000);
+    const day = 86_400_000;
+    const time = (ms: number) => new Date(api.deps.clock.now() + ms).toISOString();
+    const state = async (id: string, from = -day, to = day) =>
+      (await api.call({ url: `/v1/wallets/${id}/statement?since=${time(from)}&until=${time(to)}` })).body;
+    expect(await state(top.wallet_id)).toMatchObject({
+      ...{ total_usd: 10.500001, total_requests: 4 },
+      items: [
+        {
+          passport_id: two.passport_id,
+          gate_id: second.gate.gate_id,
+          permission_key: 'orders:create',
+          spent_usd: 7,
+          requests: 1,
+        },
+        { passport_id: one.passport_id, gate_id: first.gate.gate_id, spent_usd: 3.500001, requests: 3 },
+      ],
+    });
+    expect((await usage(top.wallet_id)).total_usd.used).toBe(10.500001);
+    expect(await state(low.wallet_id)).toMatchObject({ total_usd: 7 });
+    expect(await state(top.wallet_id, day)).toMatchObject({ total_usd: 0, items: [] });
+    const { body } = await api.call({ url: `/v1/attestations?passport_id=${two.passport_id}` });
+    expect(new Set(body.attestations.map((each: { wallet_id: string }) => each.wallet_id))).toEqual(
+      new Set([low.wallet_id]),
+    );
+  });
+
+  it('freezes all below, and lets them go on', async () => {
+    const root = await makeWallet(api, {});
+    const leaf = await makeWallet(api, { parent_wallet_id: root.wallet_id });
+    const { ask } = await at(await inWallet(leaf.wallet_id));
+    expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
+    expect((await setFrozen(api, root.wallet_id, 'freeze')).body).toMatchObject({ status: 'frozen' });
+    expect(await ask(1)).toMatchObject({
+      decision: 'BLOCK',
+      reason: 'wallet_frozen',
+      retry: { retryable: false },
+    });
+    await setFrozen(api, root.wallet_id, 'unfreeze');
+    expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
+  });
+
+  it('holds what waits for a person, and gives it back', async () => {
+    const wallet = await makeWallet(api, { limits: { daily_usd: 10 } });
+    const { ask } = await at(await inWallet(wallet.wallet_id), { approvals: { above_usd: 1 } });
+    const waiting = await ask(6);
+    expect(waiting).toMatchObject({ decision: 'SUSPEND' });
+    expect((await usage(wallet.wallet_id)).daily_usd).toMatchObject({ used: 0, held: 6, remaining: 4 });
+    expect(await ask(5)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+    await api.call({ url: `/v1/approvals/${waiting.approval_id}/deny`, body: {} });
+    expect((await usage(wallet.wallet_id)).daily_usd).toMatchObject({ used: 0, held: 0, remaining: 10 });
+    expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
+  });
+
+  it('is met to the cent by two control planes that race', async () => {
+    const parent = await makeWallet(api, { limits: { daily_usd: 30 } });
+    const child = await makeWallet(api, {
+      parent_wallet_id: parent.wallet_id,
+      limits: { daily_usd: 10 },
+      share: 'reserved',
+    });
+    const gate = await api.createGate();
+    const passports = [await inWallet(parent.wallet_id), await inWallet(child.wallet_id)];
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, (_, i) => {
+        const body = { passport: passports[i % 2]?.jwt, request: buy(1, { n: i }) };
+        const url = `/v1/gates/${gate.gate_id}/check`;
+        return i % 3 === 0 ? other.call(url, body) : api.call({ url, body });
+      }),
+    );
+    const permits = (of: number) =>
+      replies.filter(({ body }, i) => i % 2 === of && body.decision === 'PERMIT').length;
+    expect([permits(0), permits(1)]).toEqual([20, 10]);
+  });
+
+  it('is moved between by a passport, whose numbers strangers do not learn', async () => {
+    const [one, two] = [
+      await makeWallet(api, { limits: { daily_usd: 1 } }),
+      await makeWallet(api, { limits: { daily_usd: 2 } }),
+    ];
+    const passport = await api.issuePassport({});
+    const { ask } = await at(passport);
+    expect(await ask(5)).toMatchObject({ decision: 'PERMIT' });
+    expect((await moveToWallet(api, passport.passport_id, one.wallet_id)).body).toMatchObject({
+      wallet_id: one.wallet_id,
+    });
+    expect(await ask(2)).toMatchObject({ reason: 'wallet_limit_exceeded' });
+    expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
+    await moveToWallet(api, passport.passport_id, two.wallet_id);
+    expect(await ask(2)).toMatchObject({ decision: 'PERMIT' });
+    expect(await ask(1)).toMatchObject({ reason: 'wallet_limit_exceeded', wallet_id: two.wallet_id });
+    const stranger = await api.createAccount();
+    const gate = await api.createGate({ constraints: { trusted_issuers: ['*'] } }, stranger.key);
+    const body = { passport: passport.jwt, request: buy(1) };
+    const reply = await api.call({ url: `/v1/gates/${gate.gate_id}/check`, body, key: stranger.key });
+    expect(reply.body).toMatchObject({
+      decision: 'BLOCK',
+      reason: 'wallet_limit_exceeded',
+      retry: { retryable: true },
+    });
+    for (const name of ['limit', 'used', 'requested', 'reset_at', 'wallet_id'])
+      expect(reply.body).not.toHaveProperty(name);
+    expectError(
+      await api.call({ url: `/v1/wallets/${two.wallet_id}`, key: stranger.key }),
+      'wallet_not_found',
+    );
+    await moveToWallet(api, passport.passport_id, null);
+    expect(await ask(9)).toMatchObject({ decision: 'PERMIT' });
+  });
+});
