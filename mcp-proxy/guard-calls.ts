@@ -138,7 +138,7 @@ export function callGuard(options: CallGuardOptions): CallGuard {
     logger.info({ ...what, decision, reason: reasonOf(verdict), attestation_id }, 'call refused');
     return {
       answer: asked.as === null ? { result: refusalOf(verdict) } : { error: errorOf(verdict) },
-      invalidToken: verdict.status === 401 ? String(reasonOf(verdict)) : null,
+      invalidToken: isOfToken(verdict) ? String(reasonOf(verdict)) : null,
     };
   };
 }
@@ -149,6 +149,10 @@ const reasonsOfEnd: ReadonlySet<unknown> = new Set([
   'approval_used',
   'approval_mismatch',
 ]);
+
+/** Another audience or issuer is a fault of the token, too (RFC 6750 §3.1). */
+const isOfToken = (verdict: Refusal): boolean =>
+  verdict.status === 401 || reasonOf(verdict) === 'issuer_untrusted';
 
 const showsProof = ({ origin }: CallGuardOptions, { carrier }: Asked, shown: Shown): boolean =>
   origin !== undefined && carrier !== undefined && (shown('dpop') ?? shown('signature-input')) !== undefined;

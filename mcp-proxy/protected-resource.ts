@@ -49,9 +49,9 @@ export class ProtectedResource {
     };
   }
 
-  /** Whether this `Authorization` holds an access token. */
+  /** Whether this `Authorization` is meant as an access token, in whatever form. */
   isToken(authorization: string): boolean {
-    return tokenScheme.test(authorization);
+    return /^(?:bearer|dpop)(?:\s|$)/i.test(authorization);
   }
 
   /** The `WWW-Authenticate` of a 401 (RFC 9728 §5.1). `reason`: of a token that is no valid passport. */

@@ -157,9 +157,13 @@ describe('the proxy as a protected resource', () => {
       { 'x-agent-passport': token },
     ])
       expect((await send(proxy.url, call(1), headers)).status).toBe(200);
+    // What no reader takes for a token is not the server's either.
+    const odd = { 'x-agent-passport': token, authorization: 'Bearer a-token with blanks' };
+    expect((await send(proxy.url, call(1), odd)).status).toBe(200);
     const received = JSON.stringify(recorder.recorded);
-    expect(recorder.recorded).toHaveLength(4);
+    expect(recorder.recorded).toHaveLength(5);
     expect(received).not.toContain(token);
+    expect(received).not.toContain('a-token');
     const passport = `/v1/passports/${federatedPassportId(issuerId, sub)}`;
     await until(async () => (await service.api.call({ url: passport })).status === 200, {
       what: 'the passport of the subject',
@@ -196,10 +200,11 @@ describe('the proxy as a protected resource', () => {
 
   it('refuses a token for another audience or provider, and one beside another passport', async () => {
     const { url, ran } = await open();
-    for (const change of [{ aud: 'https://elsewhere.example' }, { iss: 'https://elsewhere.example' }])
-      expect(await (await send(url, call(1), bearer(await tokenOf(change)))).text()).toContain(
-        'issuer_untrusted',
-      );
+    for (const change of [{ aud: 'https://elsewhere.example' }, { iss: 'https://elsewhere.example' }]) {
+      const response = await send(url, call(1), bearer(await tokenOf(change)));
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toContain('error_description="issuer_untrusted"');
+    }
     const two = { ...bearer(await tokenOf()), 'x-agent-passport': await tokenOf() };
     expect(await (await send(url, call(1), two)).text()).toContain('passport_ambiguous');
     expect(ran).toEqual([]);
