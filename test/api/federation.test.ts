@@ -868,11 +868,12 @@ describe('Shared Signals', () => {
         expect((await push(issuerId, await event(provider, type, subject, { iat }))).status).toBe(202);
       await sidecar.caughtUp();
     };
-    await pushBoth(`${risc}account-disabled`, nowS() - 60);
+    const suspendedS = nowS() - 60;
+    await pushBoth(`${risc}account-disabled`, suspendedS);
     expect(await decideBoth()).toEqual(['passport_suspended', 'passport_suspended']);
-    await pushBoth(`${risc}account-enabled`, nowS() - 61);
+    await pushBoth(`${risc}account-enabled`, suspendedS - 1);
     expect(await decideBoth()).toEqual(['passport_suspended', 'passport_suspended']);
-    await pushBoth(`${risc}account-enabled`, nowS() - 59);
+    await pushBoth(`${risc}account-enabled`, suspendedS + 1);
     expect(await decideBoth()).toEqual([null, null]);
   });
 
