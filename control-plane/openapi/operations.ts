@@ -68,7 +68,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
       'Takes three bodies, told apart by their fields: with `subject` the machine description, with `agent_type` the unattended variant, else ' +
       'the reference. The answer contains two secrets, each returned only once: `jwt`, which the agent presents, and `private_key`, which the ' +
       'service generates, returns and does not store. Send `public_key` instead, and the service never has a private key.',
-    errors: ['issuer_not_found', 'agent_id_conflict'],
+    errors: ['issuer_not_found', 'wallet_not_found', 'agent_id_conflict'],
   },
   'POST /api/passports': {
     id: 'issuePassportUnattended',
@@ -76,7 +76,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Issue a passport without a person present',
     description:
       'Takes the unattended variant, and the machine description where the body has `subject`. Answers like `POST /v1/passports`.',
-    errors: ['issuer_not_found', 'agent_id_conflict'],
+    errors: ['issuer_not_found', 'wallet_not_found', 'agent_id_conflict'],
   },
   'GET /v1/passports': {
     id: 'listPassports',
@@ -117,7 +117,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Reactivate a suspended passport',
     description:
       'A passport of another issuer is reactivated after a revocation, too: its subject has no other.',
-    errors: ['passport_not_found', 'passport_state_conflict'],
+    errors: ['passport_not_found', 'agent_id_conflict', 'passport_state_conflict'],
   },
   'POST /v1/owners/:owner/suspend': {
     id: 'suspendOwner',

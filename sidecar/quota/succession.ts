@@ -6,6 +6,8 @@ export interface SpooledTakes {
   readonly epoch?: () => string;
   /** Turns since the start that could not be written. */
   readonly failedTurns?: () => number;
+  /** Whether a call can be made. Absent: always. */
+  readonly isConnected?: () => boolean;
 }
 
 /**
@@ -47,7 +49,7 @@ export class Succession {
 
   /** True: a call is due. */
   sweep(nowMs: number): boolean {
-    if (this.#state === 'begun') this.#state = 'unannounced';
+    if (this.#state === 'begun' && this.#spool.isConnected?.() !== false) this.#state = 'unannounced';
     const hasLasted = nowMs - this.#begunAtMs >= quotaLimits.leaseHolderLastsMsMin;
     if (this.#state === 'staying' && hasLasted && this.#begunWith !== this.#now) this.#state = 'leaving';
     return this.#state !== 'staying';

@@ -132,6 +132,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     ...{ client: leaseClient(follower), clock, random, logger },
     epoch: () => spool.epoch,
     failedTurns: () => spool.failedTurns,
+    isConnected: () => client.connection !== null,
     wallets: replica,
   });
   reach.onBack(() => leases.endPause());

@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 describe('a query parameter that an operation does not know', () => {
-  const ofPrograms = ['getJwks', 'getLiveness', 'getMetrics', 'getReadiness'];
+  const ofPrograms = ['getJwks', 'getRevokedSidecarKeys', 'getLiveness', 'getMetrics', 'getReadiness'];
 
   it.each(documentIds().filter((id) => !ofPrograms.includes(id)))('is refused by %s', async (id) => {
     const call = await calls[id]?.();
@@ -50,6 +50,7 @@ describe('a query parameter that an operation does not know', () => {
       '/readyz?probe=1',
       '/metrics?name[]=up',
       '/.well-known/jwks.json?t=1',
+      '/.well-known/sidecar-keys.json?t=1',
     ]) {
       expect((await api.call({ url, key: null })).status, url).toBe(200);
     }

@@ -76,6 +76,7 @@ describe('GET /passports', () => {
       permissions: issued.permissions,
       trust_tier: issued.trust_tier,
       owner: null,
+      wallet_id: null,
       federated: false,
       status: 'active',
       issued_at: issued.issued_at,

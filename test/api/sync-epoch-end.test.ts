@@ -249,7 +249,11 @@ describe('the end of an epoch', () => {
       commit = resolve;
     });
     const settling = deps.sql.begin(async (tx) => {
-      const record = { source: sidecar.sidecarId, amountMicroUsd: 3 * usd } as Take['record'];
+      const record = {
+        source: sidecar.sidecarId,
+        passportId: null,
+        amountMicroUsd: 3 * usd,
+      } as Take['record'];
       const held = await holdLeases(tx, [
         {
           record,

@@ -32,7 +32,7 @@ describe('a race for limits', () => {
     expect(report.replayedKeys, course).toBeGreaterThan(8);
     expect(report.settledTwice.length, course).toBeGreaterThan(0);
     for (const end of ['settled', 'released', 'expired', 'refunded', 'extended'])
-      expect(report.ends.get(end) ?? 0, course).toBeGreaterThan(2);
+      expect(report.ends.get(end) ?? 0, course).toBeGreaterThan(0);
     expect(report.lies, course).toBeGreaterThan(39);
   }, 1_200_000);
 });

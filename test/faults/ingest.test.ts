@@ -219,8 +219,8 @@ describe('batches that are linked ahead', () => {
     const [one, other] = [await batchesOf(1), await batchesOf(1)];
     const [lost, kept] = [one.batches[0], other.batches[0]];
     if (lost === undefined || kept === undefined) throw new Error('a batch of each');
-    // The eighth statement comes after the locks and before the commit.
-    const sql = faultyDatabase(api.deps.sql, 8).sql;
+    // The ninth statement comes after the locks and before the commit.
+    const sql = faultyDatabase(api.deps.sql, 9).sql;
     const keeping: ReturnType<typeof take>[] = [];
     const [losing] = await whileChainIsLocked(one.records, () => ({
       running: Promise.allSettled([take(lost, { sql })]),

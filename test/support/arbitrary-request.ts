@@ -124,7 +124,7 @@ function stringOf(schema: Schema, name: string): Arbitrary<string> {
       .map((date) => date.toISOString());
   }
   if (typeof schema['pattern'] === 'string')
-    return fc.stringMatching(new RegExp(schema['pattern']), { maxLength: 80 });
+    return fc.stringMatching(new RegExp(schema['pattern']), { maxLength: 100 });
   const minLength = numberAt(schema, 'minLength', 0);
   return fc.string({
     unit: grapheme,

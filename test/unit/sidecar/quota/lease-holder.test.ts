@@ -484,6 +484,21 @@ describe('a holder whose spool has lost records', () => {
     expect(ledger.calls).toMatchObject([{ holder: holder.holder, seq: 1, asks: [], returns: [] }]);
   });
 
+  it('makes no such call before it is connected', async () => {
+    let isConnected = false;
+    const early = new LeaseHolder({
+      ...{ client: ledger, epoch: () => spool.epoch, isConnected: () => isConnected },
+      ...{ clock: fakedClock, random: systemRandom(), logger: silentLogger },
+    });
+    const calls = () => ledger.calls.filter((call) => call.holder === early.holder);
+    await sweeps(20);
+    expect(calls()).toEqual([]);
+    isConnected = true;
+    await sweeps(4);
+    expect(calls()).toHaveLength(1);
+    await early.stop();
+  });
+
   it('is followed by no more than one a second, however often the disk fails', async () => {
     const gate = gateWith(limitOf('gate_rate', 'day', 100));
     const failing = setInterval(() => spool.failedTurns++, 10);
