@@ -442,7 +442,8 @@ describe('a flood', () => {
       await answer(approvalId, place < 7 ? 'approve' : 'deny');
     await running.stop();
     api.advance(5 * minuteMs - channelsLimits.channelMessageEveryMs);
-    await expireApprovals(api.deps);
+    // A sweep ends twenty, of those that other tests have left, too.
+    while ((await expireApprovals(api.deps)) > 0);
     const before = one.received.length;
     running = messenger(api);
     await until(() => told(one) === 32, { what: 'all ends told' });
