@@ -139,8 +139,9 @@ export class Evidence {
     return this.#ends.get(approvalId) ?? null;
   }
 
-  approval(approvalId: string): SignedApproval['body'] | null {
-    return this.#approvals.get(approvalId) ?? null;
+  /** That the record names; null: none, or the file lacks it. */
+  approvalOf({ approvalId }: Attestation): SignedApproval['body'] | null {
+    return approvalId === null ? null : (this.#approvals.get(approvalId) ?? null);
   }
 
   passport(passportId: string): KnownPassport | Unjudged {

@@ -63,7 +63,6 @@ const claims: Partial<Record<DecisionReason, Unjudged>> = {
   passport_suspended: 'standing',
   passport_unknown_key: 'standing',
   issuer_untrusted: 'standing',
-  issuer_keys_stale: 'standing',
   mode_mismatch: 'mode',
   proof_invalid: 'proof',
   proof_replayed: 'proof',
@@ -140,7 +139,7 @@ const isWithheld = ({ pii }: Attestation): boolean =>
 function presentedApproval(record: Attestation, evidence: Evidence): Judgement | null {
   const { decision, approvalId, timestampMs, gateId } = record;
   if (decision !== 'PERMIT' || approvalId === null) return null;
-  const body = evidence.approval(approvalId);
+  const body = evidence.approvalOf(record);
   if (body === null || body.removed === true) return unjudged('approval_removed');
   if (body.gate_id !== gateId) return contradicted('approval');
   if (!approvalId.startsWith('sappr_')) {
@@ -275,7 +274,8 @@ function quotaOf(
     });
   const spend = [...policy.spendWindows, ...passport.spendWindows];
   const rate = [...policy.rateWindows, ...passport.rateWindows];
-  const body = record.approvalId?.startsWith('sappr_') === true ? evidence.approval(record.approvalId) : null;
+  const isStanding = record.decision === 'PERMIT' && record.approvalId?.startsWith('sappr_') === true;
+  const body = isStanding ? evidence.approvalOf(record) : null;
   const terms = body === null ? null : standingTermsOf(body);
   return {
     spend: spend.map(view(claim === 'spend_limit_exceeded')),
@@ -283,7 +283,7 @@ function quotaOf(
     standingApprovals:
       terms === null
         ? []
-        : [{ terms: standingUntil(terms, record), window: view(false)({ limit: terms.totalMicroUsd }) }],
+        : [{ terms: standingUntil(terms, record), window: view(false)({ limit: terms.eachMicroUsd }) }],
   };
 }
 

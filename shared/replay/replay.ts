@@ -48,7 +48,10 @@ const namedMax = 100;
 export class Replay {
   readonly #evidence = new Evidence();
   readonly #sums = new WindowSums();
-  readonly #standing = new Map<string, number>();
+  readonly #standing = new Map<
+    string,
+    { readonly counter: string; readonly startsAt: string; readonly limit: number; units: number }
+  >();
   readonly #decisions = Object.fromEntries(
     outcomes.map((outcome) => [outcome, { agrees: 0, contradicted: 0, unjudged: 0 }]),
   ) as Record<Outcome, Counts>;
@@ -83,9 +86,7 @@ export class Replay {
       for (const limit of limitsOf('spendWindows')) this.#sums.add(limit, record, { units, atMs });
     for (const limit of limitsOf('rateWindows'))
       this.#sums.add(limit, record, { units: 1, atMs: record.timestampMs });
-    const { approvalId } = record;
-    if (approvalId?.startsWith('sappr_') === true)
-      this.#standing.set(approvalId, (this.#standing.get(approvalId) ?? 0) + units);
+    this.#addStanding(record, units);
   }
 
   judge(record: Attestation): void {
@@ -120,19 +121,27 @@ export class Replay {
   }
 
   /** An approval has held the money since it was asked for. Null: that time is not known. */
-  #paidAtMs({ approvalId, timestampMs }: Attestation): UnixMillis | null {
+  #paidAtMs(record: Attestation): UnixMillis | null {
+    const { approvalId, timestampMs } = record;
     if (approvalId === null || approvalId.startsWith('sappr_')) return timestampMs;
-    const createdAt = this.#evidence.approval(approvalId)?.created_at;
+    const createdAt = this.#evidence.approvalOf(record)?.created_at;
     return createdAt === undefined ? null : parseTime(createdAt);
   }
 
+  #addStanding(record: Attestation, units: number): void {
+    const { approvalId } = record;
+    const body = approvalId?.startsWith('sappr_') === true ? this.#evidence.approvalOf(record) : null;
+    const limit = body === null ? null : (standingTermsOf(body)?.totalMicroUsd ?? null);
+    if (approvalId === null || body === null || limit === null) return;
+    const startsAt = body.created_at ?? '';
+    const known = this.#standing.get(`${approvalId} ${startsAt}`);
+    if (known !== undefined) known.units += units;
+    else this.#standing.set(`${approvalId} ${startsAt}`, { counter: approvalId, startsAt, limit, units });
+  }
+
   *#overApproved(): Generator<OverLimit> {
-    for (const [approvalId, units] of this.#standing) {
-      const body = this.#evidence.approval(approvalId);
-      const limit = body === null ? null : (standingTermsOf(body)?.totalMicroUsd ?? null);
-      if (limit === null || units <= limit) continue;
-      yield { counter: approvalId, window: 'total', starts_at: body?.created_at ?? '', limit, units };
-    }
+    for (const { counter, startsAt, limit, units } of this.#standing.values())
+      if (units > limit) yield { counter, window: 'total', starts_at: startsAt, limit, units };
   }
 }
 

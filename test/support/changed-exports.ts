@@ -52,16 +52,7 @@ const members: Readonly<Record<string, readonly string[]>> = {
     ...Array<string>(4).fill('constraints'),
   ],
   approval: ['created_at', 'gate_id', 'passport_id'],
-  standing: [
-    'created_at',
-    'each_micro_usd',
-    'ended_at',
-    'expires_at',
-    'gate_id',
-    'passport_id',
-    'permission_key',
-    'total_micro_usd',
-  ],
+  standing: ['each_micro_usd', 'ended_at', 'expires_at', 'gate_id', 'passport_id', 'permission_key'],
 };
 
 const together: Readonly<Record<string, readonly string[]>> = {

@@ -129,7 +129,7 @@ class Case:
             yield "spend_limit", list(self._of_spend())
         if self._has("rate_limits", _RATE) or self._wallet_rate:
             yield "rate_limit", list(self._of_rate())
-        is_asked = self._entry().get("requires_approval") or record["approval_id"]
+        is_asked = self._entry().get("requires_approval") or (record["approval_id"] or "").startswith("appr_")
         if is_asked or any("approvals" in each for each in self._rules):
             yield "approval", list(self._of_approval())
 
