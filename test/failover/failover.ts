@@ -8,7 +8,7 @@ import { byLimit, overruns } from '../race/caps.ts';
 import { type Chance, chance } from '../race/chance.ts';
 import { startClients } from '../race/clients.ts';
 import { type Course, makeCourse, makeCrowd } from '../race/course.ts';
-import { misfits, readRecords } from '../race/records.ts';
+import { asSettled, misfits, readRecords } from '../race/records.ts';
 import { overrunLine } from '../race/report.ts';
 import { recorded } from '../race/world.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
@@ -212,7 +212,7 @@ async function judge(stage: Stage, load: Load, say: FailoverOptions['say']): Pro
     ...regressions,
     ...misfits(records, answers),
     ...answers.wrong,
-    ...overruns(course.caps, [...answers.permits.values()], byLimit).map(
+    ...overruns(course.caps, asSettled([...answers.permits.values()], records), byLimit).map(
       (one) => `answered: ${overrunLine(one)}`,
     ),
     ...overruns(course.caps, records.given, byLimit).map((one) => `on record: ${overrunLine(one)}`),

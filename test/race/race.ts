@@ -5,7 +5,7 @@ import type { TestRedis } from '../support/redis.ts';
 import { rules } from '../support/sound-database.ts';
 import { until } from '../support/until.ts';
 import { allShipped } from './all-shipped.ts';
-import { Answers, type Permitted } from './answers.ts';
+import { Answers } from './answers.ts';
 import { byLimit, type Cap, type Given, type Overrun, overruns } from './caps.ts';
 import { type Chance, chance } from './chance.ts';
 import { type ClientsOptions, type Servers, startClients } from './clients.ts';
@@ -16,7 +16,7 @@ import { injectFaults } from './inject-faults.ts';
 import { type LyingHolder, startLyingHolder } from './lying-holder.ts';
 import { startNaiveGates } from './naive.ts';
 import { doneBy } from './noisy-link.ts';
-import { misfits, type Records, readRecords } from './records.ts';
+import { asSettled, misfits, type Records, readRecords } from './records.ts';
 import { capTable, overrunLine, strandedLine, type UsedWindow, usedWindows } from './report.ts';
 import { startEcho, startWorld, type World } from './world.ts';
 
@@ -390,13 +390,6 @@ async function judge(
   for (const violation of violations) say(`VIOLATION ${violation}`);
   return { courses, records, violations, replayedKeys: replayed.length, contested };
 }
-
-/** What clients were told, with the money that each PERMIT counts by now. */
-const asSettled = (told: readonly Permitted[], { permits }: Records): readonly Given[] =>
-  told.map((each) => {
-    const record = permits.get(each.attestationId);
-    return record?.isHeld === true ? { ...each, moneyMicroUsd: record.moneyMicroUsd ?? 0 } : each;
-  });
 
 /** What became of the PERMITs that held money. */
 function endsIn({ permits }: Records): ReadonlyMap<string, number> {

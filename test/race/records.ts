@@ -2,7 +2,7 @@ import type { Database } from '../../control-plane/base/database.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { type Answers, slackMs } from './answers.ts';
+import { type Answers, type Permitted, slackMs } from './answers.ts';
 import type { AllowedIn, Cap, Given } from './caps.ts';
 import type { HeldState } from './held-money.ts';
 
@@ -176,3 +176,10 @@ export function misfits({ permits, voided }: Records, answers: Answers): string[
   }
   return wrong;
 }
+
+/** What clients were told, with the money that each PERMIT counts by now. */
+export const asSettled = (told: readonly Permitted[], { permits }: Records): readonly Given[] =>
+  told.map((each) => {
+    const record = permits.get(each.attestationId);
+    return record?.isHeld === true ? { ...each, moneyMicroUsd: record.moneyMicroUsd ?? 0 } : each;
+  });
