@@ -4,7 +4,7 @@ type Line = Record<string, unknown>;
 type Path = readonly string[];
 
 /** Numbers below `below`, always the same for one seed (mulberry32). */
-export function seededNumbers(seed: number): (below: number) => number {
+function seededNumbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
     state = (state + 0x6d2b79f5) | 0;
