@@ -324,6 +324,9 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const [, query] = (await goodCall(id)).url.split('?');
     return api.call({ url: `${nobodys(path)}?${query}` });
   },
+  'issuePassport wallet_not_found': async () => withIdOf('issuePassport', 'wallet_id', 'wal'),
+  'issuePassportUnattended wallet_not_found': async () =>
+    withIdOf('issuePassportUnattended', 'wallet_id', 'wal'),
   'createWallet wallet_not_found': async () => withIdOf('createWallet', 'parent_wallet_id', 'wal'),
   'updateWallet wallet_not_found': async () => withIdOf('updateWallet', 'parent_wallet_id', 'wal'),
   'setPassportWallet wallet_not_found': async () => withIdOf('setPassportWallet', 'wallet_id', 'wal'),
@@ -584,6 +587,12 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const { agent_id } = await api.issuePassport();
     const call = await goodCall(id);
     return api.call({ ...call, body: { ...(call.body as object), agent_id } });
+  },
+  'reactivatePassport agent_id_conflict': async () => {
+    const { body: revoked } = await api.call(await goodCall('revokeSubject'));
+    const { agent_id } = (await api.call({ url: `/v1/passports/${revoked.passport_id}` })).body;
+    await api.issuePassport({ agent_id });
+    return api.call({ url: `/v1/passports/${revoked.passport_id}/reactivate`, body: {} });
   },
   'suspendPassport passport_state_conflict': inState('revoke'),
   'reactivatePassport passport_state_conflict': inState('revoke'),
