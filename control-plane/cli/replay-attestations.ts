@@ -1,11 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { isAttachment } from '../../clients/node/src/verify/attachments.ts';
+import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
 import { isRecord } from '../../clients/node/src/verify/export-shapes.ts';
 import { parseAttachment } from '../../shared/attestation/attachments.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 import { isJustified, Replay, type ReplayReport } from '../../shared/replay/replay.ts';
 import { parseAttestation } from '../../shared/wire/attestation.ts';
+import { cliLimits } from './limits.ts';
 import { jsonLine } from './print.ts';
 import { type TextSink, type VerifyExitCode, verifyAttestationsCommand } from './verify-attestations.ts';
 
@@ -60,13 +61,19 @@ export async function replayAttestationsCommand(options: {
   return isJustified(report) ? 0 : 5;
 }
 
-/** The lines of a file that was verified. As json, a comma may follow, and some lines only open or close. */
+/**
+ * The lines of a file that was verified, cut as the verifier cuts them: a record may hold other line breaks
+ * than a newline. As json, a comma may follow, and some lines only open or close.
+ */
 async function* valuesOf(file: string): AsyncGenerator<unknown> {
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
-    try {
-      yield JSON.parse(line.endsWith(',') ? line.slice(0, -1) : line);
-    } catch {
-      // It holds no record and no statement.
+  const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
+  for await (const piece of createReadStream(file)) {
+    for (const line of splitter.push(piece)) {
+      try {
+        yield JSON.parse(line?.endsWith(',') ? line.slice(0, -1) : String(line));
+      } catch {
+        // It holds no record and no statement.
+      }
     }
   }
 }

@@ -315,6 +315,20 @@ describe('agent-trust attestations replay', () => {
     expect(await run('-')).toMatchObject({ code: 2, output: '' });
   });
 
+  it('reads records that hold line separators, which are no ends of lines', async () => {
+    const { gate_id: gateId } = await api.createGate({ constraints: { pii_controls: { mode: 'log_only' } } });
+    const { jwt } = await api.issuePassport({ permissions: ['orders:create'] });
+    const decisions = async () => {
+      const file = join(folder.path, 'separators');
+      writeFileSync(file, await exportText(api));
+      return JSON.parse((await run(file, true)).output).decisions.PERMIT.agrees;
+    };
+    const before = await decisions();
+    const { pii } = await check(gateId, jwt, order(1, { 'a\u2028b\u2029c\u0085d': 'ann@example.com' }));
+    expect(pii).toMatchObject([{ pointer: '/a\u2028b\u2029c\u0085d' }]);
+    expect(await decisions()).toBe(before + 1);
+  });
+
   it('names what contradicts a file that verifies', async () => {
     const { gate_id: gateId } = await api.createGate();
     const { jwt, passport_id: passportId } = await api.issuePassport({ permissions: ['orders:create'] });
