@@ -1,7 +1,7 @@
 import { type CompiledPolicy, compileGate, noGate } from '../decision/compile-gate.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { PassportStanding, VerifiedPassport } from '../decision/facts.ts';
-import type { Attestation, Resolution } from '../model/attestation.ts';
+import type { Attestation } from '../model/attestation.ts';
 import { type CatalogEntry, type CatalogTerms, catalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { DigestWords } from '../model/id-digest.ts';
@@ -58,10 +58,10 @@ export interface KnownPassport {
   readonly isCut: boolean;
 }
 
-/** How an approval ended, by its record. */
+/** How an approval ended, by its records. */
 interface ApprovalEnd {
-  readonly resolution: Resolution;
-  readonly atMs: UnixMillis;
+  /** When it was approved, if no later record takes that back. It may expire later: its use may be voided. */
+  readonly approvedMs: UnixMillis | null;
 }
 
 /** What later records have made of a PERMIT. */
@@ -101,7 +101,8 @@ export class Evidence {
   note({ resolution, refersTo, timestampMs, amountMicroUsd }: Attestation): void {
     if (resolution === null || refersTo === null) return;
     if (refersTo.startsWith('appr_')) {
-      this.#ends.set(refersTo, { resolution, atMs: timestampMs });
+      const known = resolution === 'voided' ? null : (this.#ends.get(refersTo)?.approvedMs ?? null);
+      this.#ends.set(refersTo, { approvedMs: known ?? (resolution === 'approved' ? timestampMs : null) });
       return;
     }
     const effect = this.#effects.get(refersTo) ?? { isVoided: false, amounts: null };

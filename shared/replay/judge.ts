@@ -146,7 +146,8 @@ function presentedApproval(record: Attestation, evidence: Evidence): Judgement |
     const end = evidence.endOf(approvalId);
     // With `since`, the record of its end may not be in the file.
     if (end === null) return unjudged('approval_before');
-    const isApproved = end.resolution === 'approved' && end.atMs <= timestampMs + clockLeewayMs;
+    const { approvedMs } = end;
+    const isApproved = approvedMs !== null && approvedMs <= timestampMs + clockLeewayMs;
     return isApproved ? null : contradicted('approval');
   }
   const bornMs = parseTime(body.created_at ?? '') ?? 0;

@@ -209,6 +209,13 @@ describe('a replay', () => {
       expect(named(changed(at(end, { resolution })))).toEqual([
         { id: permit.id, fault: 'approval', expected: null },
       ]);
+    // Undone, it was not approved; that an approval of a voided PERMIT expired later says nothing.
+    const followedBy = (resolution: string) =>
+      replayText(
+        textOf(lines.flatMap((line) => (line.id === end.id ? [line, { ...line, resolution }] : [line]))),
+      );
+    expect(named(followedBy('voided'))).toEqual([{ id: permit.id, fault: 'approval', expected: null }]);
+    expect(named(followedBy('expired'))).toEqual([]);
     const late = new Date(Date.parse(permit.timestamp) + 61_000).toISOString();
     expect(named(changed(at(end, { timestamp: late })))).toMatchObject([{ fault: 'approval' }]);
     const expected = { decision: 'SUSPEND', reason: 'approval_required' };

@@ -36,7 +36,7 @@ class Replay:
         self._passports: dict[str, Any] = {}
         self._approvals: dict[str, Any] = {}
         self._voided: set[str] = set()
-        self._approved: dict[str, int] = {}  # The first time that each was.
+        self._approved: dict[str, int] = {}  # When, if no later record takes it back.
         self._ended: set[str] = set()
         self._later: dict[str, list[int]] = {}  # The amounts that PERMITs counted from then on.
         self._sums: dict[tuple[str, str, int], list[int]] = {}  # Sure, all, and the limit.
@@ -63,13 +63,16 @@ class Replay:
             return
         if resolution == "voided":
             self._voided.add(about)
+            # An answer that was undone: the approval is not approved any more.
+            if about.startswith("appr_"):
+                self._ended.add(about)
+                self._approved.pop(about, None)
         elif record["decision"] == "PERMIT":
             self._later.setdefault(about, []).append(record["amount_micro_usd"] or 0)
         else:
             self._ended.add(about)
             if resolution == "approved":
-                at = ms_of(record["timestamp"])
-                self._approved[about] = min(at, self._approved.get(about, at))
+                self._approved.setdefault(about, ms_of(record["timestamp"]))
 
     def add(self, record: dict[str, Any]) -> None:
         """What a PERMIT took of its limits."""
