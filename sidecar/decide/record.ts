@@ -109,17 +109,20 @@ const tookOf = ({ decision, view }: Attempt): readonly number[] | undefined =>
     ? leasesOf(view, decision.charge)
     : undefined;
 
-/** What a receipt of its answer states. */
+/** What a receipt of its answer states. `answered`: what stands on record, if it is not this decision. */
 export function statementOf(
   attempt: Attempt,
   accountId: AccountId,
-  answered: AttestationId = attempt.attestationId,
+  answered: Pick<Decision, 'outcome' | 'reason'> & Pick<Attempt, 'attestationId'> = {
+    ...attempt.decision,
+    attestationId: attempt.attestationId,
+  },
 ): ReceiptStatement {
-  const { decision, gate, request, nowMs } = attempt;
-  const { outcome, reason } = decision;
+  const { gate, request, nowMs } = attempt;
+  const { outcome, reason, attestationId } = answered;
   assert(outcome !== 'SUSPEND', 'what is suspended has no record yet');
   return {
-    attestation_id: answered,
+    attestation_id: attestationId,
     chain_id: chainPartOf(attempt, accountId).chain_id,
     decision: outcome,
     gate_id: gate?.gateId ?? null,

@@ -1,5 +1,5 @@
 import { permitCharge } from '../../shared/decision/decide.ts';
-import type { RequestFacts } from '../../shared/decision/facts.ts';
+import type { Decision, RequestFacts } from '../../shared/decision/facts.ts';
 import {
   type FirstPermit,
   type PendingApproval,
@@ -294,14 +294,15 @@ export class Asking implements Learned {
 
   #answerWith(answered: Answered, isRead = false): void {
     const { decision } = this.#attempt;
-    if (answered.attestationId !== null) this.#state(answered.attestationId);
+    if (answered.attestationId !== null) this.#state(answered.attestationId, decision);
     this.#deps.answers.answerWith(this.#check, new DecisionReply(decision, answered, this.#check), isRead);
   }
 
   /** What its receipt says, if it asks for one. */
-  #state(attestationId: AttestationId): void {
+  #state(attestationId: AttestationId, { outcome, reason }: Pick<Decision, 'outcome' | 'reason'>): void {
+    if (!this.#check.wantsReceipt) return;
     const { accountId } = this.#recordContext;
-    if (this.#check.wantsReceipt) this.#check.receipt = statementOf(this.#attempt, accountId, attestationId);
+    this.#check.receipt = statementOf(this.#attempt, accountId, { attestationId, outcome, reason });
   }
 
   /** It is attested when it is resolved (contract §8). */
@@ -317,7 +318,8 @@ export class Asking implements Learned {
     const pii = this.#attempt.gate?.pii ?? null;
     const isRedacted = pii?.mode === 'redact' && first.pii.length > 0;
     const redacted = isRedacted ? section.redacted(check, pii) : null;
-    this.#state(first.attestationId);
+    // This attempt may have met the limit that the first one used up.
+    this.#state(first.attestationId, { outcome: 'PERMIT', reason: null });
     answers.answer(check, answerReply(renderFirstPermit(first, redacted), check.requestId), true);
   }
 }

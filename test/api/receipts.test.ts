@@ -61,6 +61,23 @@ describe('receipts', () => {
     return { record, receipt: must(receipt, 'it has a receipt') };
   }
 
+  it('state the first PERMIT of a key, whatever a repetition meets', async () => {
+    for (const constraints of [
+      { spend_limits: { daily_usd: order.amount } },
+      { rate_limits: { requests_per_day: 1 } },
+    ]) {
+      const { gate_id: once } = await api.createGate({ constraints });
+      await sidecar.caughtUp();
+      const keyed = { ...asks, idempotency_key: 'once' };
+      const first = (await sidecar.check(once, passport.jwt, keyed)).body;
+      const again = (await sidecar.check(once, passport.jwt, keyed)).body;
+      expect([first.decision, again.decision]).toEqual(['PERMIT', 'PERMIT']);
+      expect(again.attestation_id).toBe(first.attestation_id);
+      await expectKept(first);
+      await expectKept(again);
+    }
+  });
+
   it('state what the record will say, at every way in', async () => {
     const bodies: Parameters<typeof expectKept>[0][] = [];
     bodies.push((await sidecar.check(gate, passport.jwt, asks)).body);
