@@ -228,7 +228,7 @@ function withItsWindows(lookUp: LookUpSettlement): LookUpSettlement {
   return lookUp;
 }
 
-/** A window of the passport, or of the gate for all passports or this one. */
+/** A window of the passport or one of its wallets, or of the gate for all passports or this one. */
 function isDrawnOn(
   { gate_id, passport_id, token_hash }: Omit<WindowInNeed, 'leased_max'>,
   by: Pick<SettledRequest, 'gate_id' | 'passport_id' | 'token_hash'>,
@@ -238,16 +238,16 @@ function isDrawnOn(
   return isOfPassport || (gate_id !== null && passport_id === null && token_hash === null);
 }
 
-/** The windows of this passport at this gate, each once and with the whole amount. */
+/** The windows of this passport at this gate, and of its wallets, each once and with the whole amount. */
 function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   const windows = new Set<string>();
   for (const each of suspend.held) {
-    const { kind, window, units } = each;
+    const { kind, window, units, wallet = '' } = each;
     // The approval stores these windows, and its end must be able to free them.
     const fault = findReturnFault(each);
     if (fault !== null) throw invalidRequest('held', `held ${fault}.`);
-    const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
-    const name = `${kind} ${window}`;
+    const isMoney = kind === 'gate_spend' || kind === 'passport_spend' || kind === 'wallet_spend';
+    const name = `${kind} ${wallet} ${window}`;
     if (!isMoney || !isDrawnOn(each, suspend) || windows.has(name)) {
       throw invalidRequest('held', 'held names a window that this request does not draw on, or one twice.');
     }

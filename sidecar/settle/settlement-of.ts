@@ -2,7 +2,7 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import type { ApprovalDisplay } from '../../shared/model/approval.ts';
 import type { ApiKeyId, ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
-import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
+import type { LeaseCounter, LeaseReturn } from '../../shared/wire/lease-call.ts';
 import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import type { Attempt } from '../decide/record.ts';
@@ -15,7 +15,7 @@ export const lookUpOf = (
   kind: 'look_up',
   ...settledRequest(made, about.readerId),
   approval_id: made.request.approvalId,
-  short: about.short,
+  short: about.short.map((each) => shownBy(made, each)),
 });
 
 export const permitOf = (
@@ -62,8 +62,15 @@ export function suspendOf(
       decision.approvalExpiresInMs,
       'a SUSPEND that opens an approval says how long it waits',
     ),
-    held: about.held,
+    held: about.held.map((each) => shownBy(made, each)),
   };
+}
+
+/** Passports share the window of a wallet, so it may name another one: in a settlement it names its own. */
+function shownBy<Window extends LeaseCounter>({ facts }: Attempt, window: Window): Window {
+  if (window.wallet === undefined || facts.kind !== 'verified') return window;
+  const { passportId, tokenHash } = facts.passport;
+  return { ...window, passport_id: passportId, token_hash: tokenHash };
 }
 
 /** Of our own passports the control plane knows it, and one of the version before no others. */

@@ -128,6 +128,41 @@ describe('wallets at sidecars', () => {
     await settled(leaf.wallet_id, 'daily_usd', 6);
   });
 
+  it('hold what waits for a person, and answer keys, for passports that share them', async () => {
+    const root = await makeWallet(api, { limits: { daily_usd: 40 } });
+    const leaf = await makeWallet(api, { parent_wallet_id: root.wallet_id, limits: { daily_usd: 30 } });
+    const { gate_id: gateId } = await api.createGate({ constraints: { approvals: { above_usd: 5 } } });
+    await caughtUp();
+    const one = await api.issuePassport({ wallet_id: leaf.wallet_id });
+    const two = await api.issuePassport({ wallet_id: leaf.wallet_id });
+    for (const { jwt } of [one, two])
+      expect((await ask(at(0), gateId, jwt, buy(1))).body.decision).toBe('PERMIT');
+    const [held, other] = await Promise.all(
+      [one, two].map(({ jwt }) => ask(at(0), gateId, jwt, buy(10, { idempotency_key: 'a' }))),
+    );
+    expect([held?.body.decision, other?.body.decision]).toEqual(['SUSPEND', 'SUSPEND']);
+    const approvalId = held?.body.approval_id;
+    for (const { wallet_id: id } of [root, leaf])
+      expect((await walletOf(api, id)).usage.daily_usd).toMatchObject({ held: 20 });
+    expect((await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} })).status).toBe(200);
+    expect((await api.call({ url: `/v1/approvals/${other?.body.approval_id}/deny`, body: {} })).status).toBe(
+      200,
+    );
+    const paid = await ask(
+      at(0),
+      gateId,
+      one.jwt,
+      buy(10, { idempotency_key: 'a', approval_id: approvalId }),
+    );
+    expect(paid.body.decision).toBe('PERMIT');
+    for (const { jwt } of [one, two]) {
+      const { body } = await ask(at(0), gateId, jwt, buy(31, { idempotency_key: 'b' }));
+      expect(body).toMatchObject({ decision: 'BLOCK', reason: 'wallet_limit_exceeded' });
+    }
+    await settled(root.wallet_id, 'daily_usd', 12);
+    await settled(leaf.wallet_id, 'daily_usd', 12);
+  });
+
   it('are enforced by a sidecar of strangers, which learns neither names nor numbers', async () => {
     const wallet = await makeWallet(api, { limits: { daily_usd: 6 } });
     const { gate_id: gateId } = await api.createGate({ constraints: { trusted_issuers: ['*'] } }, stranger);
