@@ -6,7 +6,7 @@ import type { AccountId, WalletId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type WalletWindow, walletLimits, walletWindows } from '../../shared/model/wallet.ts';
-import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
+import { baseOf, type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
@@ -140,10 +140,16 @@ export function shortWindows(
 ): ShortWindow[] {
   const shortOf =
     (units: number, views: readonly WindowView[]) =>
-    ({ counter, window, limit }: DrawnWindow, place: number): ShortWindow[] => {
+    ({ counter, window, limit, baseLimit }: DrawnWindow, place: number): ShortWindow[] => {
       const { available } = must(views[place], 'each window that is drawn on is viewed');
       const { startsAtMs } = windowAt(window, nowMs);
-      return available < units ? [{ counter, window, startsAtMs, leasedMax: limit - units }] : [];
+      if (available >= units) return [];
+      const ofBase = baseOf(counter);
+      const base =
+        ofBase === null || baseLimit === undefined
+          ? undefined
+          : { counter: ofBase, leasedMax: baseLimit - units };
+      return [{ counter, window, startsAtMs, leasedMax: limit - units, base }];
     };
   const viewed = view.wallet?.levels ?? [];
   return [

@@ -1,8 +1,9 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
+import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
+import { baseOf, counterKey } from '../../shared/quota/counter.ts';
 import type { Malformed } from '../../shared/wire/attestation-batch.ts';
 import { counterOfLease } from '../../shared/wire/lease-call.ts';
 import type {
@@ -12,10 +13,14 @@ import type {
   LookUpSettlement,
   SettlementAnswer,
   SuspendSettlement,
+  WindowInNeed,
 } from '../../shared/wire/settlement.ts';
 import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
+import type { ShortWindow } from '../quota/unused-units.ts';
+import { counterOfLane, findWalletPaths, type WalletPath } from '../quota/wallet-paths.ts';
 import { databaseFailure } from '../storage/database-away.ts';
+import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import { closeRefusals } from './close-refusals.ts';
@@ -222,9 +227,10 @@ async function settleWanted(
     }
   };
   const { nowMs } = sender;
+  const wallets = await findWalletPaths(tx, passportsShortOfWallets(lookUps));
   await settle(
     lookUps,
-    lookUps.map((each) => ({ kind: 'new', new: lookUpOf(each, sender) })),
+    lookUps.map((each) => ({ kind: 'new', new: lookUpOf(each, sender, wallets) })),
     (news) => lookUpAll(tx, news, nowMs),
   );
   await settle(permits, await judgePermits(tx, permits, known, sender), (news) =>
@@ -236,14 +242,36 @@ async function settleWanted(
   return answers;
 }
 
-const lookUpOf = ({ settlement, parties }: Admitted<LookUpSettlement>, sender: SettlementSender): LookUp => ({
+const passportsShortOfWallets = (lookUps: readonly Admitted<LookUpSettlement>[]): readonly PassportId[] =>
+  distinct(
+    lookUps.map(({ settlement: { short, passport_id: id } }) =>
+      short.some(({ wallet }) => wallet !== undefined) ? id : null,
+    ),
+  );
+
+const lookUpOf = (
+  { settlement, parties }: Admitted<LookUpSettlement>,
+  sender: SettlementSender,
+  wallets: ReadonlyMap<PassportId, WalletPath>,
+): LookUp => ({
   ...questionOf(settlement, sender),
   approvalId: settlement.approval_id,
   binding: bindingNow(settlement, parties.gate),
-  short: settlement.short.map((short) => ({
-    counter: counterKey(counterOfLease(short)),
-    window: short.window,
-    startsAtMs: short.starts_at_ms,
-    leasedMax: short.leased_max,
-  })),
+  short: settlement.short.flatMap((each) => shortOf(each, wallets.get(settlement.passport_id))),
 });
+
+/** A wallet that the passport does not draw on may be of any account, and says nothing about its request. */
+function shortOf(short: WindowInNeed, path: WalletPath | undefined): readonly ShortWindow[] {
+  const { window, starts_at_ms: startsAtMs, leased_max: leasedMax } = short;
+  const counter = counterKey(counterOfLease(short));
+  if (short.wallet === undefined) return [{ counter, window, startsAtMs, leasedMax }];
+  const lane = walletWindows(path?.wallets ?? [])
+    .flat()
+    .find((each) => counterOfLane(each) === counter && walletLimits[each.name].window === window);
+  if (lane === undefined) return [];
+  const base = {
+    counter: must(baseOf(counter), 'a lane has a base'),
+    leasedMax: lane.walletLimit + leasedMax,
+  };
+  return [{ counter, window, startsAtMs, leasedMax: lane.limit + leasedMax, base }];
+}

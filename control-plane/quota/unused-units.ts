@@ -12,6 +12,8 @@ export interface ShortWindow {
   readonly startsAtMs: UnixMillis;
   /** It has enough for the request once at most this much is given out. */
   readonly leasedMax: number;
+  /** Of a lane of a wallet: the same of the wallet as a whole, of which other lanes give out, too. */
+  readonly base?: Pick<ShortWindow, 'counter' | 'leasedMax'> | undefined;
 }
 
 /**
@@ -74,10 +76,16 @@ export async function limitsMayChange(
       ${windows.map(({ window }) => window)}::text[],
       ${windows.map(({ startsAtMs }) => startsAtMs)}::bigint[],
       ${windows.map(({ leasedMax }) => leasedMax)}::bigint[],
+      ${windows.map(({ base }) => base?.counter ?? null)}::text[],
+      ${windows.map(({ base }) => base?.leasedMax ?? null)}::bigint[],
       ${windows.map(({ place }) => place)}::bigint[]
-    ) AS w (counter, window_name, starts_at_ms, leased_max, place)
+    ) AS w (counter, window_name, starts_at_ms, leased_max, base, base_max, place)
     JOIN quota_windows q USING (counter, window_name, starts_at_ms)
-    WHERE q.leased <= w.leased_max OR EXISTS (
+    WHERE (q.leased <= w.leased_max AND NOT EXISTS (
+        SELECT FROM quota_windows b
+        WHERE (b.counter, b.window_name, b.starts_at_ms) = (w.base, w.window_name, w.starts_at_ms)
+          AND b.leased > w.base_max))
+      OR EXISTS (
       SELECT FROM quota_leases l
       WHERE (l.counter, l.window_name, l.starts_at_ms) = (w.counter, w.window_name, w.starts_at_ms)
         AND l.units > coalesce((SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)

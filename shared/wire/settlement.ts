@@ -146,7 +146,10 @@ export type SuspendSettlement = Wire<typeof SuspendSettlement>;
 /** A window of the ledger, named by counter and start. */
 const WindowInNeed = closed({
   ...windowOfLease,
-  /** The window has enough for the request if at most this much is given out. */
+  /**
+   * The window has enough for the request if at most this much is given out. Of a wallet, whose limit a
+   * sidecar may not know: less that limit, so the units that lack, negative.
+   */
   leased_max: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
 });
 export type WindowInNeed = Wire<typeof WindowInNeed>;

@@ -11,7 +11,9 @@ export function shortWindows({ view, need }: NeededUnits, shortage: Shortage): W
   eachNeed({ view, need }, (window, units) => {
     const { startsAtMs, available, limit } = window.lease;
     if (startsAtMs === null || !isAbout(shortage, window) || available >= units) return;
-    short.push({ ...window.name, starts_at_ms: startsAtMs, leased_max: limit - units + available });
+    // Of a wallet of another account the limit is not known here.
+    const most = window.name.wallet === undefined ? limit : 0;
+    short.push({ ...window.name, starts_at_ms: startsAtMs, leased_max: most - units + available });
   });
   return short;
 }

@@ -172,10 +172,36 @@ describe('wallets at sidecars', () => {
       Array.from({ length: 10 }, (_, i) => ask(foreign, gateId, jwt, buy(1, { n: i }))),
     );
     expect(replies.filter(({ body }) => body.decision === 'PERMIT')).toHaveLength(6);
+    // What is final is answered so, under a key too, though this sidecar does not know the limit.
+    const keyed = await ask(foreign, gateId, jwt, buy(1, { idempotency_key: 'final' }));
+    expect(keyed.body).toMatchObject({ decision: 'BLOCK', reason: 'wallet_limit_exceeded' });
     const block = replies.find(({ body }) => body.decision === 'BLOCK')?.body;
     expect(block.reason).toBe('wallet_limit_exceeded');
     for (const name of ['limit', 'used', 'wallet_id', 'reset_at']) expect(block).not.toHaveProperty(name);
     await settled(wallet.wallet_id, 'daily_usd', 6);
+  });
+
+  it('say what is final under a key where a child has set aside what is used already', async () => {
+    const root = await makeWallet(api, { limits: { daily_usd: 40 } });
+    const child = await makeWallet(api, { parent_wallet_id: root.wallet_id, limits: { daily_usd: 20 } });
+    const gateId = await newGate();
+    const ofRoot = await api.issuePassport({ wallet_id: root.wallet_id });
+    const ofChild = await api.issuePassport({ wallet_id: child.wallet_id });
+    expect((await ask(at(0), gateId, ofRoot.jwt, buy(30))).body.decision).toBe('PERMIT');
+    await settled(root.wallet_id, 'daily_usd', 30);
+    await putWallet(api, child.wallet_id, { share: 'reserved' });
+    await caughtUp();
+    const request = buy(15, { idempotency_key: 'of the child' });
+    const refusal = { decision: 'BLOCK', reason: 'wallet_limit_exceeded' };
+    expect((await ask(at(0), gateId, ofChild.jwt, request)).body).toMatchObject(refusal);
+    const atControlPlane = await api.call({
+      url: `/v1/gates/${gateId}/check`,
+      body: { passport: ofChild.jwt, request },
+    });
+    expect(atControlPlane.body).toMatchObject(refusal);
+    expect((await ask(at(1), gateId, ofChild.jwt, buy(10, { idempotency_key: 'less' }))).body).toMatchObject({
+      decision: 'PERMIT',
+    });
   });
 
   it('goes on without the control plane as far as its leases reach', async () => {
