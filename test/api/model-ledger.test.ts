@@ -112,7 +112,10 @@ class Both {
       asks: [...asks],
     };
     const answer = this.#model.lease(call, {
-      limitOf: (ask) => this.#windows.find(({ counter }) => counter.kind === ask.kind)?.limit ?? null,
+      limitOf: (ask) => {
+        const found = this.#windows.find(({ counter }) => counter.kind === ask.kind);
+        return found === undefined ? null : { limit: found.limit, endsAtMs: null };
+      },
       isConnected: () => true,
       nowMs: api.deps.clock.now(),
     });

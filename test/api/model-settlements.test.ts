@@ -81,6 +81,7 @@ class Both {
       policyVersionOf: (id) => (id === gateId ? 1 : null),
       blockOf: () => null,
       isConnected: () => true,
+      laneOf: () => null,
     });
   }
 
@@ -99,7 +100,7 @@ class Both {
       ...{ holder: own.holder, epoch, seq: 1, returns: [], asks },
     };
     const answer = this.#ledger.lease(call, {
-      limitOf: () => 100_000 * usd,
+      limitOf: () => ({ limit: 100_000 * usd, endsAtMs: null }),
       isConnected: () => true,
       nowMs: api.deps.clock.now(),
     });

@@ -4,13 +4,14 @@ import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { signPassportToken } from '../../shared/crypto/passport-token.ts';
 import type { HoldRule } from '../../shared/model/constraints.ts';
-import type { AccountId } from '../../shared/model/ids.ts';
+import type { AccountId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { CalendarWindowName } from '../../shared/quota/window.ts';
 import type { LimitKind } from '../../shared/quota/window-limit.ts';
 import type { GateBody } from '../../shared/wire/sync-schema.ts';
 import { numbered } from '../support/model-service.ts';
 import type { Chance } from './chance.ts';
+import { makeTree, type Tree } from './course-wallets.ts';
 
 export interface Limit {
   readonly kind: LimitKind;
@@ -28,7 +29,10 @@ export interface Gate {
 }
 
 export interface Passport {
-  readonly id: string;
+  readonly id: PassportId;
+  readonly accountId: AccountId;
+  /** The wallet that it was issued into, of which its token says that there is one. */
+  readonly walletId: WalletId | null;
   readonly token: string;
   readonly tokenHash: string;
   readonly limits: readonly Limit[];
@@ -53,6 +57,8 @@ export interface Course {
   readonly recordForm: 1 | 2;
   readonly gates: readonly Gate[];
   readonly passports: readonly Passport[];
+  /** Null: there are no wallets. */
+  readonly tree: Tree | null;
 }
 
 interface GivenHolds {
@@ -63,10 +69,11 @@ interface GivenHolds {
 const usd = 1_000_000;
 const firstOfMonth = Date.UTC(2027, 2, 1);
 
-export function makeCourse(chance: Chance, ed25519: Ed25519): Course {
+export function makeCourse(chance: Chance, ofWallets: Chance, ed25519: Ed25519): Course {
   const size = chance.pick([20, 60, 200]);
   const turnsAtMs = firstOfMonth + chance.pick([7, 61, 3_600, 0, 0]) * 60_000;
   const turnsAfterMs = Math.floor(chance.between(500, chance.pick([8_000, 30_000])));
+  const tree = makeTree(size, ofWallets);
   return {
     accountId: numbered.account(1),
     // So that windows end meanwhile: those of a minute, an hour, a day or a month.
@@ -77,12 +84,22 @@ export function makeCourse(chance: Chance, ed25519: Ed25519): Course {
     keptMs: chance.pick([0, 3_600_000]),
     usesBus: chance.happens(0.6),
     recordForm: chance.pick([1, 2, 2, 2]),
-    gates: makeGates(size, chance),
-    passports: [1, 2, 3].map((n) => makePassport(n, size, chance, ed25519)),
+    gates: makeGates(size, chance, tree !== null && tree.accountId !== numbered.account(1)),
+    passports: [1, 2, 3].map((n) => {
+      const isInTree = tree !== null && ofWallets.happens(0.85);
+      return makePassport(n, size, chance, {
+        ed25519,
+        accountId: isInTree ? tree.accountId : numbered.account(1),
+        walletId: isInTree ? ofWallets.pick(tree.wallets).walletId : null,
+        isPriced: tree?.hasMoney === true,
+      });
+    }),
+    tree,
   };
 }
 
-function makeGates(size: number, chance: Chance): Gate[] {
+/** `trustsAll`: passports of another account come, too. */
+function makeGates(size: number, chance: Chance, trustsAll: boolean): Gate[] {
   const third = Math.ceil(size / 3);
   const holds: GivenHolds = {
     expires_in_s: chance.pick([1, 2, 60]),
@@ -110,7 +127,11 @@ function makeGates(size: number, chance: Chance): Gate[] {
     ),
     gate(10, 'L1', {}, []),
   ];
-  return kinds;
+  if (!trustsAll) return kinds;
+  return kinds.map((each) => {
+    const constraints = { ...each.body.constraints, trusted_issuers: ['*'] };
+    return { ...each, body: { ...each.body, constraints } };
+  });
 }
 
 const rate = (kind: LimitKind, window: CalendarWindowName, limit: number, per: Limit['per']): Limit => ({
@@ -147,7 +168,17 @@ function gate(
   };
 }
 
-function makePassport(n: number, size: number, chance: Chance, ed25519: Ed25519): Passport {
+function makePassport(
+  n: number,
+  size: number,
+  chance: Chance,
+  given: Pick<Passport, 'accountId' | 'walletId'> & {
+    readonly ed25519: Ed25519;
+    /** It is or may come into a wallet that limits money. */
+    readonly isPriced: boolean;
+  },
+): Passport {
+  const { ed25519, accountId, walletId, isPriced } = given;
   // The second key that ModelService makes.
   const signer = ed25519.signer(new Uint8Array(32).fill(2));
   const own = chance.pick(['none', 'none', 'rate', 'spend']);
@@ -176,8 +207,8 @@ function makePassport(n: number, size: number, chance: Chance, ed25519: Ed25519)
       agent_name: `Agent ${n}`,
       permissions: ['orders:create'],
       trust_tier: 'L3',
-      constraints,
-      acct: numbered.account(1),
+      constraints: walletId === null ? constraints : { ...constraints, wallet: true },
+      acct: accountId,
       mode: 'live',
       cnf: {
         jwk: {
@@ -191,10 +222,12 @@ function makePassport(n: number, size: number, chance: Chance, ed25519: Ed25519)
   );
   return {
     id: numbered.passport(n),
+    accountId,
+    walletId,
     token,
     tokenHash: sha256Hex(token),
     limits,
-    costs: own === 'spend',
+    costs: own === 'spend' || isPriced,
     standing: 'active',
     changedAtRevision: 0,
     changedAtMs: 0,

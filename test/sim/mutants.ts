@@ -209,6 +209,67 @@ export const mutants: readonly Mutant[] = [
     'amount_micro_usd: null,',
   ),
   planted(
+    'charges a PERMIT to the lowest wallet alone',
+    'sidecar/quota/held-view.ts',
+    'for (const { leaseId } of spendWindows) {',
+    `const lowest = spendWindows.find(({ name }) => name.wallet !== undefined);
+    for (const { leaseId, name } of spendWindows) {
+      if (name.wallet !== undefined && name !== lowest?.name) continue;`,
+  ),
+  planted(
+    'charges the root of wallets twice',
+    'sidecar/quota/lease-holder.ts',
+    'if (moneyMicroUsd > 0) for (const window of view.spendWindows) this.#takeFrom(window, moneyMicroUsd);',
+    `const root = view.spendWindows.at(-1);
+    if (moneyMicroUsd > 0) for (const window of view.spendWindows) this.#takeFrom(window, moneyMicroUsd);
+    if (root?.name.wallet !== undefined && moneyMicroUsd <= root.lease.available) root.lease.take(moneyMicroUsd);`,
+  ),
+  planted(
+    'ignores that a wallet above is frozen',
+    'sidecar/quota/wallet-paths.ts',
+    'this.#isFrozen = levels.some(',
+    'this.#isFrozen = levels.slice(0, 1).some(',
+  ),
+  planted(
+    'lends the other wallets what one has set aside',
+    'shared/model/wallet.ts',
+    'Math.max(0, (limits[name] ?? 0) - (setAside[name] ?? 0));',
+    'Math.max(0, limits[name] ?? 0, setAside[name] ?? 0);',
+  ),
+  planted(
+    'returns more units of a wallet than it has',
+    'sidecar/quota/next-call.ts',
+    '  starts_at_ms: startsAtMs,\n  units,',
+    '  starts_at_ms: startsAtMs,\n  units: window.name.wallet === undefined ? units : 1_000 * units,',
+  ),
+  planted(
+    'stays with the wallet that its passport was moved from',
+    'sidecar/quota/wallet-paths.ts',
+    'news.hasChanged(this.#passport, count) || levels',
+    'levels',
+  ),
+  planted(
+    'charges a moved passport to both wallets',
+    'sidecar/quota/wallet-paths.ts',
+    '    this.#paths.delete(passportId);\n    if',
+    `    const old = this.#paths.get(passportId)?.levels ?? [];
+    levels = [...levels, ...old.filter(({ key }) => levels.every((each) => each.key !== key))];
+    this.#paths.delete(passportId);
+    if`,
+  ),
+  planted(
+    'waits for units of a wallet that cannot come',
+    'sidecar/quota/short-windows.ts',
+    'window.name.wallet === undefined ? limit : 0',
+    'limit',
+  ),
+  planted(
+    'settles by the passport that drew on the wallet last',
+    'sidecar/settle/settlement-of.ts',
+    "if (window.wallet === undefined || facts.kind !== 'verified') return window;",
+    'if (window.wallet !== null) return window;',
+  ),
+  planted(
     'records no hold',
     'sidecar/decide/record.ts',
     '...(hold === null ? {} : { hold_expires_at_ms: hold.expiresAtMs }),',

@@ -8,6 +8,7 @@ import type { Gate, Limit, Passport } from './course.ts';
 import type { Process } from './loop.ts';
 import type { ControlPlane } from './model/control-plane.ts';
 import type { SidecarNode } from './sidecar-node.ts';
+import { WalletPromises } from './wallet-promises.ts';
 
 export type Told =
   | { readonly kind: 'PERMIT'; readonly attestationId: string }
@@ -60,6 +61,14 @@ export interface ReportAttempt extends Pick<Attempt, 'node' | 'process' | 'epoch
   readonly isTaken: boolean;
 }
 
+/** What blocks a passport, and of when that is. */
+interface Block {
+  readonly word: string;
+  /** Of the global feed. */
+  readonly revision: number;
+  readonly atMs: number;
+}
+
 const slackMs = 50;
 /** An fsync takes this long after it was due. */
 const syncMsMax = 400;
@@ -84,6 +93,7 @@ export class Oracle {
   readonly requests: AskedRequest[] = [];
   /** By the id of the PERMIT. */
   readonly reports = new Map<string, Report>();
+  readonly wallets: WalletPromises;
   readonly #controlPlane: ControlPlane;
   readonly #wrong: (sentence: string) => void;
   readonly #troubledAtMs: () => number;
@@ -111,6 +121,13 @@ export class Oracle {
     this.#troubledAtMs = deps.troubledAtMs;
     this.#epochMs = deps.epochMs;
     this.#fsyncMs = deps.fsyncMs;
+    const { wallets, ledger } = deps.controlPlane;
+    this.wallets = new WalletPromises({
+      wallets: () => wallets.all(),
+      walletOf: (id) => wallets.walletOf(id),
+      wrong: deps.wrong,
+    });
+    ledger.onGrant = (ask, at) => this.wallets.noteGrant(ask, at);
     deps.controlPlane.holds.onReturn = (id, microUsd) => {
       for (const key of this.#givenIn.get(id) ?? [])
         this.#given.set(key, (this.#given.get(key) ?? 0) - microUsd);
@@ -126,7 +143,7 @@ export class Oracle {
 
   /** At once: no cap, no key and no revocation is passed by what a client is told. */
   noteAnswer(attempt: Attempt): void {
-    const { told, request, process } = attempt;
+    const { told, request } = attempt;
     this.#expectInTime(attempt);
     if (told?.kind !== 'PERMIT') return;
     const known = this.#attestations.get(told.attestationId);
@@ -141,32 +158,36 @@ export class Oracle {
         this.#wrong(`the key of request ${name} is permitted twice: ${before}, ${told.attestationId}`);
       this.#permittedWith.set(name, told.attestationId);
     }
-    const acked = attempt.ackedGlobal;
-    const { passport } = request;
-    if (passport.standing !== 'active' && passport.changedAtRevision <= acked)
-      this.#wrong(
-        `${process.name} permits ${passport.id}, and had acknowledged that it is ${passport.standing}`,
-      );
+    for (const block of this.#blocksOf(request.passport)) this.#expectTold(attempt, block);
     this.#expectFresh(attempt);
-    this.#expectTold(attempt);
+  }
+
+  /** What blocks a passport now, and since when. */
+  #blocksOf({ id, standing, changedAtRevision, changedAtMs }: Passport): readonly Block[] {
+    const frozen = this.wallets.frozenSince(id);
+    return [
+      ...(standing === 'active' ? [] : [{ word: standing, revision: changedAtRevision, atMs: changedAtMs }]),
+      ...(frozen === null ? [] : [{ word: 'in a frozen wallet', ...frozen }]),
+    ];
   }
 
   /**
    * With nothing wrong in between, a change is in force within a second or two, and at once in a process that
    * was stopped when it was made.
    */
-  #expectTold({ request, process, askedAtMs }: Attempt): void {
-    const { standing, changedAtMs, id } = request.passport;
-    if (standing === 'active' || this.#troubledAtMs() >= changedAtMs) return;
+  #expectTold({ request, process, askedAtMs, ackedGlobal }: Attempt, { word, revision, atMs }: Block): void {
+    const { id } = request.passport;
+    if (revision <= ackedGlobal)
+      this.#wrong(`${process.name} permits ${id}, and had acknowledged that it is ${word}`);
+    const changedAtMs = atMs;
+    if (this.#troubledAtMs() >= changedAtMs) return;
     const { pausedAtMs, runsSinceMs } = process;
     const wasStopped =
       runsSinceMs > changedAtMs + stopMsMin &&
       runsSinceMs > pausedAtMs + stopMsMin &&
       askedAtMs >= pausedAtMs;
     if (wasStopped || (process.runsSinceMs < changedAtMs && askedAtMs > changedAtMs + toldMsMax))
-      this.#wrong(
-        `${process.name} permits ${id}, which was ${standing} ${askedAtMs - changedAtMs} ms before`,
-      );
+      this.#wrong(`${process.name} permits ${id}, which was ${word} ${askedAtMs - changedAtMs} ms before`);
   }
 
   /** Whoever asks is answered within the deadline, by a process that runs. */
@@ -254,7 +275,7 @@ export class Oracle {
           (record.holdExpiresAtMs !== null) === (request.isHeld && told.kind === 'PERMIT') &&
           record.gateId === (request.gate?.body.gate_id ?? null);
         if (!isIt) return `${attestationId} is on record as something else`;
-        const late = this.#findLate(request, attempt, record);
+        const late = this.#findLate(request, attempt, record) ?? this.#findPartial(request, record);
         if (late !== null) return late;
       }
     }
@@ -282,6 +303,29 @@ export class Oracle {
         return `${id} took units of a window that ended ${firstAtMs - endsAtMs} ms before`;
     }
     return null;
+  }
+
+  /** A PERMIT that took from some of its wallets, or from those of another time. */
+  #findPartial({ attempts, passport }: AskedRequest, record: AttestationRecord): string | null {
+    const { id, amountMicroUsd, decision } = record;
+    const { takes, ledger, settlements } = this.#controlPlane;
+    const take = takes.get(id);
+    if (decision !== 'PERMIT' || take === undefined) return null;
+    const acked = attempts
+      .filter(({ node }) => node.sidecarId === take.sidecarId)
+      .map(({ ackedGlobal }) => ackedGlobal);
+    const isPaid = [...settlements.approvals.values()].some(({ usedBy }) => usedBy === id);
+    const counters = take.took.flatMap((leaseId) => {
+      const at = ledger.everyLease.get(leaseId)?.at;
+      return at === undefined ? [] : [`${at.counter} ${at.window.name}`];
+    });
+    const fault = this.wallets.faultOf({
+      passportId: passport.id,
+      ackedGlobal: Math.min(...acked),
+      isCharged: !isPaid && (amountMicroUsd ?? 0) > 0,
+      counters,
+    });
+    return fault === null ? null : `${id} ${fault}`;
   }
 
   /** PERMITs that stand and were told to nobody, or twice. */

@@ -1,6 +1,15 @@
 import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
 import { scenarios } from './scenarios.ts';
+import { walletSteps } from './wallet-scenarios.ts';
+
+/** What people do with wallets; each by its place in the course. */
+export type WalletChange =
+  | { readonly kind: 'freeze' | 'unfreeze'; readonly wallet: number }
+  | { readonly kind: 'scale wallet'; readonly wallet: number; readonly factor: number }
+  | { readonly kind: 'share wallet'; readonly wallet: number; readonly share: 'pot' | 'reserved' }
+  /** Null: out of any. */
+  | { readonly kind: 'move'; readonly passport: number; readonly wallet: number | null };
 
 /** What happens to a simulation from outside, at a moment of its time. */
 export type Step = { readonly atMs: number } & (
@@ -53,6 +62,7 @@ export type Step = { readonly atMs: number } & (
       readonly standing: 'active' | 'suspended' | 'revoked';
     }
   | { readonly kind: 'change gate'; readonly gate: number; readonly factor: number }
+  | WalletChange
 );
 
 export type Ask = Extract<Step, { readonly kind: 'ask' }>;
@@ -62,10 +72,14 @@ export const isFault = (step: Step): step is Fault => step.kind !== 'ask';
 
 const amounts = [0.01, 0.25, 0.37, 1, 1.99, 2.5, 3.1];
 
-/** All that happens in a simulation, in the order of time. Follows from the chance and the course alone. */
-export function makePlan(chance: Chance, course: Course, durationMs: number): Step[] {
+/**
+ * All that happens in a simulation, in the order of time. Follows from the chances and the course alone.
+ * `ofWallets` draws what happens to wallets.
+ */
+export function makePlan(chance: Chance, ofWallets: Chance, course: Course, durationMs: number): Step[] {
   const steps: Step[] = [...asks(chance, course, durationMs), ...faults(chance, course, durationMs)];
   if (chance.happens(0.35)) steps.push(...chance.pick(scenarios)(chance, course, durationMs));
+  steps.push(...walletSteps(ofWallets, course, durationMs));
   return steps.sort((one, other) => one.atMs - other.atMs);
 }
 

@@ -25,7 +25,7 @@ const command = new Command('npm run sim --')
   .option('--seed <seed>', 'plays one seed and prints its trace', seedOf)
   .option('--without <steps>', 'with --seed: leaves out steps of the plan, as 0-4,7', parsePlaces)
   .option('--coverage', 'prints which branches of the programs were not reached')
-  .option('--mutants', 'looks for each planted fault in up to --seeds seeds');
+  .option('--mutants [part]', 'looks for the planted faults with that in their names in up to --seeds seeds');
 const options = command.parse().opts<{
   minutes?: number;
   seeds: number;
@@ -33,10 +33,10 @@ const options = command.parse().opts<{
   seed?: bigint;
   without?: ReadonlySet<number>;
   coverage?: true;
-  mutants?: true;
+  mutants?: true | string;
 }>();
 
-if (options.mutants === true) await findMutants();
+if (options.mutants !== undefined) await findMutants(options.mutants === true ? '' : options.mutants);
 else await play();
 
 async function play(): Promise<void> {
@@ -74,8 +74,8 @@ async function playMany(simulation: Simulation): Promise<void> {
   }
 }
 
-async function findMutants(): Promise<void> {
-  for (const mutant of mutants) {
+async function findMutants(part: string): Promise<void> {
+  for (const mutant of mutants.filter(({ name }) => name.includes(part))) {
     const simulation = await loadSimulation(mutant);
     const found = await findViolation(simulation, { from: options.from ?? 1n, count: options.seeds });
     if (found === null) process.exitCode = 1;

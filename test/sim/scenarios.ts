@@ -214,8 +214,8 @@ const everySidecar = (course: Course): number[] => Array.from({ length: course.s
 /** Numbers of requests that `plan.ts` does not have. */
 const requestsFrom = 500_000;
 
-function asksOf(chance: Chance, course: Course) {
-  let request = requestsFrom;
+export function asksOf(chance: Chance, course: Course, firstRequest = requestsFrom) {
+  let request = firstRequest;
   const elsewhere = (ask: Ask): Ask => ({ ...ask, sidecar: chance.below(course.sidecars) });
   return {
     /** Requests of their own, spread over that time. What is not given is drawn for each. */

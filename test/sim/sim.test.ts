@@ -37,7 +37,14 @@ describe('the simulation', () => {
     // The control: what is refused or never reached could not be wrong.
     expect(all.permitted).toBeGreaterThan(0.3);
     expect(all.permitted).toBeLessThan(0.95);
-    for (const reason of ['rate_limit_exceeded', 'spend_limit_exceeded', 'quota_unavailable', 'state_stale'])
+    for (const reason of [
+      'rate_limit_exceeded',
+      'spend_limit_exceeded',
+      'wallet_limit_exceeded',
+      'wallet_frozen',
+      'quota_unavailable',
+      'state_stale',
+    ])
       expect(all.counts.get(`BLOCK ${reason}`) ?? 0, reason).toBeGreaterThan(0);
     for (const effect of [
       'decide',
@@ -64,6 +71,7 @@ describe('the simulation', () => {
   it.each([
     'charges nothing',
     'returns no idle units',
+    'charges the root of wallets twice',
     'keeps the units that an approval holds',
     'answers what was not written',
     'never tells that an epoch has ended',

@@ -4,10 +4,11 @@
  * from a seed of 64 bits: clocks, timers, the network, disks, crashes, pauses, and what clients ask. The same
  * seed has the same trace on every version of Node.
  *
- *     plan.ts      what happens, from the seed; scenarios.ts what hardly comes together by chance
+ *     plan.ts      what happens, from the seed; scenarios.ts what hardly comes together by chance;
+ *                  course-wallets.ts and wallet-scenarios.ts the trees of wallets, in every other seed
  *     world.ts     plays it, heals everything, and waits for rest
  *     clients.ts   those who ask
- *     oracle.ts    what must be true after each step, and at rest
+ *     oracle.ts    what must be true after each step, and at rest; wallet-promises.ts of wallets
  *     loop.ts      time, processes, events
  *     disk.ts      files, fsync, power cuts
  *     network.ts   calls that get lost, come late or twice

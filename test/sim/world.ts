@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { SimulatedBus } from './bus.ts';
 import { Chance } from './chance.ts';
 import { Clients } from './clients.ts';
 import { type Course, type Gate, makeCourse } from './course.ts';
+import { scaled } from './course-wallets.ts';
 import { Disk, noTrouble } from './disk.ts';
 import { chooseEd25519, chooseSignatures } from './edges/choose-ed25519.ts';
 import { Loop, type Machine, Process, setLoop } from './loop.ts';
@@ -11,7 +13,7 @@ import { ControlPlane } from './model/control-plane.ts';
 import type { Lease } from './model/ledger.ts';
 import { fair, Network, type Server, setNetwork } from './network.ts';
 import { Oracle, type Told } from './oracle.ts';
-import { type Fault, isFault, makePlan, type Step } from './plan.ts';
+import { type Fault, isFault, makePlan, type Step, type WalletChange } from './plan.ts';
 import { dataFolder, SidecarNode } from './sidecar-node.ts';
 
 export interface RunOptions {
@@ -80,8 +82,9 @@ class World {
   constructor(seed: bigint, options: RunOptions) {
     this.#seed = seed;
     this.#options = options;
-    this.#course = makeCourse(new Chance(seed, 'course'), this.#ed25519);
-    this.#steps = makePlan(new Chance(seed, 'plan'), this.#course, durationMs);
+    const ofWallets = new Chance(seed, 'wallets');
+    this.#course = makeCourse(new Chance(seed, 'course'), ofWallets, this.#ed25519);
+    this.#steps = makePlan(new Chance(seed, 'plan'), ofWallets, this.#course, durationMs);
     this.#loop = new Loop(this.#course.startsAtMs);
     setLoop(this.#loop);
     this.#network = new Network(new Chance(seed, 'network'));
@@ -152,12 +155,14 @@ class World {
   }
 
   #setUp(): void {
-    const { gates, passports } = this.#course;
+    const { gates, passports, tree } = this.#course;
+    for (const made of tree?.wallets ?? []) this.#controlPlane.wallets.create(made, 0 as UnixMillis);
     for (const gate of gates) this.#putGate(gate);
     for (const passport of passports) {
-      this.#controlPlane.passports.set(passport.id, passport);
+      this.#controlPlane.putPassport(passport);
       this.#oracle.noteLimits(null, passport.id, passport.limits);
     }
+    this.#noteWallets();
     for (const index of [0, 1]) this.#startReplica(index);
     for (const node of this.#nodes) node.start();
     this.#every(1_000, () => {
@@ -272,7 +277,51 @@ class World {
       case 'change gate':
         this.#changeGate(fault);
         return;
+      default:
+        this.#changeWallet(fault);
+        this.#noteWallets();
     }
+  }
+
+  #changeWallet(change: WalletChange): void {
+    const { wallets, nowMs } = this.#controlPlane;
+    const { tree, passports } = this.#course;
+    const made = change.wallet === null ? null : tree?.wallets[change.wallet % tree.wallets.length];
+    if (tree === null || made === undefined) return;
+    if (change.kind === 'move') {
+      const passport = passports[change.passport];
+      if (passport === undefined || passport.accountId !== tree.accountId) return;
+      const walletId = made?.walletId ?? null;
+      if (passport.standing !== 'revoked' && wallets.walletOf(passport.id) !== walletId)
+        this.#controlPlane.move(passport, walletId);
+      return;
+    }
+    if (made === null) return;
+    const { walletId } = made;
+    const { limits, share, status } = wallets.get(walletId);
+    switch (change.kind) {
+      case 'scale wallet':
+      case 'share wallet': {
+        const wanted =
+          change.kind === 'scale wallet'
+            ? { limits: scaled(limits, change.factor), share }
+            : { limits, share: change.share };
+        if (wanted.limits === limits && wanted.share === share) return;
+        if (wallets.overbooked(walletId, wanted) === null) wallets.update(walletId, wanted, nowMs);
+        return;
+      }
+      default: {
+        const isFrozen = change.kind === 'freeze';
+        if ((status === 'frozen') !== isFrozen) wallets.freeze(walletId, isFrozen);
+      }
+    }
+  }
+
+  #noteWallets(): void {
+    this.#oracle.wallets.noteChange(
+      this.#course.passports.map(({ id }) => id),
+      { revision: this.#controlPlane.service.entries.global.length, atMs: this.#loop.nowMs },
+    );
   }
 
   #node = (index: number): SidecarNode => this.#nodes[index % this.#nodes.length] as SidecarNode;
@@ -379,7 +428,9 @@ class World {
   /** Every sidecar decides again, with units and without, and settles. */
   async #expectDecisions(): Promise<void> {
     this.#clients.retire();
-    const passport = this.#course.passports.findIndex(({ standing }) => standing === 'active');
+    const passport = this.#course.passports.findIndex(
+      ({ standing, id }) => standing === 'active' && this.#oracle.wallets.frozenSince(id) === null,
+    );
     const asked = (passport === -1 ? [] : this.#nodes).flatMap((_node, sidecar) =>
       [0, 4].map((gate, place) => {
         const request = probesFrom + 2 * sidecar + place;

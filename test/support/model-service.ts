@@ -163,6 +163,7 @@ export class ModelService {
     const apiKeys = new Map<ApiKeyId, ApiKeyBody>();
     const standings = new Map<IdDigest, PassportStandingGroup>();
     const issuers = new Set<IdDigest>();
+    const frozen = new Set<IdDigest>();
     const accounts = new Set<IdDigest>();
     for (const { kind, body } of [...this.entries.account, ...this.entries.global]) {
       if (kind === 'gate.put') gates.set(body.gate_id, body);
@@ -170,12 +171,16 @@ export class ModelService {
       if (kind === 'api_key.put') apiKeys.set(body.key_id, body);
       if (kind === 'api_key.delete') apiKeys.delete(body.key_id);
       if (kind === 'passport.standing') {
-        const { passport, standing, expired_by_day } = body;
+        const { passport, standing, expired_by_day, ...rest } = body;
         standings.delete(passport);
-        if (standing !== 'active') standings.set(passport, { standing, expired_by_day, passports: passport });
+        if (standing !== 'active')
+          standings.set(passport, { standing, expired_by_day, passports: passport, ...rest });
       }
-      if (kind === 'issuer.standing') issuers.delete(body.issuer);
-      if (kind === 'issuer.standing' && body.standing === 'suspended') issuers.add(body.issuer);
+      if (kind === 'issuer.standing') {
+        const suspended = body.of === 'wallet' ? frozen : issuers;
+        suspended.delete(body.issuer);
+        if (body.standing === 'suspended') suspended.add(body.issuer);
+      }
       if (kind === 'account.standing') accounts.delete(body.account);
       if (kind === 'account.standing' && body.standing === 'suspended') accounts.add(body.account);
     }
@@ -192,6 +197,7 @@ export class ModelService {
       passport_standings: [...standings.values()],
       suspended_issuers: [...issuers],
       suspended_accounts: [...accounts],
+      ...(frozen.size > 0 && { frozen_wallets: [...frozen] }),
       signing_keys: this.keys,
       taken_at_ms: 1_000 as UnixMillis,
     };

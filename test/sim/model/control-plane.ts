@@ -1,8 +1,9 @@
 import type { Static } from 'typebox';
+import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
 import type { Ed25519 } from '../../../shared/crypto/ed25519.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import { keyset } from '../../../shared/crypto/keyset.ts';
-import type { AccountId, AttestationId, SidecarId } from '../../../shared/model/ids.ts';
+import type { AccountId, AttestationId, PassportId, SidecarId, WalletId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import {
@@ -30,6 +31,7 @@ import { Chains } from './chains.ts';
 import { Holds } from './holds.ts';
 import { counterOf, Ledger } from './ledger.ts';
 import { Settlements } from './settlements.ts';
+import { Wallets } from './wallets.ts';
 
 interface Connection {
   readonly connectionId: string;
@@ -69,6 +71,7 @@ export class ControlPlane {
   readonly epochs = new Map<string, Epoch>();
   readonly gates = new Map<string, Gate>();
   readonly passports = new Map<string, Passport>();
+  readonly wallets: Wallets;
   readonly voidRuns: { readonly sidecarId: string; readonly reason: string; readonly count: number }[] = [];
   trouble: ControlPlaneTrouble = { fails: 0, release: 'this' };
   /** Called with what an honest sidecar never causes. */
@@ -101,6 +104,13 @@ export class ControlPlane {
       kid,
       sign: (message) => Buffer.from(signer.sign(Buffer.from(message))).toString('base64url'),
     });
+    this.wallets = new Wallets(({ key, status }) =>
+      this.change('global', {
+        kind: 'issuer.standing',
+        body: { issuer: key, standing: status === 'frozen' ? 'suspended' : 'active', of: 'wallet' },
+      }),
+    );
+    this.ledger.onExcess = (excess) => this.wrong(`a holder returns ${excess}`);
     this.holds = new Holds({
       chains: this.chains,
       ledger: this.ledger,
@@ -112,9 +122,12 @@ export class ControlPlane {
       policyVersionOf: (gateId) => this.gates.get(gateId)?.body.policy_version ?? null,
       blockOf: (passportId) => {
         const { standing } = this.passports.get(passportId) ?? { standing: 'active' };
-        return standing === 'active' ? null : `passport_${standing}`;
+        if (standing !== 'active') return `passport_${standing}`;
+        const walletId = this.wallets.walletOf(passportId as PassportId);
+        return walletId !== null && this.wallets.isFrozen(walletId) ? 'wallet_frozen' : null;
       },
       isConnected: (id) => this.#isConnected(id),
+      laneOf: (passportId, lane) => this.wallets.laneOf(passportId as PassportId, lane),
     });
   }
 
@@ -146,10 +159,31 @@ export class ControlPlane {
     passport.standing = standing;
     passport.changedAtMs = theLoop().nowMs;
     passport.changedAtRevision = this.service.entries.global.length + 1;
+    this.#tellStanding(passport);
+  }
+
+  /** An active one is told to be in a wallet where its token does not say so. */
+  #tellStanding({ id, standing, walletId }: Passport): void {
+    const isTold = standing === 'active' && walletId === null && this.wallets.walletOf(id) !== null;
     this.change('global', {
       kind: 'passport.standing',
-      body: { passport: idDigest(passport.id), standing, expired_by_day: null },
+      body: {
+        passport: idDigest(id),
+        ...(isTold ? ({ standing: 'suspended', in_wallet: true } as const) : { standing }),
+        expired_by_day: null,
+      },
     });
+  }
+
+  putPassport(passport: Passport): void {
+    this.passports.set(passport.id, passport);
+    if (passport.walletId !== null)
+      this.wallets.put(passport.id, passport, passport.walletId, 0 as UnixMillis);
+  }
+
+  move(passport: Passport, walletId: WalletId | null): void {
+    this.wallets.put(passport.id, passport, walletId, this.nowMs);
+    this.#tellStanding(passport);
   }
 
   beat(replica: string): void {
@@ -383,10 +417,19 @@ export class ControlPlane {
     if (answer === 'holder_unknown') return errorAnswer(409, 'holder_unknown');
     const grants =
       this.trouble.release === 'before' ? answer.grants.map(({ lent: _, ...grant }) => grant) : answer.grants;
-    return ok({ grants });
+    // Wallets begin once every replica knows them, so the release before is never asked for any.
+    if (call.wallets === undefined) return ok({ grants });
+    const wallets = call.wallets.map((asked) => {
+      const passport = this.passports.get(asked.passport_id);
+      return passport === undefined
+        ? null
+        : this.wallets.levelsOf(this.service.accountId, asked, passport.tokenHash);
+    });
+    return ok({ grants, wallets });
   }
 
-  #limitOf(ask: LeaseRequest): number | null {
+  #limitOf(ask: LeaseRequest): FoundLimit | null {
+    if (ask.wallet !== undefined) return this.wallets.limitOf(ask, this.service.accountId, this.nowMs);
     const passport = ask.passport_id === null ? null : (this.passports.get(ask.passport_id) ?? null);
     if (ask.passport_id !== null && passport?.tokenHash !== ask.token_hash) return null;
     const owner = ask.gate_id === null ? passport : this.gates.get(ask.gate_id);
@@ -397,7 +440,7 @@ export class ControlPlane {
         each.window === ask.window &&
         (ask.gate_id === null || (each.per === 'passport') === (ask.passport_id !== null)),
     );
-    return found?.limit ?? null;
+    return found === undefined ? null : { limit: found.limit, endsAtMs: null };
   }
 
   #settle(body: unknown, isRepeat: boolean): Answer {

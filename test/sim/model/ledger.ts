@@ -1,7 +1,8 @@
+import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import { type CounterKey, counterKey } from '../../../shared/quota/counter.ts';
-import { type QuotaWindow, type WindowName, windowAt, windowKey } from '../../../shared/quota/window.ts';
+import { baseOf, type CounterKey, counterKey, isMoney } from '../../../shared/quota/counter.ts';
+import { currentWindow, type QuotaWindow, type WindowName, windowKey } from '../../../shared/quota/window.ts';
 import {
   counterOfLease,
   type LeaseAnswer,
@@ -31,6 +32,23 @@ export interface LedgerWindow {
   held: number;
   /** The largest limit that was in force. */
   limitMax: number;
+  /** Of a lane of a wallet: the window of the wallet, which counts what all its lanes give out. */
+  readonly base: LedgerWindow | null;
+  readonly isBase: boolean;
+}
+
+/** What a lease call is decided by. */
+export interface LeaseRules {
+  readonly limitOf: (ask: LeaseRequest) => FoundLimit | null;
+  /** A sidecar that was heard of lately: units of the others will not come back. */
+  readonly isConnected: (sidecarId: string) => boolean;
+  readonly nowMs: UnixMillis;
+}
+
+/** What lanes of a wallet may get in one call: each less what those before it may get. */
+interface Offered {
+  readonly free: number;
+  promised: number;
 }
 
 export interface Lease {
@@ -71,16 +89,12 @@ export class Ledger {
   readonly everyLease = new Map<number, Lease>();
   readonly #byWindow = new Map<string, Lease>();
   #lastLease = 0;
+  /** Called behind each grant. */
+  onGrant: (ask: LeaseRequest, at: LedgerWindow) => void = () => undefined;
+  /** Called where a holder returns more than it has, which an honest one never does. */
+  onExcess: (name: string) => void = () => undefined;
 
-  lease(
-    call: LeaseCall,
-    rules: {
-      readonly limitOf: (ask: LeaseRequest) => number | null;
-      /** A sidecar that was heard of lately: units of the others will not come back. */
-      readonly isConnected: (sidecarId: string) => boolean;
-      readonly nowMs: UnixMillis;
-    },
-  ): LeaseAnswer | 'holder_unknown' {
+  lease(call: LeaseCall, rules: LeaseRules): LeaseAnswer | 'holder_unknown' {
     const { holder: name, seq, sidecar_id: sidecarId, epoch = null } = call;
     if (seq === 1 && !this.holders.has(name))
       this.holders.set(name, { sidecarId, epoch, seq: 0, answer: [], lastCallAtMs: rules.nowMs });
@@ -122,6 +136,7 @@ export class Ledger {
   ): LeaseGrantBody {
     const told = { ...grant, left_ms: Math.max(grant.ends_at_ms - nowMs, 0) };
     if (ask === undefined || grant.limit === null || grant.granted >= ask.units_needed) return told;
+    if (grant.limit === hidden.limit) return told;
     const key = windowKey(counterKey(counterOfLease(ask)), {
       name: ask.window,
       startsAtMs: grant.starts_at_ms,
@@ -129,63 +144,76 @@ export class Ledger {
     return { ...told, lent: this.lent(key, holder, isConnected) };
   }
 
-  #next(
-    call: LeaseCall,
-    { limitOf, nowMs }: { limitOf: (ask: LeaseRequest) => number | null; nowMs: UnixMillis },
-  ): readonly LeaseGrantBody[] {
-    this.free(this.takeFromHolder(call.holder, call.returns.map(unitsOf)));
-    return call.asks.map((ask) => this.#grant(call, ask, limitOf(ask), nowMs));
+  #next(call: LeaseCall, rules: LeaseRules): readonly LeaseGrantBody[] {
+    const wanted = call.returns.map(unitsOf);
+    const returned = this.takeFromHolder(call.holder, wanted);
+    for (const [place, { units }] of returned.entries()) {
+      const each = wanted[place] as Units;
+      if (each.units > units) this.onExcess(`${each.units} of ${keyOf(each)}, of which it has ${units}`);
+    }
+    this.free(returned);
+    const offered = new Map<LedgerWindow, Offered>();
+    const grants = new Map<LeaseRequest, LeaseGrantBody>();
+    for (const ask of inOrderOfMoves(call)) grants.set(ask, this.#grant(call, ask, rules, offered));
+    return call.asks.map((ask) => grants.get(ask) as LeaseGrantBody);
   }
 
-  #grant(call: LeaseCall, ask: LeaseRequest, limit: number | null, nowMs: UnixMillis): LeaseGrantBody {
-    const window = windowAt(ask.window, nowMs);
+  #grant(
+    call: LeaseCall,
+    ask: LeaseRequest,
+    { limitOf, nowMs }: LeaseRules,
+    offered: Map<LedgerWindow, Offered>,
+  ): LeaseGrantBody {
+    const found = limitOf(ask);
+    const window = currentWindow({ window: ask.window, endsAtMs: found?.endsAtMs ?? null }, nowMs);
     const counter = counterKey(counterOfLease(ask));
     const times = {
       starts_at_ms: window.startsAtMs,
       ends_at_ms: window.endsAtMs,
       left_ms: window.endsAtMs - nowMs,
     };
-    if (limit === null) return { granted: 0, limit, leased: 0, ...times };
+    if (found === null) return { granted: 0, limit: null, leased: 0, ...times };
+    const { limit, baseLimit = 0 } = found;
+    // Of a standing approval that is not in force no window is opened.
+    if (ask.standing_approval_id !== undefined && limit === 0)
+      return { granted: 0, limit, leased: 0, ...times };
     const at = this.#windowOf(counter, window);
     at.limitMax = Math.max(at.limitMax, limit);
-    const left = Math.max(0, limit - at.leased);
-    const needed = left < ask.units_min ? 0 : Math.min(left, ask.units_needed);
-    const ahead =
-      needed < ask.units_needed
-        ? 0
-        : Math.min(ask.units_ahead, Math.floor((left - needed) / limits.leaseAheadPart));
-    const granted = needed + ahead;
-    at.leased += granted;
-    const key = `${call.holder} ${windowKey(counter, window)}`;
+    if (at.base !== null) at.base.limitMax = Math.max(at.base.limitMax, baseLimit);
+    const free = freeFor(at, ask, { limit, baseLimit, offered });
+    const isGranted = free >= ask.units_min;
+    const needed = Math.min(free, ask.units_needed);
+    const ahead = Math.min(ask.units_ahead, Math.floor((free - needed) / limits.leaseAheadPart));
+    const granted = isGranted ? needed + ahead : 0;
+    give(at, granted);
+    this.#lease(call, at, granted);
+    if (granted > 0) this.onGrant(ask, at);
+    if (found.isHidden === true) return { ...hidden, granted, ...times };
+    const leased = at.base === null ? at.leased : Math.max(at.leased, limit - (free - granted));
+    return { granted, limit, leased, ...times };
+  }
+
+  #lease({ holder, sidecar_id: sidecarId }: LeaseCall, at: LedgerWindow, granted: number): void {
+    const key = `${holder} ${nameOf(at)}`;
     let lease = this.#byWindow.get(key);
     if (lease === undefined && granted > 0) {
-      lease = {
-        leaseId: ++this.#lastLease,
-        holder: call.holder,
-        sidecarId: call.sidecar_id,
-        at,
-        isMoney: ask.kind === 'gate_spend' || ask.kind === 'passport_spend',
-        unused: 0,
-        used: 0,
-      };
-      this.leases.set(lease.leaseId, lease);
-      this.everyLease.set(lease.leaseId, lease);
+      const leaseId = ++this.#lastLease;
+      lease = { leaseId, holder, sidecarId, at, isMoney: isMoney(at.counter), unused: 0, used: 0 };
+      this.leases.set(leaseId, lease);
+      this.everyLease.set(leaseId, lease);
       this.#byWindow.set(key, lease);
     }
     if (lease !== undefined) lease.unused += granted;
-    return {
-      granted,
-      limit,
-      leased: at.leased,
-      ...times,
-    };
   }
 
   #windowOf(counter: CounterKey, window: QuotaWindow): LedgerWindow {
     const key = windowKey(counter, window);
     let at = this.windows.get(key);
     if (at === undefined) {
-      at = { counter, window, leased: 0, retired: 0, held: 0, limitMax: 0 };
+      const baseCounter = baseOf(counter);
+      const base = baseCounter === null ? null : this.#windowOf(baseCounter, window);
+      const isBase = counter.startsWith('wallet_') && base === null;
+      at = { counter, window, leased: 0, retired: 0, held: 0, limitMax: 0, base, isBase };
       this.windows.set(key, at);
     }
     return at;
@@ -226,7 +254,7 @@ export class Ledger {
       const units = Math.min(wanted, isPosted ? lease.used : lease.unused);
       if (isPosted) lease.used -= units;
       else lease.unused -= units;
-      lease.at.leased -= units;
+      give(lease.at, -units);
     }
   }
 
@@ -237,7 +265,7 @@ export class Ledger {
       if (lease === undefined || !lease.isMoney) continue;
       if (this.leases.has(id)) lease.used -= microUsd;
       else lease.at.retired -= microUsd;
-      lease.at.leased -= microUsd;
+      give(lease.at, -microUsd);
     }
   }
 
@@ -259,7 +287,7 @@ export class Ledger {
   free(freed: readonly Units[]): void {
     for (const each of freed) {
       const at = this.windows.get(keyOf(each));
-      if (at !== undefined) at.leased -= each.units;
+      if (at !== undefined) give(at, -each.units);
     }
   }
 
@@ -275,7 +303,7 @@ export class Ledger {
       const at = this.windows.get(keyOf(each));
       if (at === undefined) continue;
       at.held -= each.units;
-      at.leased -= each.units;
+      give(at, -each.units);
     }
   }
 
@@ -288,7 +316,7 @@ export class Ledger {
         if (lease.holder !== name) continue;
         this.leases.delete(lease.leaseId);
         this.#byWindow.delete(`${name} ${windowKey(lease.at.counter, lease.at.window)}`);
-        lease.at.leased -= lease.unused;
+        give(lease.at, -lease.unused);
         lease.at.retired += lease.used;
       }
     }
@@ -320,6 +348,8 @@ export class Ledger {
       if (lease.unused < 0 || lease.used < 0) return `lease ${lease.leaseId} is below zero`;
       sums.set(lease.at, (sums.get(lease.at) ?? 0) + lease.unused + lease.used);
     }
+    for (const at of this.windows.values())
+      if (at.base !== null) sums.set(at.base, (sums.get(at.base) ?? 0) + at.leased);
     for (const at of this.windows.values()) {
       const sum = (sums.get(at) ?? 0) + at.retired + at.held;
       if (at.retired < 0) return `${nameOf(at)}: ${at.retired} are used by leases that are gone`;
@@ -329,6 +359,38 @@ export class Ledger {
     return null;
   }
 }
+
+/** Units that are given out, or come back if negative: of a lane its wallet gives them, too. */
+function give(at: LedgerWindow, units: number): void {
+  at.leased += units;
+  if (at.base !== null) at.base.leased += units;
+}
+
+/** As `moveLanes` (control-plane/quota/lanes.ts): what is left of the lane, and of its wallet as a whole. */
+function freeFor(
+  { leased, base }: LedgerWindow,
+  { units_needed: needed, units_ahead: ahead }: LeaseRequest,
+  of: { readonly limit: number; readonly baseLimit: number; readonly offered: Map<LedgerWindow, Offered> },
+): number {
+  const own = Math.max(0, of.limit - leased);
+  if (base === null) return own;
+  const before = of.offered.get(base) ?? { free: Math.max(0, of.baseLimit - base.leased), promised: 0 };
+  of.offered.set(base, before);
+  const free = Math.min(own, Math.max(0, before.free - before.promised));
+  before.promised += Math.min(needed + ahead, own);
+  return free;
+}
+
+/** Windows that a call returns to come first. */
+function inOrderOfMoves({ asks, returns }: LeaseCall): readonly LeaseRequest[] {
+  const places = new Map(returns.map((each, place) => [`${counterOf(each)} ${each.window}`, place]));
+  const placeOf = (ask: LeaseRequest): number =>
+    places.get(`${counterOf(ask)} ${ask.window}`) ?? returns.length;
+  return asks.toSorted((one, other) => placeOf(one) - placeOf(other));
+}
+
+/** Of a wallet of another account: its sidecar learns what it was granted, and nothing else. */
+const hidden = { limit: Number.MAX_SAFE_INTEGER, leased: 0 };
 
 const nameOf = ({ counter, window }: LedgerWindow): string => windowKey(counter, window);
 

@@ -1,8 +1,9 @@
 import type { AttestationRecord } from '../../../shared/model/attestation.ts';
 import type { ApprovalId, AttestationId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import { windowKey } from '../../../shared/quota/window.ts';
+import { type WindowName, windowKey } from '../../../shared/quota/window.ts';
 import type { Malformed } from '../../../shared/wire/attestation-batch.ts';
+import type { LeaseCounter } from '../../../shared/wire/lease-call.ts';
 import type {
   ArrivedPermit,
   ArrivedSettlement,
@@ -56,8 +57,15 @@ export interface Sender {
 
 export interface Parties {
   policyVersionOf(gateId: string): number | null;
-  blockOf(passportId: string): 'passport_revoked' | 'passport_suspended' | null;
+  blockOf(passportId: string): 'passport_revoked' | 'passport_suspended' | 'wallet_frozen' | null;
   isConnected(sidecarId: string): boolean;
+  /** Of a wallet: what its lane and all of it lend; null: the passport does not draw on it. */
+  laneOf(passportId: string, lane: LeaseCounter & { readonly window: WindowName }): LaneLimits | null;
+}
+
+export interface LaneLimits {
+  readonly limit: number;
+  readonly walletLimit: number;
 }
 
 const readersMax = 16;
@@ -202,9 +210,15 @@ export class Settlements {
 
   #lookUp(lookUp: LookUpSettlement, sender: Sender): SettlementAnswer {
     const mayChange = lookUp.short.some((each) => {
+      const lane = each.wallet === undefined ? null : this.#parties.laneOf(lookUp.passport_id, each);
+      if (each.wallet !== undefined && lane === null) return false;
       const key = windowKey(counterOf(each), { name: each.window, startsAtMs: each.starts_at_ms });
       const at = this.#ledger.windows.get(key);
-      const isThere = at !== undefined && at.leased <= each.leased_max;
+      const base = at?.base ?? null;
+      const isThere =
+        at !== undefined &&
+        at.leased <= (lane?.limit ?? 0) + each.leased_max &&
+        (base === null || base.leased <= (lane?.walletLimit ?? 0) + each.leased_max);
       return isThere || this.#ledger.lent(key, null, (id) => this.#parties.isConnected(id)) > 0;
     });
     const presented = lookUp.approval_id === null ? null : this.#bound(lookUp.approval_id, lookUp);

@@ -1,0 +1,213 @@
+import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
+import { quotaLimits } from '../../../control-plane/quota/limits.ts';
+import { idDigest } from '../../../shared/crypto/id-digest.ts';
+import type { IdDigest } from '../../../shared/model/id-digest.ts';
+import type { AccountId, PassportId, WalletId } from '../../../shared/model/ids.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
+import {
+  isSetAside,
+  potOf,
+  type Wallet,
+  type WalletLimits,
+  type WalletWindow,
+  walletLimitNames,
+  walletLimits,
+  walletWindows,
+} from '../../../shared/model/wallet.ts';
+import {
+  type LeaseCall,
+  type LeaseRequest,
+  laneOf,
+  type WalletLevel,
+} from '../../../shared/wire/lease-call.ts';
+
+/** A wallet as people made it; what children set aside and paths follow from these. */
+export type MadeWallet = Pick<Wallet, 'walletId' | 'accountId' | 'parentId' | 'limits' | 'share'>;
+
+/** A passport, as far as wallets go. */
+interface Drawer {
+  readonly accountId: AccountId;
+  readonly tokenHash: string;
+  /** Null: it has left its wallet. */
+  readonly walletId: WalletId | null;
+  readonly changedAtMs: UnixMillis;
+}
+
+/**
+ * The rules of `control-plane/wallets` and of the lanes of `control-plane/quota` without a database: trees,
+ * which wallets a passport draws on, and how much of each. Every call is one transaction.
+ */
+export class Wallets {
+  readonly #wallets = new Map<WalletId, Wallet>();
+  readonly #byKey = new Map<IdDigest, WalletId>();
+  readonly #drawers = new Map<PassportId, Drawer>();
+  /** Sidecars have to ask for what they know of this wallet. */
+  readonly #tell: (wallet: Pick<Wallet, 'key' | 'status'>) => void;
+
+  constructor(tell: (wallet: Pick<Wallet, 'key' | 'status'>) => void) {
+    this.#tell = tell;
+  }
+
+  get(id: WalletId): Wallet {
+    const found = this.#wallets.get(id);
+    if (found === undefined) throw new Error(`there is no wallet ${id}`);
+    return found;
+  }
+
+  all(): Iterable<Wallet> {
+    return this.#wallets.values();
+  }
+
+  create(made: MadeWallet, nowMs: UnixMillis): void {
+    const { walletId, parentId } = made;
+    const key = idDigest(walletId);
+    this.#byKey.set(key, walletId);
+    this.#wallets.set(walletId, {
+      ...made,
+      ...{ key, mode: 'live', name: walletId, alertAt: 1, status: 'active', setAside: {} },
+      path: [walletId, ...(parentId === null ? [] : this.get(parentId).path)],
+      createdAtMs: nowMs,
+      changedAtMs: 0 as UnixMillis,
+    });
+    if (made.share === 'reserved') this.#setAsideAnew(parentId, nowMs);
+  }
+
+  /** Why these limits and this share cannot be; null: they can. */
+  overbooked(id: WalletId, change: Partial<Pick<Wallet, 'limits' | 'share'>>): string | null {
+    const wallet = { ...this.get(id), ...change };
+    const changed = (each: Wallet): Wallet => (each.walletId === id ? wallet : each);
+    for (const above of [wallet, ...(wallet.parentId === null ? [] : [this.get(wallet.parentId)])]) {
+      const sums = this.#setAsideOf(above.walletId, changed);
+      for (const name of walletLimitNames)
+        if ((sums[name] ?? 0) > (above.limits[name] ?? Number.POSITIVE_INFINITY)) return name;
+    }
+    return null;
+  }
+
+  update(id: WalletId, change: Partial<Pick<Wallet, 'limits' | 'share'>>, nowMs: UnixMillis): void {
+    const wallet: Wallet = { ...this.get(id), ...change, changedAtMs: nowMs };
+    this.#wallets.set(id, wallet);
+    this.#tell(wallet);
+    this.#setAsideAnew(wallet.parentId, nowMs);
+  }
+
+  freeze(id: WalletId, isFrozen: boolean): void {
+    const wallet: Wallet = { ...this.get(id), status: isFrozen ? 'frozen' : 'active' };
+    this.#wallets.set(id, wallet);
+    this.#tell(wallet);
+  }
+
+  #setAsideAnew(id: WalletId | null, nowMs: UnixMillis): void {
+    if (id === null) return;
+    const wallet = this.get(id);
+    const setAside = this.#setAsideOf(id, (each) => each);
+    if (walletLimitNames.every((name) => setAside[name] === wallet.setAside[name])) return;
+    this.#wallets.set(id, { ...wallet, setAside, changedAtMs: nowMs });
+    this.#tell(wallet);
+  }
+
+  #setAsideOf(id: WalletId, changed: (wallet: Wallet) => Wallet): WalletLimits {
+    const sums: Record<string, number> = {};
+    for (const each of this.#wallets.values()) {
+      const { parentId, share, limits } = changed(each);
+      if (parentId !== id || share !== 'reserved') continue;
+      for (const name of walletLimitNames) {
+        const units = limits[name];
+        if (units !== undefined) sums[name] = (sums[name] ?? 0) + units;
+      }
+    }
+    return sums;
+  }
+
+  /** Puts a passport into a wallet, or out of any. */
+  put(
+    passportId: PassportId,
+    { accountId, tokenHash }: Pick<Drawer, 'accountId' | 'tokenHash'>,
+    walletId: WalletId | null,
+    nowMs: UnixMillis,
+  ): void {
+    this.#drawers.set(passportId, { accountId, tokenHash, walletId, changedAtMs: nowMs });
+  }
+
+  walletOf(passportId: PassportId): WalletId | null {
+    return this.#drawers.get(passportId)?.walletId ?? null;
+  }
+
+  /** From the wallet of the passport up to the root. */
+  pathOf(passportId: PassportId): readonly Wallet[] {
+    const walletId = this.walletOf(passportId);
+    return walletId === null ? [] : this.get(walletId).path.map((id) => this.get(id));
+  }
+
+  /** What the lane of a look-up lends; null: the passport does not draw on it. */
+  laneOf(
+    passportId: PassportId,
+    { kind, wallet, window }: Pick<LeaseRequest, 'kind' | 'wallet' | 'window'>,
+  ): { readonly limit: number; readonly walletLimit: number } | null {
+    const lanes = walletWindows(this.pathOf(passportId)).flat();
+    const isIt = (each: WalletWindow): boolean =>
+      `${each.wallet.key}:${each.lane}` === wallet &&
+      walletLimits[each.name].kind === kind &&
+      walletLimits[each.name].window === window;
+    return lanes.find(isIt) ?? null;
+  }
+
+  /** For a sidecar of that account, of a passport whose token hashes to `tokenHash`. */
+  levelsOf(
+    accountId: AccountId,
+    asked: NonNullable<LeaseCall['wallets']>[number],
+    tokenHash: string,
+  ): WalletLevel[] | null {
+    if (asked.token_hash !== tokenHash) return null;
+    const path = this.pathOf(asked.passport_id);
+    return walletWindows(path).map((windows, level): WalletLevel => {
+      const { key, walletId, status, accountId: owner } = path[level] as Wallet;
+      const isOwn = owner === accountId;
+      return {
+        key,
+        ...(isOwn && { wallet_id: walletId }),
+        frozen: status === 'frozen',
+        windows: windows.map(({ name, lane, limit }) => ({
+          ...walletLimits[name],
+          lane,
+          ...(isOwn && { limit }),
+        })),
+      };
+    });
+  }
+
+  /** The limit of the lane of an ask; null: there is none, or it may not be drawn on. */
+  limitOf(ask: LeaseRequest, accountId: AccountId, nowMs: UnixMillis): FoundLimit | null {
+    const { wallet: key, lane } = laneOf(ask.wallet ?? '');
+    const id = this.#byKey.get(key);
+    const drawer = ask.passport_id === null ? undefined : this.#drawers.get(ask.passport_id);
+    const name = walletLimitNames.find(
+      (each) => walletLimits[each].kind === ask.kind && walletLimits[each].window === ask.window,
+    );
+    if (id === undefined || drawer === undefined || name === undefined) return null;
+    const wallet = this.get(id);
+    if (drawer.tokenHash !== ask.token_hash || !this.#mayDraw(drawer, wallet, nowMs)) return null;
+    const baseLimit = wallet.limits[name];
+    if (baseLimit === undefined) return null;
+    const shareId = lane === 'pot' ? undefined : this.#byKey.get(lane);
+    const share = shareId === undefined ? null : this.get(shareId);
+    const isShare = share !== null && share.parentId === id && isSetAside(share, wallet, name);
+    const ofLane = lane === 'pot' ? potOf(wallet, name) : isShare ? (share.limits[name] ?? 0) : 0;
+    const isFrozen = this.isFrozen(id) || (shareId !== undefined && this.isFrozen(shareId));
+    const limit = isFrozen ? 0 : Math.min(ofLane, baseLimit);
+    return { limit, endsAtMs: null, baseLimit, isHidden: wallet.accountId !== accountId };
+  }
+
+  /** It or one above it. */
+  isFrozen(id: WalletId): boolean {
+    return this.get(id).path.some((above) => this.get(above).status === 'frozen');
+  }
+
+  #mayDraw(drawer: Drawer, wallet: Wallet, nowMs: UnixMillis): boolean {
+    if (drawer.walletId !== null && this.get(drawer.walletId).path.includes(wallet.walletId)) return true;
+    return (
+      drawer.accountId === wallet.accountId &&
+      Math.max(drawer.changedAtMs, wallet.changedAtMs) > nowMs - quotaLimits.walletMoveKnownMs
+    );
+  }
+}

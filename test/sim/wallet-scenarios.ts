@@ -1,0 +1,90 @@
+import type { Chance } from './chance.ts';
+import type { Course } from './course.ts';
+import type { Tree } from './course-wallets.ts';
+import type { Step, WalletChange } from './plan.ts';
+import { asksOf } from './scenarios.ts';
+
+/** Numbers of requests that neither `plan.ts` nor `scenarios.ts` has. */
+const requestsFrom = 700_000;
+/** A gate without limits: what is refused there, wallets have refused. */
+const openGate = 4;
+
+/** What happens to wallets, and requests that come with it. */
+export function walletSteps(chance: Chance, course: Course, durationMs: number): Step[] {
+  const { tree } = course;
+  if (tree === null) return [];
+  const steps: Step[] = [];
+  const makers = makersOf(chance, course, tree).filter(() => chance.happens(0.4));
+  const count = chance.pick([0, 2, 4, 8]);
+  for (let n = 0; n < count && makers.length > 0; n++)
+    steps.push({ ...chance.pick(makers)(), atMs: chance.between(0.05, 0.85) * durationMs });
+  if (chance.happens(0.6)) steps.push(...chance.pick(walletScenarios)(chance, course, tree, durationMs));
+  return steps;
+}
+
+function makersOf(chance: Chance, { passports }: Course, tree: Tree): (() => WalletChange)[] {
+  const wallet = (): number => chance.below(tree.wallets.length);
+  return [
+    () => ({ kind: 'freeze', wallet: wallet() }),
+    () => ({ kind: 'unfreeze', wallet: wallet() }),
+    () => ({ kind: 'unfreeze', wallet: wallet() }),
+    () => ({ kind: 'scale wallet', wallet: wallet(), factor: chance.pick([0.25, 0.5, 1.5, 2]) }),
+    () => ({ kind: 'share wallet', wallet: wallet(), share: chance.pick(['pot', 'reserved']) }),
+    () => ({
+      kind: 'move',
+      passport: chance.below(passports.length),
+      wallet: chance.happens(0.2) ? null : wallet(),
+    }),
+  ];
+}
+
+type Scenario = (chance: Chance, course: Course, tree: Tree, durationMs: number) => Step[];
+
+const walletScenarios: readonly Scenario[] = [
+  /** All of it is wanted at once, by all sidecars. */
+  (chance, course, _tree, durationMs) => {
+    const atMs = chance.between(0.1, 0.6) * durationMs;
+    return asksOf(chance, course, requestsFrom).many(60, atMs, atMs + 1_500, {
+      ...{ gate: openGate, amountUsd: chance.pick([1, 2.5, 3.1]) },
+    });
+  },
+  /** A root is frozen under its passports, and thawed again. */
+  (chance, course, tree, durationMs) => {
+    const atMs = chance.between(0.2, 0.6) * durationMs;
+    const asks = asksOf(chance, course, requestsFrom);
+    const wallet = chance.happens(0.7) ? 0 : chance.below(tree.wallets.length);
+    const cheap = { gate: openGate, amountUsd: 0.01 };
+    return [
+      ...asks.many(12, atMs - 500, atMs, cheap),
+      { kind: 'freeze', wallet, atMs },
+      ...asks.many(24, atMs, atMs + 4_000, cheap),
+      { kind: 'unfreeze', wallet, atMs: atMs + 4_100 },
+    ];
+  },
+  /** Passports change their wallets while they spend. */
+  (chance, course, tree, durationMs) => {
+    const atMs = chance.between(0.1, 0.4) * durationMs;
+    const asks = asksOf(chance, course, requestsFrom);
+    const moves = [0, 900, 1_800].flatMap((afterMs) =>
+      course.passports.map(
+        (_each, passport): Step => ({
+          kind: 'move',
+          passport,
+          wallet: chance.below(tree.wallets.length),
+          atMs: atMs + afterMs + chance.between(0, 200),
+        }),
+      ),
+    );
+    return [...moves, ...asks.many(60, atMs - 300, atMs + 3_500, { gate: openGate, amountUsd: 0.25 })];
+  },
+  /** Limits go down while all is lent, and what is lent comes back. */
+  (chance, course, tree, durationMs) => {
+    const atMs = chance.between(0.2, 0.5) * durationMs;
+    const asks = asksOf(chance, course, requestsFrom);
+    return [
+      ...asks.many(30, atMs - 400, atMs + 100, { gate: openGate, amountUsd: 0.25 }),
+      ...tree.wallets.map((_each, wallet): Step => ({ kind: 'scale wallet', wallet, factor: 0.25, atMs })),
+      ...asks.many(30, atMs + 200, atMs + 3_000, { gate: openGate, amountUsd: 1 }),
+    ];
+  },
+];
