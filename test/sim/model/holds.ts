@@ -1,6 +1,7 @@
 import {
   type ChangeVerdict,
   changePermit,
+  type PermitChange,
   type PermitState,
 } from '../../../control-plane/outcomes/permit-change.ts';
 import { type AttestationRecord, emptyExtras } from '../../../shared/model/attestation.ts';
@@ -76,7 +77,7 @@ export class Holds {
   /** Those without their PERMITs wait for them. */
   applyReported(nowMs: UnixMillis): void {
     this.#waiting = this.#waiting.filter(({ shipped, entry }) => {
-      const verdict = this.#change(shipped.attestationId, { kind: 'outcome', ...shipped.given }, nowMs);
+      const verdict = this.change(shipped.attestationId, { kind: 'outcome', ...shipped.given }, nowMs);
       if (verdict !== null) entry.status = verdict.kind === 'refused' ? 'refused' : 'done';
       return verdict === null;
     });
@@ -85,11 +86,11 @@ export class Holds {
   expire(nowMs: UnixMillis): void {
     for (const [id, { hold, isVoid }] of this.permits)
       if (hold?.status === 'open' && hold.expiresAtMs <= nowMs && !isVoid)
-        this.#change(id, { kind: 'expire' }, nowMs);
+        this.change(id, { kind: 'expire' }, nowMs);
   }
 
   /** Null: the PERMIT is not on record. */
-  #change(id: string, change: Parameters<typeof changePermit>[1], nowMs: UnixMillis): ChangeVerdict | null {
+  change(id: string, change: PermitChange, nowMs: UnixMillis): ChangeVerdict | null {
     const { chains, ledger, takeOf, ruleOf, makeId } = this.#deps;
     const record = chains.records.get(id);
     const state = this.permits.get(id);
