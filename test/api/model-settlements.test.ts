@@ -81,6 +81,7 @@ class Both {
       policyVersionOf: (id) => (id === gateId ? 1 : null),
       blockOf: () => null,
       isConnected: () => true,
+      isStandingOver: () => false,
       laneOf: () => null,
     });
   }

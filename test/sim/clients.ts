@@ -65,6 +65,7 @@ export class Clients {
       presents: how.presents,
       askedAtMs: loop.nowMs,
       ackedGlobal: connection?.ackedGlobal ?? 0,
+      ackedAccount: connection?.ackedAccount ?? 0,
       heardAtMs: process.heardAtMs,
       knowsTime: process.knowsTime,
       epoch: null,

@@ -8,9 +8,10 @@ import type { AccountId, PassportId, WalletId } from '../../shared/model/ids.ts'
 import { secondMs } from '../../shared/model/time.ts';
 import type { CalendarWindowName } from '../../shared/quota/window.ts';
 import type { LimitKind } from '../../shared/quota/window-limit.ts';
-import type { GateBody } from '../../shared/wire/sync-schema.ts';
+import type { GateBody, StandingApprovalBody } from '../../shared/wire/sync-schema.ts';
 import { numbered } from '../support/model-service.ts';
 import type { Chance } from './chance.ts';
+import { makeStanding } from './course-standing.ts';
 import { makeTree, type Tree } from './course-wallets.ts';
 
 export interface Limit {
@@ -59,6 +60,8 @@ export interface Course {
   readonly passports: readonly Passport[];
   /** Null: there are no wallets. */
   readonly tree: Tree | null;
+  /** Of one gate, from the start. */
+  readonly standing: readonly StandingApprovalBody[];
 }
 
 interface GivenHolds {
@@ -69,7 +72,11 @@ interface GivenHolds {
 const usd = 1_000_000;
 const firstOfMonth = Date.UTC(2027, 2, 1);
 
-export function makeCourse(chance: Chance, ofWallets: Chance, ed25519: Ed25519): Course {
+export function makeCourse(
+  chance: Chance,
+  { ofWallets, ofStanding }: { readonly ofWallets: Chance; readonly ofStanding: Chance },
+  ed25519: Ed25519,
+): Course {
   const size = chance.pick([20, 60, 200]);
   const turnsAtMs = firstOfMonth + chance.pick([7, 61, 3_600, 0, 0]) * 60_000;
   const turnsAfterMs = Math.floor(chance.between(500, chance.pick([8_000, 30_000])));
@@ -95,6 +102,7 @@ export function makeCourse(chance: Chance, ofWallets: Chance, ed25519: Ed25519):
       });
     }),
     tree,
+    standing: makeStanding(ofStanding, turnsAtMs - turnsAfterMs),
   };
 }
 

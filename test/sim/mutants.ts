@@ -270,6 +270,12 @@ export const mutants: readonly Mutant[] = [
     'if (window.wallet !== null) return window;',
   ),
   planted(
+    'permits by a standing approval more than each may spend',
+    'shared/decision/find-standing-approval.ts',
+    'if (amount > terms.eachMicroUsd || nowMs',
+    'if (nowMs',
+  ),
+  planted(
     'records no hold',
     'sidecar/decide/record.ts',
     '...(hold === null ? {} : { hold_expires_at_ms: hold.expiresAtMs }),',

@@ -12,6 +12,7 @@ export interface Request {
   readonly headers: Readonly<Record<string, string>>;
   /** A proxy delivers it, and another delivery was or is answered. */
   readonly isRepeat: boolean;
+  readonly isSenderAlive: () => boolean;
 }
 
 /** A replica of the control plane. Its answer, or null where the connection breaks first. */
@@ -95,6 +96,7 @@ export class Network {
     const headers = { ...options.headers, ...call.headers };
     const request = (isRepeat: boolean) => (): Request => ({
       ...{ path, query: new URLSearchParams(query), text: sent.text(), headers, isRepeat },
+      isSenderAlive: () => from.isAlive,
     });
     const cut = this.cutOf(from.machine.name);
     const server = this.#chance.pick(this.servers);

@@ -4,7 +4,10 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import { counterOf as counterOfLimit } from '../../shared/quota/window-limit.ts';
+import type { GateBody, StandingApprovalBody } from '../../shared/wire/sync-schema.ts';
+import { numbered } from '../support/model-service.ts';
 import type { Gate, Limit, Passport } from './course.ts';
+import { standingOf } from './course-standing.ts';
 import type { Process } from './loop.ts';
 import type { ControlPlane } from './model/control-plane.ts';
 import type { SidecarNode } from './sidecar-node.ts';
@@ -26,6 +29,7 @@ export interface Attempt {
   readonly presents: string | null;
   /** When it asked: what its sidecar had acknowledged, and from when the last news there were. */
   readonly ackedGlobal: number;
+  readonly ackedAccount: number;
   readonly heardAtMs: number;
   /** Its sidecar had heard the control plane's time. */
   readonly knowsTime: boolean;
@@ -70,6 +74,8 @@ interface Block {
 }
 
 const slackMs = 50;
+/** Above that the asking gate asks a person. */
+const askedAboveMicroUsd = 2_000_000;
 /** An fsync takes this long after it was due. */
 const syncMsMax = 400;
 /** A change reaches a sidecar by the next long poll, or by the next pull beside a bus. */
@@ -105,6 +111,11 @@ export class Oracle {
   /** By PERMIT: the windows whose money its client was given. */
   readonly #givenIn = new Map<string, string[]>();
   readonly #permittedWith = new Map<string, string>();
+  /** By id; `endedAt`: the revision of the account's feed that ended it. */
+  readonly #standing = new Map<
+    string,
+    { readonly gateId: string; readonly terms: StandingApprovalBody; endedAt: number }
+  >();
   /** The largest that was in force, by limit. */
   readonly #limits = new Map<string, number>();
 
@@ -132,6 +143,19 @@ export class Oracle {
       for (const key of this.#givenIn.get(id) ?? [])
         this.#given.set(key, (this.#given.get(key) ?? 0) - microUsd);
     };
+  }
+
+  /** What is approved ahead at a gate from now on. */
+  noteStanding({ gate_id: gateId, standing_approvals: told = [] }: GateBody): void {
+    const revision = this.#controlPlane.service.entries.account.length;
+    for (const [id, known] of this.#standing)
+      if (known.gateId === gateId && told.every((each) => each.standing_approval_id !== id))
+        known.endedAt = Math.min(known.endedAt, revision);
+    for (const terms of told)
+      if (!this.#standing.has(terms.standing_approval_id))
+        this.#standing.set(terms.standing_approval_id, {
+          ...{ gateId, terms, endedAt: Number.POSITIVE_INFINITY },
+        });
   }
 
   noteLimits(gateId: string | null, passportId: string | null, limits: readonly Limit[]): void {
@@ -311,9 +335,8 @@ export class Oracle {
     const { takes, ledger, settlements } = this.#controlPlane;
     const take = takes.get(id);
     if (decision !== 'PERMIT' || take === undefined) return null;
-    const acked = attempts
-      .filter(({ node }) => node.sidecarId === take.sidecarId)
-      .map(({ ackedGlobal }) => ackedGlobal);
+    const isOfSource = ({ node }: Attempt): boolean => node.sidecarId === take.sidecarId;
+    const acked = attempts.filter(isOfSource).map(({ ackedGlobal }) => ackedGlobal);
     const isPaid = [...settlements.approvals.values()].some(({ usedBy }) => usedBy === id);
     const counters = take.took.flatMap((leaseId) => {
       const at = ledger.everyLease.get(leaseId)?.at;
@@ -325,7 +348,29 @@ export class Oracle {
       isCharged: !isPaid && (amountMicroUsd ?? 0) > 0,
       counters,
     });
-    return fault === null ? null : `${id} ${fault}`;
+    if (fault !== null) return `${id} ${fault}`;
+    const ackedAccount = Math.min(...attempts.filter(isOfSource).map((each) => each.ackedAccount));
+    return isPaid ? null : this.#findUnapproved(record, { counters, ackedAccount });
+  }
+
+  /** What a person has to approve names the approval of a person, or a standing one that fits and stands. */
+  #findUnapproved(
+    { id, gateId, passportId, amountMicroUsd, timestampMs }: AttestationRecord,
+    { counters, ackedAccount }: { readonly counters: readonly string[]; readonly ackedAccount: number },
+  ): string | null {
+    const asked = (amountMicroUsd ?? 0) > askedAboveMicroUsd && gateId === numbered.gate(8);
+    const used = counters.flatMap((counter) => standingOf(counter.split(' ')[0] ?? '', gateId) ?? []);
+    if (used.length !== (asked ? 1 : 0)) return `${id} names ${used.length} standing approvals`;
+    const [name] = used;
+    const known = name === undefined ? undefined : this.#standing.get(name);
+    if (known === undefined) return asked ? `${id} names ${name}, which was never made` : null;
+    const { terms, endedAt } = known;
+    const fits = terms.passport_id === passportId && (amountMicroUsd ?? 0) <= terms.each_micro_usd;
+    if (!fits) return `${id} names ${name}, which is not for it`;
+    if (timestampMs > terms.expires_at_ms + clockMsMax) return `${id} names ${name}, which has expired`;
+    return endedAt <= ackedAccount
+      ? `${id} names ${name}, of which its sidecar knew that it has ended`
+      : null;
   }
 
   /** PERMITs that stand and were told to nobody, or twice. */

@@ -1,5 +1,6 @@
 import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
+import { standingSteps } from './course-standing.ts';
 import { scenarios } from './scenarios.ts';
 import { walletSteps } from './wallet-scenarios.ts';
 
@@ -63,6 +64,7 @@ export type Step = { readonly atMs: number } & (
     }
   | { readonly kind: 'change gate'; readonly gate: number; readonly factor: number }
   | WalletChange
+  | { readonly kind: 'end standing'; readonly standing: number }
 );
 
 export type Ask = Extract<Step, { readonly kind: 'ask' }>;
@@ -74,12 +76,18 @@ const amounts = [0.01, 0.25, 0.37, 1, 1.99, 2.5, 3.1];
 
 /**
  * All that happens in a simulation, in the order of time. Follows from the chances and the course alone.
- * `ofWallets` draws what happens to wallets.
+ * `ofWallets` draws what happens to wallets, `ofStanding` what happens to standing approvals.
  */
-export function makePlan(chance: Chance, ofWallets: Chance, course: Course, durationMs: number): Step[] {
+export function makePlan(
+  chance: Chance,
+  { ofWallets, ofStanding }: { readonly ofWallets: Chance; readonly ofStanding: Chance },
+  course: Course,
+  durationMs: number,
+): Step[] {
   const steps: Step[] = [...asks(chance, course, durationMs), ...faults(chance, course, durationMs)];
   if (chance.happens(0.35)) steps.push(...chance.pick(scenarios)(chance, course, durationMs));
   steps.push(...walletSteps(ofWallets, course, durationMs));
+  steps.push(...standingSteps(ofStanding, course, durationMs));
   return steps.sort((one, other) => one.atMs - other.atMs);
 }
 

@@ -95,8 +95,11 @@ export class SidecarNode {
       ).then(
         (core) => {
           if (this.process !== process) return;
+          const checks = new InProcessChecks(core);
+          // As in a program: what is in flight is answered before the deadlines end.
+          started.add('checks', () => checks.stop());
           this.core = core;
-          this.checks = new InProcessChecks(core);
+          this.checks = checks;
         },
         (error: unknown) => {
           if (error instanceof InvariantError) wrong(`the start breaks: ${error.message}`);
@@ -122,15 +125,14 @@ export class SidecarNode {
 
   /** SIGTERM. */
   stop(forMs: number): void {
-    const { process, core, checks } = this;
-    if (process === null || core === null || checks === null || process.isPaused) {
+    const { process, core } = this;
+    if (process === null || core === null || process.isPaused) {
       this.crash(forMs);
       return;
     }
     this.core = null;
     this.checks = null;
     theLoop().schedule(process, 0, 'io', () => {
-      void checks.stop();
       void core.close().then(() => {
         if (this.process === process) this.#end(process, forMs);
       });

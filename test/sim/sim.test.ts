@@ -78,13 +78,13 @@ describe('the simulation', () => {
     'forgets what an outcome came to',
     'records no hold',
   ])('finds: %s', async (name) => {
-    const found = await findViolation(await loadSimulation(mutantOf(name)), { from: 1n, count: 60 });
+    const found = await findViolation(await loadSimulation(mutantOf(name)), { from: 1n, count: 200 });
     expect(found).not.toBeNull();
   });
 
   it('finds a fault that is planted, and needs less than its whole plan to show it', async () => {
     const planted = await loadSimulation(mutantOf('gives units back whose settlement may be committed'));
-    const found = await findViolation(planted, { from: 1n, count: 300 });
+    const found = await findViolation(planted, { from: 1n, count: 600 });
     if (found === null) throw new Error('it was not found');
     const shrunk = await shrink(planted, found, 40);
     expect(shrunk.without.size).toBeGreaterThan(0);

@@ -5,6 +5,7 @@ import { SimulatedBus } from './bus.ts';
 import { Chance } from './chance.ts';
 import { Clients } from './clients.ts';
 import { type Course, type Gate, makeCourse } from './course.ts';
+import { askingGate } from './course-standing.ts';
 import { scaled } from './course-wallets.ts';
 import { Disk, noTrouble } from './disk.ts';
 import { chooseEd25519, chooseSignatures } from './edges/choose-ed25519.ts';
@@ -83,8 +84,9 @@ class World {
     this.#seed = seed;
     this.#options = options;
     const ofWallets = new Chance(seed, 'wallets');
-    this.#course = makeCourse(new Chance(seed, 'course'), ofWallets, this.#ed25519);
-    this.#steps = makePlan(new Chance(seed, 'plan'), ofWallets, this.#course, durationMs);
+    const by = { ofWallets, ofStanding: new Chance(seed, 'standing approvals') };
+    this.#course = makeCourse(new Chance(seed, 'course'), by, this.#ed25519);
+    this.#steps = makePlan(new Chance(seed, 'plan'), by, this.#course, durationMs);
     this.#loop = new Loop(this.#course.startsAtMs);
     setLoop(this.#loop);
     this.#network = new Network(new Chance(seed, 'network'));
@@ -155,9 +157,13 @@ class World {
   }
 
   #setUp(): void {
-    const { gates, passports, tree } = this.#course;
+    const { gates, passports, tree, standing } = this.#course;
     for (const made of tree?.wallets ?? []) this.#controlPlane.wallets.create(made, 0 as UnixMillis);
-    for (const gate of gates) this.#putGate(gate);
+    for (const [place, gate] of gates.entries()) {
+      const isAsking = place === askingGate && standing.length > 0;
+      const body = isAsking ? { ...gate.body, standing_approvals: [...standing] } : gate.body;
+      this.#putGate({ ...gate, body });
+    }
     for (const passport of passports) {
       this.#controlPlane.putPassport(passport);
       this.#oracle.noteLimits(null, passport.id, passport.limits);
@@ -187,6 +193,7 @@ class World {
   #putGate(gate: Gate): void {
     this.#controlPlane.putGate(gate);
     this.#oracle.noteLimits(gate.body.gate_id, null, gate.limits);
+    this.#oracle.noteStanding(gate.body);
   }
 
   #every(pauseMs: number, run: () => void): void {
@@ -277,10 +284,22 @@ class World {
       case 'change gate':
         this.#changeGate(fault);
         return;
+      case 'end standing':
+        this.#endStanding(this.#course.standing[fault.standing]?.standing_approval_id ?? '');
+        return;
       default:
         this.#changeWallet(fault);
         this.#noteWallets();
     }
+  }
+
+  #endStanding(id: string): void {
+    const gate = this.#controlPlane.gates.get(this.#course.gates[askingGate]?.body.gate_id ?? '');
+    const { standing_approvals: known = [] } = gate?.body ?? {};
+    const left = known.filter((each) => each.standing_approval_id !== id);
+    if (gate === undefined || left.length === known.length) return;
+    const { version } = gate.body;
+    this.#putGate({ ...gate, body: { ...gate.body, version: version + 1, standing_approvals: left } });
   }
 
   #changeWallet(change: WalletChange): void {
@@ -362,8 +381,9 @@ class World {
     const before = this.#course.gates[place];
     const gate = before === undefined ? undefined : this.#controlPlane.gates.get(before.body.gate_id);
     if (gate === undefined) return;
-    const { version, constraints } = gate.body;
-    const scaled = JSON.parse(
+    // What was approved ahead ends with the policy.
+    const { standing_approvals: _ended, version, policy_version, constraints, ...rest } = gate.body;
+    const scaledConstraints = JSON.parse(
       JSON.stringify(constraints, (name, value: unknown) =>
         /^(?:requests_per_|daily_|monthly_)/.test(name) && typeof value === 'number'
           ? Math.ceil(value * factor)
@@ -376,7 +396,8 @@ class World {
         ? Math.ceil(limit.limit * factor)
         : Math.ceil((limit.limit / 1_000_000) * factor) * 1_000_000,
     }));
-    const body = { ...gate.body, version: version + 1, policy_version: version + 1, constraints: scaled };
+    const versions = { version: version + 1, policy_version: policy_version + 1 };
+    const body = { ...rest, ...versions, constraints: scaledConstraints };
     this.#putGate({ ...gate, body, limits });
   }
 

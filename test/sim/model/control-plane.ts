@@ -39,6 +39,8 @@ interface Connection {
   lastSeenMs: number;
   /** What it has acknowledged of the global feed. */
   ackedGlobal: number;
+  /** Of the feed of its account. */
+  ackedAccount: number;
 }
 
 interface Epoch {
@@ -127,6 +129,11 @@ export class ControlPlane {
         return walletId !== null && this.wallets.isFrozen(walletId) ? 'wallet_frozen' : null;
       },
       isConnected: (id) => this.#isConnected(id),
+      isStandingOver: (counter) => {
+        const [, gateId = '', id = ''] = counter.split(':');
+        const known = this.gates.get(gateId)?.body.standing_approvals ?? [];
+        return id.startsWith('sappr_') && known.every((each) => each.standing_approval_id !== id);
+      },
       laneOf: (passportId, lane) => this.wallets.laneOf(passportId as PassportId, lane),
     });
   }
@@ -212,7 +219,12 @@ export class ControlPlane {
       process,
       handle: (request, reply) => {
         const serviceMs = this.#chance.between(0.5, 6);
-        theLoop().schedule(process, serviceMs, 'io', () => this.#serve(process, request, reply));
+        // As in `Network`: a connect that a paused replica carries out for a process that has died meanwhile
+        // would end the connection of its successor.
+        const isLate = (): boolean => request.path === 'connect' && !request.isSenderAlive();
+        theLoop().schedule(process, serviceMs, 'io', () => {
+          if (!isLate()) this.#serve(process, request, reply);
+        });
       },
     };
   }
@@ -281,7 +293,13 @@ export class ControlPlane {
     const connectedAtMs = Math.max(this.nowMs, (known?.connectedAtMs ?? 0) + 1);
     // The release before took each call for a process of its own: a fault of it that is not played.
     const connectionId = `${connectedAtMs}.${caller}`;
-    this.sidecars.set(sidecarId, { connectionId, connectedAtMs, lastSeenMs: this.nowMs, ackedGlobal: 0 });
+    this.sidecars.set(sidecarId, {
+      connectionId,
+      connectedAtMs,
+      lastSeenMs: this.nowMs,
+      ackedGlobal: 0,
+      ackedAccount: 0,
+    });
     return ok({
       account_id: this.service.accountId,
       connection_id: connectionId,
@@ -331,7 +349,7 @@ export class ControlPlane {
       account: { revision: Number(of('account_after')), mark: of('account_mark') },
       global: { revision: Number(of('global_after')), mark: of('global_mark') },
     };
-    this.#noteSeen(sender.sidecar_id, after.global.revision);
+    this.#noteSeen(sender.sidecar_id, after.global.revision, after.account.revision);
     const startedAtMs = theLoop().nowMs;
     const waitMs = Number(of('wait_ms'));
     const tell = (): void => reply(ok(this.#newsFor(process, after, theLoop().nowMs - startedAtMs)));
@@ -390,17 +408,18 @@ export class ControlPlane {
     return this.trouble.release === 'before' ? {} : { record_form: this.#recordForm };
   }
 
-  #noteSeen(sidecarId: string, globalRevision: number): void {
+  #noteSeen(sidecarId: string, globalRevision: number, accountRevision: number): void {
     const known = this.sidecars.get(sidecarId);
     if (known === undefined) return;
     known.lastSeenMs = this.nowMs;
     known.ackedGlobal = Math.max(known.ackedGlobal, globalRevision);
+    known.ackedAccount = Math.max(known.ackedAccount, accountRevision);
   }
 
   #ack(body: Ack): Answer {
     const refusal = this.#refusalOf(body, 'feed');
     if (refusal !== null) return refusal;
-    this.#noteSeen(body.sidecar_id, body.global_revision);
+    this.#noteSeen(body.sidecar_id, body.global_revision, body.account_revision);
     return ok({});
   }
 
@@ -428,7 +447,19 @@ export class ControlPlane {
     return ok({ grants, wallets });
   }
 
+  /** One that has ended lends nothing: a person is asked then. */
+  #standingLimit(gateId: string | null, id: string): FoundLimit {
+    const terms = this.gates
+      .get(gateId ?? '')
+      ?.body.standing_approvals?.find((each) => each.standing_approval_id === id);
+    return terms === undefined || terms.expires_at_ms <= this.nowMs
+      ? { limit: 0, endsAtMs: null }
+      : { limit: terms.total_micro_usd, endsAtMs: terms.expires_at_ms };
+  }
+
   #limitOf(ask: LeaseRequest): FoundLimit | null {
+    if (ask.standing_approval_id !== undefined)
+      return this.#standingLimit(ask.gate_id, ask.standing_approval_id);
     if (ask.wallet !== undefined) return this.wallets.limitOf(ask, this.service.accountId, this.nowMs);
     const passport = ask.passport_id === null ? null : (this.passports.get(ask.passport_id) ?? null);
     if (ask.passport_id !== null && passport?.tokenHash !== ask.token_hash) return null;

@@ -59,6 +59,8 @@ export interface Parties {
   policyVersionOf(gateId: string): number | null;
   blockOf(passportId: string): 'passport_revoked' | 'passport_suspended' | 'wallet_frozen' | null;
   isConnected(sidecarId: string): boolean;
+  /** A counter of a standing approval that a person or another policy has ended. */
+  isStandingOver(counter: string): boolean;
   /** Of a wallet: what its lane and all of it lend; null: the passport does not draw on it. */
   laneOf(passportId: string, lane: LeaseCounter & { readonly window: WindowName }): LaneLimits | null;
 }
@@ -135,6 +137,9 @@ export class Settlements {
     };
     const fault = this.#ledger.whyNot(take, sender.holder);
     if (fault !== null) return { kind: 'refused', message: fault };
+    const counters = take.took.map((id) => this.#ledger.everyLease.get(id)?.at.counter ?? '');
+    if (counters.some((counter) => this.#parties.isStandingOver(counter)))
+      return { kind: 'refused', message: 'took names a standing approval that has ended', is_passing: true };
     if (permit.approval_id !== null) {
       const approval = this.#bound(permit.approval_id, permit);
       const isItsAmount = approval?.amountMicroUsd === record.amountMicroUsd;

@@ -1,0 +1,52 @@
+import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
+import type { PermissionKey } from '../../shared/model/permission.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import type { StandingApprovalBody } from '../../shared/wire/sync-schema.ts';
+import { numbered } from '../support/model-service.ts';
+import type { Chance } from './chance.ts';
+import type { Course } from './course.ts';
+import type { Step } from './plan.ts';
+import { asksOf } from './scenarios.ts';
+
+/** The gate that asks a person above two dollars, by its place in the course. */
+export const askingGate = 3;
+const usd = 1_000_000;
+/** Numbers of requests that no other part of the plan has. */
+const requestsFrom = 800_000;
+
+/** Standing approvals of that gate, each of one passport; in a part of the seeds. */
+export function makeStanding(chance: Chance, startsAtMs: number): readonly StandingApprovalBody[] {
+  const count = chance.pick([0, 0, 1, 2]);
+  return Array.from({ length: count }, (_each, n) => {
+    const each = chance.pick([2.5, 3.1, 3.1]) * usd;
+    return {
+      standing_approval_id: `sappr_${String(n + 1).padStart(26, '0')}` as StandingApprovalId,
+      passport_id: numbered.passport(1 + chance.below(3)) as PassportId,
+      permission_key: 'orders:create' as PermissionKey,
+      each_micro_usd: each as MicroUsd,
+      total_micro_usd: (each * chance.pick([1, 3, 8])) as MicroUsd,
+      expires_at_ms: Math.floor(startsAtMs + chance.pick([4_000, 90_000_000])) as UnixMillis,
+    };
+  });
+}
+
+/** Requests that draw on them, and their ends. */
+export function standingSteps(chance: Chance, course: Course, durationMs: number): Step[] {
+  if (course.standing.length === 0) return [];
+  const asks = asksOf(chance, course, requestsFrom);
+  const atMs = chance.between(0.05, 0.3) * durationMs;
+  const ends = course.standing.flatMap((_each, standing): Step[] =>
+    chance.happens(0.5) ? [{ kind: 'end standing', standing, atMs: atMs + chance.between(500, 2_500) }] : [],
+  );
+  return [
+    ...ends,
+    ...asks.many(24, atMs, atMs + 3_500, { gate: askingGate, amountUsd: chance.pick([2.5, 3.1]) }),
+  ];
+}
+
+/** What a counter in the ledger says of a standing approval; null: it is of none. */
+export const standingOf = (counter: string, gateId: GateId | null): string | null => {
+  const [kind, gate, id = ''] = counter.split(':');
+  return kind === 'gate_spend' && gate === gateId && id.startsWith('sappr_') ? id : null;
+};
