@@ -10,6 +10,7 @@ import type { AccountId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
 import type { MicroUsd } from '../model/money.ts';
 import { type PermissionKey, permissionCharsMax } from '../model/permission.ts';
+import { counterKey, isMoney } from '../quota/counter.ts';
 import {
   type Malformed,
   parseBatchItem,
@@ -18,7 +19,7 @@ import {
 } from './attestation-batch.ts';
 import { DisplayInTransit } from './display.ts';
 import { closed, nullable } from './fields.ts';
-import { findReturnFault, Holder, LeaseReturn, windowOfLease } from './lease-call.ts';
+import { counterOfLease, findReturnFault, Holder, LeaseReturn, windowOfLease } from './lease-call.ts';
 import { shapeReader, type Wire } from './shape.ts';
 import type { SpooledRecord } from './sync.ts';
 import { IdOf, Millis, parseJson, readerOf } from './sync-schema.ts';
@@ -245,13 +246,14 @@ function isDrawnOn(
 function withItsMoney(suspend: SuspendSettlement): SuspendSettlement {
   const windows = new Set<string>();
   for (const each of suspend.held) {
-    const { kind, window, units, wallet = '' } = each;
+    const { window, units } = each;
     // The approval stores these windows, and its end must be able to free them.
     const fault = findReturnFault(each);
     if (fault !== null) throw invalidRequest('held', `held ${fault}.`);
-    const isMoney = kind === 'gate_spend' || kind === 'passport_spend' || kind === 'wallet_spend';
-    const name = `${kind} ${wallet} ${window}`;
-    if (!isMoney || !isDrawnOn(each, suspend) || windows.has(name)) {
+    const counter = counterKey(counterOfLease(each));
+    const name = `${counter} ${window}`;
+    const mayBeHeld = isMoney(counter) && each.kind !== 'standing_approval';
+    if (!mayBeHeld || !isDrawnOn(each, suspend) || windows.has(name)) {
       throw invalidRequest('held', 'held names a window that this request does not draw on, or one twice.');
     }
     if (units !== suspend.amount_micro_usd)

@@ -163,6 +163,41 @@ describe('wallets at sidecars', () => {
     await settled(leaf.wallet_id, 'daily_usd', 12);
   });
 
+  it('hold what waits for a person at a sidecar, in each wallet, and give it back', async () => {
+    const root = await makeWallet(api, { limits: { daily_usd: 20 } });
+    const share = await makeWallet(api, {
+      parent_wallet_id: root.wallet_id,
+      limits: { daily_usd: 15, total_usd: 30 },
+      share: 'reserved',
+    });
+    const approvals = { above_usd: 5 };
+    const { gate_id: own } = await api.createGate({ constraints: { approvals } });
+    const constraints = { approvals, trusted_issuers: ['*'] };
+    const { gate_id: theirs } = await api.createGate({ constraints }, stranger);
+    await caughtUp();
+    const { jwt } = await api.issuePassport({ wallet_id: share.wallet_id });
+    const heldIn = async ({ wallet_id: id }: Reply['body']) => (await walletOf(api, id)).usage.daily_usd.held;
+    const asked: readonly (readonly [TestSidecar, string, string])[] = [
+      [at(0), own, api.adminKey],
+      [foreign, theirs, stranger],
+    ];
+    for (const [sidecar, gateId, key] of asked) {
+      const { body } = await ask(sidecar, gateId, jwt, buy(6));
+      expect(body).toMatchObject({ decision: 'SUSPEND' });
+      expect([await heldIn(root), await heldIn(share)]).toEqual([6, 6]);
+      const denied = await api.call({ url: `/v1/approvals/${body.approval_id}/deny`, key, body: {} });
+      expect(denied.status).toBe(200);
+      expect([await heldIn(root), await heldIn(share)]).toEqual([0, 0]);
+    }
+    const { body: kept } = await ask(at(0), own, jwt, buy(10));
+    await api.call({ url: `/v1/approvals/${kept.approval_id}/approve`, body: {} });
+    const used = await ask(at(1), own, jwt, buy(10, { approval_id: kept.approval_id }));
+    expect(used.body).toMatchObject({ decision: 'PERMIT' });
+    expect((await ask(at(0), own, jwt, buy(6))).body.reason).toBe('wallet_limit_exceeded');
+    await settled(share.wallet_id, 'total_usd', 10);
+    await settled(root.wallet_id, 'daily_usd', 10);
+  });
+
   it('are enforced by a sidecar of strangers, which learns neither names nor numbers', async () => {
     const wallet = await makeWallet(api, { limits: { daily_usd: 6 } });
     const { gate_id: gateId } = await api.createGate({ constraints: { trusted_issuers: ['*'] } }, stranger);
