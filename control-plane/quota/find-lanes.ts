@@ -16,7 +16,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { quotaLimits } from './limits.ts';
-import { findWalletPaths, findWalletsByKey, type KeyedWallet } from './wallet-paths.ts';
+import { cameMs, findWalletPaths, findWalletsByKey, type KeyedWallet } from './wallet-paths.ts';
 
 /** A configured limit, and the end of its window where that is not of the calendar. */
 export interface FoundLimit {
@@ -95,7 +95,8 @@ interface Drawer extends Shown {
   readonly passportId: PassportId;
   readonly mode: Mode;
   readonly path: readonly WalletId[];
-  readonly changedAtMs: UnixMillis;
+  /** As `lastChangeOf`. */
+  readonly changedAtMs: number;
 }
 
 async function findDrawers(
@@ -104,21 +105,23 @@ async function findDrawers(
 ): Promise<ReadonlyMap<PassportId, Drawer>> {
   const rows = await tx<Drawer[]>`
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.account_id AS "accountId", p.mode,
-      coalesce(w.path, '{}') AS path, m.changed_at_ms AS "changedAtMs"
+      coalesce(w.path, '{}') AS path, greatest(m.changed_at_ms, (
+        SELECT max(above.changed_at_ms) FROM wallets above WHERE above.wallet_id = ANY(w.path)
+          AND above.changed_at_ms > ${cameMs(tx)} - ${quotaLimits.replicaClockLeewayMs}::bigint)) AS "changedAtMs"
     FROM passports p JOIN passport_wallets m USING (passport_id) LEFT JOIN wallets w ON w.wallet_id = m.wallet_id
     WHERE p.passport_id = ANY(${[...passportIds]}::text[])`;
   return new Map(rows.map((row) => [row.passportId, row]));
 }
 
 /**
- * Whether a passport draws on a wallet. For a while after either was moved, also on one that it drew on
- * before: a sidecar may not have heard of it yet.
+ * Whether a passport draws on a wallet. For a while after it was moved, or a wallet that it is in was, also on
+ * one that it drew on before: a sidecar may not have heard of it yet.
  */
 const mayDraw = (drawer: Drawer, wallet: KeyedWallet, nowMs: UnixMillis): boolean =>
   drawer.path.includes(wallet.walletId) ||
   (drawer.accountId === wallet.accountId &&
     drawer.mode === wallet.mode &&
-    Math.max(drawer.changedAtMs, wallet.changedAtMs) > nowMs - quotaLimits.walletMoveKnownMs);
+    drawer.changedAtMs > nowMs - quotaLimits.walletMoveKnownMs);
 
 /** The wallets of passports, for a sidecar of this account; in the order asked for. */
 export async function readWalletsOf(

@@ -13,7 +13,7 @@ import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { postedUnits } from './holder-store.ts';
 import { quotaLimits } from './limits.ts';
-import { counterOfLane, type WalletPath } from './wallet-paths.ts';
+import { counterOfLane, lastChangeOf, type WalletPath } from './wallet-paths.ts';
 
 /** The units a sidecar's PERMIT claims to have taken, and those it must have taken. */
 export interface Take {
@@ -50,13 +50,12 @@ interface LeaseRow {
   readonly unused: number;
   /** Null: the lease is of none. */
   readonly standingApproval: StandingApprovalFact | null;
-  /** Of a wallet: whose it is, and since when it is as it is. Null: the lease is of none. */
+  /** Of a wallet: whose it is. Null: the lease is of none. */
   readonly wallet: WalletFact | null;
 }
 
 interface WalletFact {
   readonly accountId: AccountId;
-  readonly changedAtMs: UnixMillis;
 }
 
 interface StandingApprovalFact {
@@ -114,7 +113,7 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
             'isInForce', s.ended_at_ms IS NULL, 'passportIds', ${passportsUnder(tx, takes)})
           FROM standing_approvals s WHERE s.standing_approval_id = split_part(l.counter, ':', 3)) END AS "standingApproval",
         CASE WHEN l.counter LIKE 'wallet!_%' ESCAPE '!' THEN (
-          SELECT jsonb_build_object('accountId', w.account_id, 'changedAtMs', w.changed_at_ms)
+          SELECT jsonb_build_object('accountId', w.account_id)
           FROM wallets w WHERE w.wallet_key = split_part(l.counter, ':', 2)) END AS wallet
       FROM quota_leases l JOIN lease_holders h USING (holder) WHERE l.lease_id = ANY(${ids}::bigint[])`,
   ]);
@@ -239,18 +238,13 @@ const countersOf = ({ walletPath }: Take): readonly CounterKey[] =>
  * have heard of it (quotaLimits.walletMoveKnownMs).
  */
 const mayHaveMoved = ({ walletPath, record: { timestampMs } }: Take): boolean =>
-  walletPath !== undefined &&
-  Math.max(walletPath.sinceMs, ...walletPath.wallets.map(({ changedAtMs }) => changedAtMs)) >
-    timestampMs - quotaLimits.walletMoveKnownMs;
+  walletPath !== undefined && lastChangeOf(walletPath) > timestampMs - quotaLimits.walletMoveKnownMs;
 
 /** A lease of a wallet is one of those that the passport draws on, or drew on until it was moved. */
 function isOfItsWallet({ counter, wallet }: HeldLease, take: Take): boolean {
   const isOfWallet = counter.startsWith('wallet_');
   if (!isOfWallet || countersOf(take).includes(counter)) return true;
-  const { walletPath, passportOwner, record } = take;
-  if (wallet === null || walletPath === undefined || wallet.accountId !== passportOwner?.accountId)
-    return false;
-  return mayHaveMoved(take) || wallet.changedAtMs > record.timestampMs - quotaLimits.walletMoveKnownMs;
+  return wallet !== null && wallet.accountId === take.passportOwner?.accountId && mayHaveMoved(take);
 }
 
 /** Lanes that the PERMIT must have taken from and names no lease of. */

@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
+import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const quotaLimits = {
@@ -24,6 +24,11 @@ export const quotaLimits = {
    * much for its clock.
    */
   walletMoveKnownMs: 2 * minuteMs,
+  /**
+   * By how much the clocks of two replicas may differ: beyond a second readiness says so. A wallet that changed
+   * no longer than this before a passport came into it may have changed behind that.
+   */
+  replicaClockLeewayMs: secondMs,
   /** Silent holders removed per new one; more than one, so that the table stays bounded. */
   leaseHoldersPerTrimMax: 10,
   /**

@@ -4,6 +4,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Wallet, type WalletWindow, walletLimits } from '../../shared/model/wallet.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { quotaLimits } from './limits.ts';
 
 /** A wallet, as far as a decision draws on it. */
 export type PathWallet = Pick<
@@ -19,6 +20,8 @@ export interface WalletPath {
   readonly sinceMs: UnixMillis;
   /** The wallet that it was in before. */
   readonly previousId: WalletId | null;
+  /** When it was put there or was issued there: nobody has known it there before. */
+  readonly cameMs: UnixMillis;
 }
 
 /** The wallet in which a passport was at that moment, as far as its last move tells. */
@@ -26,6 +29,18 @@ export const walletAt = (path: WalletPath | undefined, atMs: UnixMillis): Wallet
   if (path === undefined) return null;
   return atMs < path.sinceMs ? path.previousId : (path.wallets[0]?.walletId ?? null);
 };
+
+/**
+ * When the wallets of a passport last were others than they are now. Those that changed before it came have
+ * been no others for it.
+ */
+export const lastChangeOf = ({ wallets, sinceMs, cameMs }: WalletPath): number =>
+  Math.max(
+    sinceMs,
+    ...wallets
+      .map(({ changedAtMs }) => changedAtMs)
+      .filter((changedAtMs) => changedAtMs > cameMs - quotaLimits.replicaClockLeewayMs),
+  );
 
 /**
  * The wallets of these passports, from one snapshot: none of a passport that has left one, and no entry of
@@ -44,12 +59,16 @@ export async function findWalletPaths(
 
 /** The WalletPath of a row `m` of `passport_wallets`, for those who read more of a passport at once. */
 export const walletPath = (sql: Database | Transaction) => sql`
-  jsonb_build_object('sinceMs', m.changed_at_ms, 'previousId', m.previous_wallet_id, 'wallets', coalesce((
+  jsonb_build_object('sinceMs', m.changed_at_ms, 'previousId', m.previous_wallet_id, 'cameMs', ${cameMs(sql)}, 'wallets', coalesce((
     SELECT jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'key', w.wallet_key, 'accountId', w.account_id,
         'mode', w.mode, 'limits', w.limits, 'share', w.share, 'setAside', w.set_aside, 'status', w.status,
         'changedAtMs', w.changed_at_ms) ORDER BY array_position(leaf.path, w.wallet_id))
     FROM wallets leaf JOIN wallets w ON w.wallet_id = ANY(leaf.path) WHERE leaf.wallet_id = m.wallet_id
   ), '[]'))`;
+
+/** WalletPath.cameMs of a row `m` of `passport_wallets`. */
+export const cameMs = (sql: Database | Transaction) => sql`
+  greatest(m.changed_at_ms, (SELECT issued_at_ms FROM passports WHERE passport_id = m.passport_id))`;
 
 const pathColumns = (sql: Database | Transaction) => sql`
   w.wallet_id AS "walletId", w.wallet_key AS key, w.account_id AS "accountId", w.mode, w.limits, w.share,
