@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { dayMs, hourMs, minuteMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
@@ -9,6 +10,7 @@ import { expectError } from '../support/expect-error.ts';
 import { startTestEmbedded, startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { StreamClient } from '../support/stream-client.ts';
 import { until } from '../support/until.ts';
+import { makeWallet } from '../support/wallets.ts';
 
 let api: Api;
 let sidecar: TestSidecar;
@@ -27,13 +29,31 @@ interface Shop {
   readonly gateId: string;
   readonly jwt: string;
   readonly passportId: string;
+  /** What limits its money. */
+  readonly counter: string;
 }
 
 const open = async (constraints: object = { spend_limits: { daily_usd: 100 } }): Promise<Shop> => {
   const gate = await api.createGate({ constraints });
   const { jwt, passport_id } = await api.issuePassport({ permissions: ['orders:create'] });
   await sidecar.caughtUp();
-  return { gateId: gate.gate_id, jwt, passportId: passport_id };
+  const counter = `gate_spend:${gate.gate_id}`;
+  return { gateId: gate.gate_id, jwt, passportId: passport_id, counter };
+};
+/** The gate limits nothing; a share that lies in two wallets does. */
+const openWallet = async (): Promise<Shop> => {
+  const limits = { daily_usd: 100 };
+  const root = await makeWallet(api, { limits });
+  const above = await makeWallet(api, { limits, parent_wallet_id: root.wallet_id });
+  const share = await makeWallet(api, { limits, parent_wallet_id: above.wallet_id, share: 'reserved' });
+  const gate = await api.createGate();
+  const { jwt, passport_id } = await api.issuePassport({
+    permissions: ['orders:create'],
+    wallet_id: share.wallet_id,
+  });
+  await sidecar.caughtUp();
+  const counter = `wallet_spend:${idDigest(above.wallet_id)}:${idDigest(share.wallet_id)}`;
+  return { gateId: gate.gate_id, jwt, passportId: passport_id, counter };
 };
 const hold = async ({ gateId, jwt }: Shop, request: object = {}): Promise<string> => {
   const asked = { permission_key: 'orders:create', amount: 10, hold: true, ...request };
@@ -65,14 +85,14 @@ const waitingOf = async (ids: readonly string[]): Promise<readonly string[]> =>
     .map((each: Reply['body']) => each.attestation_id)
     .filter((id: string) => ids.includes(id));
 const list = async (status: string) => (await api.call({ url: `/v1/outcomes?status=${status}` })).body.items;
-/** What the gate's day counts as used: given out, less what sidecars hold and can return. */
-const usedToday = async ({ gateId }: Shop): Promise<number> => {
+/** What its day counts as used: given out, less what sidecars hold and can return. */
+const usedToday = async ({ counter }: Shop): Promise<number> => {
   const [row] = await api.deps.sql<{ used: number }[]>`
     SELECT (q.leased - coalesce((SELECT sum(l.units - coalesce(
         (SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0))
       FROM quota_leases l WHERE (l.counter, l.window_name, l.starts_at_ms) = (q.counter, q.window_name, q.starts_at_ms)
       ), 0))::bigint AS used
-    FROM quota_windows q WHERE counter = ${`gate_spend:${gateId}`} AND window_name = 'day'`;
+    FROM quota_windows q WHERE counter = ${counter} AND window_name = 'day'`;
   return (row?.used ?? 0) / 1e6;
 };
 
@@ -313,14 +333,28 @@ describe('an outcome by another way', () => {
   });
 });
 
-describe('a client that crashes', () => {
+describe.each([
+  ['of a gate', open],
+  ['of a wallet', openWallet],
+] as const)('a client of money %s that crashes', (_of, enter) => {
   const expireAll = async () => {
     api.advance(hourMs + 1_000);
     while ((await expireHolds(api.deps)) > 0);
   };
 
+  it('before it was told of its decision, and asks again with its key: one PERMIT, counted once', async () => {
+    const shop = await enter();
+    const keyed = { idempotency_key: `key-${shop.passportId}` };
+    const id = await hold(shop, keyed);
+    expect(await hold(shop, keyed)).toBe(id);
+    await stored(id);
+    expect(await usedToday(shop)).toBe(10);
+    await expireAll();
+    expect(await usedToday(shop)).toBe(10);
+  });
+
   it('behind the decision: the hold ends by itself, counted once', async () => {
-    const shop = await open();
+    const shop = await enter();
     const id = await hold(shop);
     await stored(id);
     await expireAll();
@@ -329,7 +363,7 @@ describe('a client that crashes', () => {
   });
 
   it('before it has sent its outcome, and reports when it is back: refused, counted once', async () => {
-    const shop = await open();
+    const shop = await enter();
     const id = await hold(shop);
     await stored(id);
     await expireAll();
@@ -341,13 +375,24 @@ describe('a client that crashes', () => {
   });
 
   it('before its outcome was answered, and reports again: counted once', async () => {
-    const shop = await open();
+    const shop = await enter();
     const id = await hold(shop);
     await Promise.all([1, 2, 3].map(() => report(id, { outcome: 'served', amount: 4 })));
     await settled(id);
     await applyReported(api.deps);
     expect(await usedToday(shop)).toBe(4);
     await expireAll();
+    expect(await usedToday(shop)).toBe(4);
+  });
+
+  it('behind the answer to its outcome, and says another when it is back: refused, counted once', async () => {
+    const shop = await enter();
+    const id = await hold(shop);
+    await report(id, { outcome: 'served', amount: 4 });
+    await settled(id);
+    await report(id, { outcome: 'failed' });
+    await until(async () => (await applyReported(api.deps)) > 0, { what: 'the second report' });
+    expect(await outcomeOf(id)).toMatchObject({ outcome: 'served', counts_usd: 4 });
     expect(await usedToday(shop)).toBe(4);
   });
 });
