@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../control-plane/base/database.ts';
 import type { Chance } from '../race/chance.ts';
-import type { Servers } from '../race/clients.ts';
+import type { Servers } from '../race/servers.ts';
 import { call, type Reply } from '../support/http-client.ts';
 import type { Installation, Running } from '../support/installation.ts';
 import { until } from '../support/until.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Servers } from '../race/clients.ts';
+import type { Servers } from '../race/servers.ts';
 import { call } from '../support/http-client.ts';
 import type { Installation } from '../support/installation.ts';
 import { until } from '../support/until.ts';

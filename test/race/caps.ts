@@ -1,11 +1,12 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import type { LimitKind } from '../../shared/quota/window-limit.ts';
 
 /** One limit on one kind of calendar window, for which clients race. */
 export interface Cap {
   readonly name: string;
-  readonly kind: LimitKind | 'standing_approval';
+  readonly kind: LimitKind | 'standing_approval' | WalletKind;
   readonly window: WindowName;
   /** Requests, or micro-USD. */
   readonly limit: number;
@@ -14,7 +15,18 @@ export interface Cap {
   readonly passportId: string | null;
   /** Of a cap of that kind. */
   readonly standingApprovalId?: string;
+  /** Of a wallet, and then both ids above are null. */
+  readonly wallet?: {
+    /** As the ledger names it: a wallet, or what no child of it has set aside. */
+    readonly counter: CounterKey;
+    /** Those that draw on it. */
+    readonly passportIds: ReadonlySet<string>;
+    /** It is not used up before those ask that come last. */
+    readonly isLate: boolean;
+  };
 }
+
+type WalletKind = 'wallet_rate' | 'wallet_spend';
 
 /** Units that somebody was given: one PERMIT, or the money that an approval holds. */
 export interface Given {
@@ -43,11 +55,20 @@ export interface Overrun {
   readonly allowed: number;
 }
 
-export const unitsOf = ({ kind }: Cap, given: Given): number =>
-  kind === 'gate_rate' || kind === 'passport_rate' ? given.requests : given.moneyMicroUsd;
+/** It counts requests; else micro-USD. */
+export const isRate = ({ kind }: Cap): boolean =>
+  kind === 'gate_rate' || kind === 'passport_rate' || kind === 'wallet_rate';
 
-export const countsFor = ({ gateId, passportId }: Cap, given: Given): boolean =>
-  (gateId === null || gateId === given.gateId) && (passportId === null || passportId === given.passportId);
+export const unitsOf = (cap: Cap, given: Given): number =>
+  isRate(cap) ? given.requests : given.moneyMicroUsd;
+
+export const countsFor = (
+  { gateId, passportId, wallet }: Cap,
+  given: Pick<Given, 'gateId' | 'passportId'>,
+): boolean =>
+  (gateId === null || gateId === given.gateId) &&
+  (passportId === null || passportId === given.passportId) &&
+  (wallet === undefined || wallet.passportIds.has(given.passportId));
 
 /**
  * The caps that were passed, whatever window each unit was drawn from.

@@ -3,16 +3,8 @@ import { Pool } from 'undici';
 import type { Answers, Asked, AskedKey } from './answers.ts';
 import type { Chance } from './chance.ts';
 import type { Course, Lane } from './course.ts';
+import type { Servers } from './servers.ts';
 import { type Post, settlePermit } from './settle-clients.ts';
-
-/** Whom clients ask, and what they may do besides asking. */
-export interface Servers {
-  readonly sidecars: readonly string[];
-  /** Asked now and then: the control plane draws on the same ledger. May be none. */
-  readonly controlPlanes: readonly string[];
-  /** `admin:*`. */
-  readonly key: string;
-}
 
 export interface Run {
   /** Ends all clients, each after its present request. */
@@ -43,14 +35,14 @@ const answerMsMax = 10_000;
 export function startClients(options: ClientsOptions): Run {
   const { servers, chance } = options;
   const connections = Math.ceil(options.count / servers.sidecars.length) * 2;
-  const pools = new Map(
-    [...servers.sidecars, ...servers.controlPlanes].map((origin) => [
-      origin,
-      new Pool(origin, { connections }),
-    ]),
-  );
+  const pools = new Map<string, Pool>();
+  const poolOf = (origin: string): Pool => {
+    const pool = pools.get(origin) ?? new Pool(origin, { connections });
+    pools.set(origin, pool);
+    return pool;
+  };
   let isOver = false;
-  const shared = { ...options, pools, keyed: [] as Asked[], isOver: () => isOver };
+  const shared = { ...options, poolOf, keyed: [] as Asked[], isOver: () => isOver };
   const clients = Array.from({ length: options.count }, (_, number) =>
     new Client(shared, number, chance.branch(`client ${number}`)).race(),
   );
@@ -64,7 +56,7 @@ export function startClients(options: ClientsOptions): Run {
 }
 
 interface Shared extends ClientsOptions {
-  readonly pools: ReadonlyMap<string, Pool>;
+  readonly poolOf: (origin: string) => Pool;
   /** The requests with a key that were asked last. */
   readonly keyed: Asked[];
   readonly isOver: () => boolean;
@@ -166,9 +158,11 @@ class Client {
   async #ask(asked: Asked, signal: AbortSignal | null = null): Promise<void> {
     const { answers } = this.#shared;
     if (asked.key !== null) asked.key.count++;
-    const server = this.#server();
+    const servers = this.#serversOf(asked);
+    const server = this.#serverOf(servers);
     const ends = answers.asks(asked, server);
     const answer = await this.#call(server, `/v1/gates/${asked.lane.gateId}/check`, {
+      key: servers.key,
       body: { passport: asked.passport.token, request: asked.body },
       signal,
     });
@@ -196,11 +190,13 @@ class Client {
   }
 
   async #permitted(asked: Asked, attestationId: string): Promise<void> {
-    const { answers, servers } = this.#shared;
+    const { answers } = this.#shared;
     const isNew = !answers.permits.has(attestationId);
     answers.permit(asked, attestationId);
     if (!isNew || asked.lane.holds === undefined) return;
-    const post: Post = (origin, path, body) => this.#call(origin, path, { body, signal: null });
+    const servers = this.#serversOf(asked);
+    const { key } = servers;
+    const post: Post = (origin, path, body) => this.#call(origin, path, { key, body, signal: null });
     await settlePermit({ answers, servers, chance: this.#chance, post }, asked, attestationId);
   }
 
@@ -220,17 +216,19 @@ class Client {
   }
 
   async #answer(approvalId: string, word: 'approve' | 'deny' | 'undo'): Promise<void> {
-    const said = await this.#call(
-      this.#chance.pick(this.#shared.servers.controlPlanes),
-      `/v1/approvals/${approvalId}/${word}`,
-      { body: {}, signal: null },
-    );
+    const { controlPlanes, key } = this.#shared.servers;
+    const said = await this.#call(this.#chance.pick(controlPlanes), `/v1/approvals/${approvalId}/${word}`, {
+      key,
+      body: {},
+      signal: null,
+    });
     this.#shared.answers.count(`${word} ${said?.status ?? 'without answer'}`);
   }
 
+  #serversOf = ({ lane }: Asked): Servers => lane.servers ?? this.#shared.servers;
+
   /** Some ask a control plane, which decides on connections of its own to a database that may die. */
-  #server(): string {
-    const { sidecars, controlPlanes } = this.#shared.servers;
+  #serverOf({ sidecars, controlPlanes }: Servers): string {
     return controlPlanes.length > 0 && this.#chance.happens(0.1)
       ? this.#chance.pick(controlPlanes)
       : this.#chance.pick(sidecars);
@@ -240,19 +238,21 @@ class Client {
   async #call(
     origin: string,
     path: string,
-    { body, signal }: { readonly body: object; readonly signal: AbortSignal | null },
+    {
+      key,
+      body,
+      signal,
+    }: { readonly key: string; readonly body: object; readonly signal: AbortSignal | null },
   ): Promise<Answer | null> {
-    const { pools, servers } = this.#shared;
     const late = AbortSignal.timeout(answerMsMax);
     try {
-      const answer = await pools.get(origin)?.request({
+      const answer = await this.#shared.poolOf(origin).request({
         method: 'POST',
         path,
-        headers: { authorization: `Bearer ${servers.key}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
         signal: signal === null ? late : AbortSignal.any([signal, late]),
       });
-      if (answer === undefined) return null;
       return { status: answer.statusCode, body: JSON.parse(await answer.body.text()) };
     } catch {
       return null;

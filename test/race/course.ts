@@ -1,10 +1,14 @@
 import { hourMs } from '../../shared/model/time.ts';
 import type { Cap } from './caps.ts';
+import type { Servers } from './servers.ts';
+import { type CourseWallet, makeTree, walletCourse } from './wallet-course.ts';
 
 /** What clients race along: gates and passports with caps, none used before. */
 export interface Course {
   readonly lanes: readonly Lane[];
   readonly caps: readonly Cap[];
+  /** Absent: the course has none. */
+  readonly wallets?: readonly CourseWallet[];
 }
 
 /** A gate, and who asks it for what. */
@@ -19,11 +23,17 @@ export interface Lane {
   readonly isApprovedAhead?: boolean;
   /** Money is held, and settled later; whether more than that may be charged. */
   readonly holds?: { readonly overrun: 'charge' | 'refuse' };
+  /** Nobody asks there before everybody else has taken what they can get, where a round is played in turns. */
+  readonly isLate?: boolean;
+  /** Those of the gate's account, where it is another one. */
+  readonly servers?: Servers;
 }
 
 export interface Runner {
   readonly id: string;
   readonly token: string;
+  /** Absent: it is in none. */
+  readonly walletId?: string;
 }
 
 /** Makes what a course needs. Both throw where it cannot be made. */
@@ -32,14 +42,21 @@ export interface Maker {
   issuePassport(body?: Readonly<Record<string, unknown>>): Promise<Runner>;
   /** The id. Absent: the service knows no standing approvals, and no holds. */
   approveAhead?(body: Readonly<Record<string, unknown>>): Promise<string>;
+  /** The id. Absent: the service knows no wallets. */
+  createWallet?(body: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Another account, whose gates take the passports of this one. */
+  readonly foreign?: {
+    readonly servers: Servers;
+    createGate(body: Readonly<Record<string, unknown>>): Promise<string>;
+  };
 }
 
 /**
  * Sums that add up in no round way, so that a cap is met to the cent or not at all; the small ones fill what
  * the large ones leave.
  */
-const amountsUsd = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
-const askedAboveUsd = 3;
+export const amountsUsd = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
+export const askedAboveUsd = 3;
 
 /** Passports without limits of their own, for any number of courses. */
 export const makeCrowd = (make: Maker): Promise<Runner[]> =>
@@ -54,9 +71,15 @@ const crowdSize = 24;
 /**
  * A course on which each kind of cap is met by itself: on rate and on money, per gate and per passport, by
  * minute, hour, day and month, and a passport's own over two gates. `size`: requests under a cap on rate,
- * dollars under one on money.
+ * dollars under one on money. `inWallets`: passports in a tree of wallets, in which each node is a cap.
  */
-export async function makeCourse(make: Maker, crowd: readonly Runner[], size: number): Promise<Course> {
+export async function makeCourse(
+  make: Maker,
+  crowd: readonly Runner[],
+  size: number,
+  inWallets = 0,
+): Promise<Course> {
+  const tree = await makeTree(make, size);
   const third = Math.ceil(size / 3);
   const plain = crowd.slice(0, 3);
   const saver = await make.issuePassport({ constraints: { spend_limits: { daily_usd: size } } });
@@ -88,7 +111,9 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
   // A service that knows the one knows the other.
   const held =
     make.approveAhead === undefined ? { lanes: [], caps: [] } : await heldCourse(make, crowd, size);
+  const wallets = await walletCourse(make, tree, inWallets);
   return {
+    ...wallets,
     lanes: [
       lane(minute, crowd, []),
       lane(hour, plain, []),
@@ -98,6 +123,7 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
       ...shops.map((shop) => lane(shop, [saver, walker], amountsUsd)),
       ...ahead.map((each) => each.lane),
       ...held.lanes,
+      ...wallets.lanes,
     ],
     caps: [
       { name: 'requests of a gate', kind: 'gate_rate', window: 'minute', limit: size, ...ofGate(minute) },
@@ -145,6 +171,7 @@ export async function makeCourse(make: Maker, crowd: readonly Runner[], size: nu
       },
       ...ahead.map((each) => each.cap),
       ...held.caps,
+      ...wallets.caps,
     ],
   };
 }

@@ -2,7 +2,7 @@ import type { Database } from '../../control-plane/base/database.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { type Answers, slackMs } from './answers.ts';
-import { byLimit, type Cap, countsFor, type Overrun } from './caps.ts';
+import { byLimit, type Cap, countsFor, isRate, type Overrun } from './caps.ts';
 import type { RecordedPermit, Records } from './records.ts';
 
 /** What became of a PERMIT's money, as the database has it. */
@@ -20,10 +20,9 @@ const ends = new Set(['settled', 'released', 'expired']);
  * with the slack of their clocks in favour of the service.
  */
 export function momentsOverCap(caps: readonly Cap[], { permits }: Records): Overrun[] {
-  return caps.flatMap((cap) => {
-    const own = [...permits.values()].filter(
-      ({ gateId, passportId, isHeld }) => isHeld && countsFor(cap, { ...noUnits, gateId, passportId }),
-    );
+  const ofMoney = caps.filter((cap) => !isRate(cap));
+  return ofMoney.flatMap((cap) => {
+    const own = [...permits.values()].filter((permit) => countsFor(cap, permit));
     const days = new Map<number, Step[]>();
     for (const permit of own) {
       const first = windowAt(cap.window, permit.timestampMs as UnixMillis);
@@ -40,8 +39,6 @@ export function momentsOverCap(caps: readonly Cap[], { permits }: Records): Over
     });
   });
 }
-
-const noUnits = { requests: 0, moneyMicroUsd: 0, earliestMs: 0, latestMs: 0 } as const;
 
 interface Step {
   readonly atMs: number;

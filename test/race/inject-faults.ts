@@ -3,7 +3,7 @@ import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { Running } from '../support/installation.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './faults.ts';
-import type { World } from './world.ts';
+import { allSidecars, type World } from './world.ts';
 
 /**
  * Brings the faults about, each at its time, and resolves when the last is over and everything runs again.
@@ -42,11 +42,12 @@ interface Work {
 }
 
 function bringAbout(world: World, { kind, target, forMs }: Fault): Work {
-  const sidecar = target % world.sidecars.length;
+  const sidecars = allSidecars(world);
+  const sidecar = target % sidecars.length;
   const controlPlane = target % world.controlPlanes.length;
   const ofSidecar = (work: (running: Running) => Promise<void>): Work => ({
     name: `sidecar ${sidecar + 1}`,
-    work: () => work(must(world.sidecars[sidecar], 'there is one')),
+    work: () => work(must(sidecars[sidecar], 'there is one')),
   });
   const ofControlPlane = (work: (running: Running) => Promise<void>): Work => ({
     name: `control plane ${controlPlane + 1}`,

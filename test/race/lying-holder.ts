@@ -4,10 +4,10 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { renderLane, type WalletLevel } from '../../shared/wire/lease-call.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
 import { call } from '../support/http-client.ts';
 import type { Installation } from '../support/installation.ts';
-import type { Cap } from './caps.ts';
 import type { Chance } from './chance.ts';
 import type { Course, Runner } from './course.ts';
 
@@ -70,7 +70,15 @@ export async function startLyingHolder(options: LyingOptions): Promise<LyingHold
 
 interface Victim {
   readonly passport: Runner;
-  readonly cap: Cap;
+  /** Each of its PERMITs takes from all of these. */
+  readonly drawn: readonly Drawn[];
+}
+
+interface Drawn {
+  readonly kind: 'passport_rate' | 'passport_spend' | 'wallet_rate' | 'wallet_spend';
+  readonly window: WindowName;
+  /** The lane, of a wallet. */
+  readonly wallet?: string;
 }
 
 class Liar {
@@ -85,8 +93,10 @@ class Liar {
   #epoch = '';
   #leaseSeq = 0;
   #nextSeq = 1;
-  /** By holder and cap. */
+  /** By holder and window. */
   readonly #leases = new Map<string, number>();
+  /** By passport: what its wallets are was asked once. */
+  readonly #inWallets = new Map<string, readonly Drawn[]>();
 
   constructor(options: LyingOptions & { key: string; gateId: string; told: Map<string, number> }) {
     this.#options = options;
@@ -105,12 +115,30 @@ class Liar {
       this.#takeFromOthers,
       this.#endTooEarly,
       this.#suspendWhatIsUsed,
+      this.#takeFromNone,
+      this.#takeFromAnotherWallet,
     ];
     while (!isOver()) {
       const victims = victimsOf(course());
-      await chance.pick(lies).call(this, chance.pick(victims));
+      await chance.pick(lies).call(this, await this.#lookUp(chance.pick(victims)));
       await pause(chance.below(pauseMsMax));
     }
+  }
+
+  /** What its wallets are, too. */
+  async #lookUp({ passport, drawn }: Victim): Promise<Victim> {
+    if (passport.walletId === undefined) return { passport, drawn };
+    const known = this.#inWallets.get(passport.id) ?? (await this.#askWallets(passport));
+    this.#inWallets.set(passport.id, known);
+    return { passport, drawn: known };
+  }
+
+  async #askWallets(passport: Runner): Promise<readonly Drawn[]> {
+    const asked = { passport_id: passport.id, token_hash: sha256Hex(passport.token) };
+    const [levels = []] = (await this.#leaseCall([], [], { wallets: [asked] })).wallets;
+    return levels.flatMap(({ key, windows }: WalletLevel) =>
+      windows.map(({ kind, window, lane }) => ({ kind, window, wallet: renderLane(key, lane) })),
+    );
   }
 
   #beginAnew(): void {
@@ -123,68 +151,92 @@ class Liar {
 
   /** One millionth and one request are leased, a thousand dollars permitted and voided. */
   async #settleTooMuch(victim: Victim): Promise<void> {
-    const leaseId = await this.#lease(victim, 1);
-    if (leaseId === null) return;
-    const record = this.#record(victim, 1_000 * usd, [leaseId]);
+    const took = await this.#lease(victim, 1);
+    if (took === null) return;
+    const record = this.#record(victim, 1_000 * usd, took);
     this.#note('too much settled', await this.#settle(victim, record));
-    await this.#ship([this.#void(record.id, [leaseId], 1_000 * usd)]);
+    await this.#ship([this.#void(record.id, took, 1_000 * usd)]);
   }
 
   async #voidTwice(victim: Victim): Promise<void> {
-    const units = isMoney(victim.cap) ? 10_000 : 1;
-    const leaseId = await this.#lease(victim, units);
-    if (leaseId === null) return;
-    const record = this.#record(victim, units, [leaseId]);
+    const units = isMoney(victim) ? 10_000 : 1;
+    const took = await this.#lease(victim, units);
+    if (took === null) return;
+    const record = this.#record(victim, units, took);
     this.#note('settled', await this.#settle(victim, record));
-    for (const _again of [1, 2]) await this.#ship([this.#void(record.id, [leaseId], 1_000 * usd)]);
+    for (const _again of [1, 2]) await this.#ship([this.#void(record.id, took, 1_000 * usd)]);
     // Under an id that nobody knows.
-    await this.#ship([this.#void(this.#newId(), [leaseId], 1_000 * usd)]);
+    await this.#ship([this.#void(this.#newId(), took, 1_000 * usd)]);
   }
 
   async #returnWhatIsUsed(victim: Victim): Promise<void> {
-    const units = isMoney(victim.cap) ? 10_000 : 1;
-    const leaseId = await this.#lease(victim, units);
-    if (leaseId === null) return;
-    const record = this.#record(victim, units, [leaseId]);
+    const units = isMoney(victim) ? 10_000 : 1;
+    const took = await this.#lease(victim, units);
+    if (took === null) return;
+    const record = this.#record(victim, units, took);
     this.#note('settled', await this.#settle(victim, record));
-    await this.#leaseCall([], [{ ...this.#window(victim), units: 1_000 * usd }]);
-    await this.#ship([this.#void(record.id, [leaseId], units)]);
+    const returns = this.#windows(victim).map((window) => ({ ...window, units: 1_000 * usd }));
+    await this.#leaseCall([], returns);
+    await this.#ship([this.#void(record.id, took, units)]);
   }
 
   async #shipTooMuch(victim: Victim): Promise<void> {
-    const leaseId = await this.#lease(victim, 1);
-    if (leaseId === null) return;
-    const records = [1, 2].map(() => this.#record(victim, 1_000 * usd, [leaseId]));
+    const took = await this.#lease(victim, 1);
+    if (took === null) return;
+    const records = [1, 2].map(() => this.#record(victim, 1_000 * usd, took));
     this.#note('too much shipped', await this.#ship(records));
-    this.#note('shipped', await this.#ship([this.#record(victim, 1, [leaseId])]));
-    await this.#ship([this.#void(this.#newId(), [leaseId], 1_000 * usd)]);
+    this.#note('shipped', await this.#ship([this.#record(victim, 1, took)]));
+    await this.#ship([this.#void(this.#newId(), took, 1_000 * usd)]);
   }
 
   async #takeFromOthers(victim: Victim): Promise<void> {
-    const leaseId = await this.#lease(victim, 1);
-    if (leaseId === null) return;
-    const others = Math.max(1, leaseId - 1 - this.#options.chance.below(20));
-    const record = this.#record(victim, 100, [others]);
+    const took = await this.#lease(victim, 1);
+    if (took === null) return;
+    const back = 1 + this.#options.chance.below(20);
+    const others = took.map((leaseId) => Math.max(1, leaseId - back));
+    const record = this.#record(victim, 100, others);
     this.#note('settled from others', await this.#settle(victim, record));
-    await this.#ship([this.#void(record.id, [others], 1_000 * usd)]);
+    await this.#ship([this.#void(record.id, others, 1_000 * usd)]);
+  }
+
+  /** A thousand dollars, of which no limit knows. */
+  async #takeFromNone(victim: Victim): Promise<void> {
+    const record = this.#record(victim, 1_000 * usd, []);
+    this.#note('settled from nothing', await this.#settle(victim, record));
+    this.#note('shipped from nothing', await this.#ship([this.#record(victim, 1_000 * usd, [])]));
+  }
+
+  /** What another wallet was leased is taken for a passport that does not draw on it. */
+  async #takeFromAnotherWallet(victim: Victim): Promise<void> {
+    const { chance, course } = this.#options;
+    const others = victimsOf(course()).filter(
+      ({ passport: { walletId } }) => walletId !== undefined && walletId !== victim.passport.walletId,
+    );
+    if (others.length === 0) return;
+    const other = await this.#lookUp(chance.pick(others));
+    const took = await this.#lease(other, 10_000);
+    if (took === null) return;
+    const record = this.#record(victim, 10_000, took);
+    this.#note('settled from another wallet', await this.#settle(victim, record));
+    await this.#ship([this.#void(record.id, took, 1_000 * usd)]);
   }
 
   async #endTooEarly(victim: Victim): Promise<void> {
-    const leaseId = await this.#lease(victim, 2);
-    if (leaseId === null) return;
-    const record = this.#record(victim, 1, [leaseId]);
+    const took = await this.#lease(victim, 2);
+    if (took === null) return;
+    const record = this.#record(victim, 1, took);
     this.#note('settled', await this.#settle(victim, record));
     await this.#ship([], { end: { nothing_lost: true, torn_bytes: 0 } });
-    await this.#ship([this.#void(record.id, [leaseId], 1_000 * usd)]);
+    await this.#ship([this.#void(record.id, took, 1_000 * usd)]);
     this.#beginAnew();
   }
 
   async #suspendWhatIsUsed(victim: Victim): Promise<void> {
-    if (!isMoney(victim.cap)) return;
+    if (!isMoney(victim)) return;
     const units = 10_000;
-    const leaseId = await this.#lease(victim, units);
-    if (leaseId === null) return;
-    await this.#settle(victim, this.#record(victim, units, [leaseId]));
+    const took = await this.#lease(victim, units);
+    if (took === null) return;
+    await this.#settle(victim, this.#record(victim, units, took));
     const approvalId = random.newId('appr', Date.now() as UnixMillis);
     const settled = await this.#call('settlements', {
       holder: this.#holder,
@@ -200,12 +252,14 @@ class Liar {
           constraints_evaluated: [...checks, 'approval'],
           pii: [],
           expires_in_ms: 1_000,
-          held: [{ ...this.#window(victim), units }],
+          held: this.#windows(victim)
+            .filter(({ kind }) => kind.endsWith('_spend'))
+            .map((window) => ({ ...window, units })),
         },
       ],
     });
     this.#note('used money held', settled?.answers?.[0]?.kind === 'suspended');
-    await this.#ship([this.#void(approvalId, [leaseId], units)]);
+    await this.#ship([this.#void(approvalId, took, units)]);
   }
 
   #note(what: string, isBelieved: boolean): void {
@@ -278,31 +332,47 @@ class Liar {
     return true;
   }
 
-  #counter = ({ passport, cap }: Victim) => ({
-    kind: cap.kind,
-    gate_id: null,
-    passport_id: passport.id,
-    token_hash: sha256Hex(passport.token),
-    window: cap.window,
-  });
-  #window = (victim: Victim) => ({
-    ...this.#counter(victim),
-    starts_at_ms: windowAt(victim.cap.window as WindowName, Date.now() as UnixMillis).startsAtMs,
-  });
+  #counters = ({ passport, drawn }: Victim) =>
+    drawn.map((each) => ({
+      gate_id: null,
+      passport_id: passport.id,
+      token_hash: sha256Hex(passport.token),
+      ...each,
+    }));
+  #windows = (victim: Victim) =>
+    this.#counters(victim).map((each) => ({
+      ...each,
+      starts_at_ms: windowAt(each.window, Date.now() as UnixMillis).startsAtMs,
+    }));
 
-  /** The lease of that window, also where nothing more is left to lease. Null: there never was one. */
-  async #lease(victim: Victim, units: number): Promise<number | null> {
-    const ask = { ...this.#counter(victim), units_min: units, units_needed: units, units_ahead: 0 };
-    const [grant] = await this.#leaseCall([ask], []);
-    const name = `${this.#holder} ${victim.passport.id} ${victim.cap.kind}`;
-    const leaseId = grant?.lease_id ?? this.#leases.get(name) ?? null;
-    if (leaseId !== null) this.#leases.set(name, leaseId);
-    return leaseId;
+  /** The leases of those windows, also where nothing more is left to lease. Null: of one there never was any. */
+  async #lease(victim: Victim, units: number): Promise<readonly number[] | null> {
+    const counters = this.#counters(victim);
+    const asks = counters.map((counter) => {
+      const wanted = counter.kind.endsWith('_rate') ? 1 : units;
+      return { ...counter, units_min: wanted, units_needed: wanted, units_ahead: 0 };
+    });
+    const { grants } = await this.#leaseCall(asks, []);
+    const ids = counters.map(({ passport_id: id, kind, wallet, window }, place) => {
+      const name = `${this.#holder} ${wallet ?? id} ${kind} ${window}`;
+      const leaseId: number | null = grants[place]?.lease_id ?? this.#leases.get(name) ?? null;
+      if (leaseId !== null) this.#leases.set(name, leaseId);
+      return leaseId;
+    });
+    const found = ids.filter((id) => id !== null);
+    return found.length < ids.length ? null : found;
   }
 
-  async #leaseCall(asks: readonly object[], returns: readonly object[]): Promise<Answer> {
-    const body = { holder: this.#holder, epoch: this.#epoch, seq: ++this.#leaseSeq, asks, returns };
-    return (await this.#post('leases', body)).grants;
+  #leaseCall(asks: readonly object[], returns: readonly object[], change: object = {}): Promise<Answer> {
+    const body = {
+      holder: this.#holder,
+      epoch: this.#epoch,
+      seq: ++this.#leaseSeq,
+      asks,
+      returns,
+      ...change,
+    };
+    return this.#post('leases', body);
   }
 
   /** Throws where it was not answered well. */
@@ -333,14 +403,25 @@ class Liar {
 type Answer = any;
 
 const checks = ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'rate_limit'];
-const isMoney = ({ kind }: Cap): boolean => kind === 'passport_spend';
+const isMoney = ({ drawn }: Victim): boolean => drawn.some(({ kind }) => kind.endsWith('_spend'));
 const newHash = (): string => `sha256:${randomBytes(32).toString('hex')}`;
 
-/** The passports that have caps of their own, which are everybody's. */
+/** The passports that have caps of their own or are in wallets, which are everybody's. */
 function victimsOf({ caps, lanes }: Course): readonly Victim[] {
   const runners = new Map(lanes.flatMap(({ passports }) => passports.map((each) => [each.id, each])));
-  return caps.flatMap((cap) => {
-    const passport = cap.gateId === null ? runners.get(cap.passportId ?? '') : undefined;
-    return passport === undefined ? [] : [{ passport, cap }];
+  const inWallets = chosenInWallets([...runners.values()]);
+  const ofCaps = caps.flatMap(({ kind, window, gateId, passportId }): Victim[] => {
+    const passport = gateId === null ? runners.get(passportId ?? '') : undefined;
+    const isOwn = kind === 'passport_rate' || kind === 'passport_spend';
+    return passport === undefined || !isOwn ? [] : [{ passport, drawn: [{ kind, window }] }];
   });
+  return [...ofCaps, ...inWallets.map((passport) => ({ passport, drawn: [] }))];
+}
+
+/** A few of each wallet: else nobody would lie of anything else. */
+function chosenInWallets(runners: readonly Runner[]): readonly Runner[] {
+  const chosen = new Map(
+    runners.flatMap((each) => (each.walletId === undefined ? [] : [[each.walletId, each]])),
+  );
+  return [...chosen.values()];
 }

@@ -14,9 +14,9 @@ import { type Cap, countsFor, type Given, unitsOf } from './caps.ts';
  * the token of a passport is its id. With ATOMIC=1 it checks and adds at once, so that outcomes alone are
  * naive.
  *
- *     REDIS_URL=redis://... CAPS='[...]' node --import tsx naive-gate.ts      prints `port <n>`
+ *     REDIS_URL=redis://... node --import tsx naive-gate.ts      takes its caps as a message, then prints `port <n>`
  */
-const caps: readonly Cap[] = JSON.parse(process.env['CAPS'] ?? '[]');
+const caps: readonly Cap[] = await new Promise((resolve) => process.once('message', resolve));
 const redis = new Redis(process.env['REDIS_URL'] ?? '');
 
 // Whoever started this is gone.
@@ -93,5 +93,5 @@ const checkAndAdd = `
   return 1`;
 
 /** Caps of several courses have one name. */
-const keyOf = ({ kind, gateId, passportId, window }: Cap, nowMs: number): string =>
-  `${kind} ${gateId} ${passportId} ${window} ${windowAt(window, nowMs as UnixMillis).startsAtMs}`;
+const keyOf = ({ kind, gateId, passportId, wallet, window }: Cap, nowMs: number): string =>
+  `${kind} ${wallet?.counter ?? `${gateId} ${passportId}`} ${window} ${windowAt(window, nowMs as UnixMillis).startsAtMs}`;

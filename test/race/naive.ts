@@ -39,11 +39,13 @@ async function startOne({ redisUrl, caps, isAtomic }: NaiveOptions) {
     env: {
       PATH: process.env['PATH'] ?? '',
       REDIS_URL: redisUrl,
-      CAPS: JSON.stringify(caps),
       ATOMIC: isAtomic ? '1' : '0',
     },
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    // Sets come as sets.
+    serialization: 'advanced',
   });
+  child.send(caps);
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const port = await new Promise<string>((resolve, reject) => {
     const late = setTimeout(() => reject(new Error('a naive gate does not start')), startMsMax);

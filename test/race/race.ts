@@ -8,9 +8,10 @@ import { allShipped } from './all-shipped.ts';
 import { Answers } from './answers.ts';
 import { byLimit, type Cap, type Given, type Overrun, overruns } from './caps.ts';
 import { type Chance, chance } from './chance.ts';
-import { type ClientsOptions, type Servers, startClients } from './clients.ts';
-import { type Course, heldCourse, type Maker, makeCourse, makeCrowd } from './course.ts';
+import { type ClientsOptions, startClients } from './clients.ts';
+import { type Course, heldCourse, type Maker, makeCourse, makeCrowd, type Runner } from './course.ts';
 import { schedule } from './faults.ts';
+import { type FrozenSpan, permitsWhileFrozen, startFreezing, tellingSpans } from './freezing.ts';
 import { chainFaults, lostOutcomes, momentsOverCap, moneyOf, overdueHolds } from './held-money.ts';
 import { injectFaults } from './inject-faults.ts';
 import { type LyingHolder, startLyingHolder } from './lying-holder.ts';
@@ -18,7 +19,9 @@ import { startNaiveGates } from './naive.ts';
 import { doneBy } from './noisy-link.ts';
 import { asSettled, misfits, type Records, readRecords } from './records.ts';
 import { capTable, overrunLine, strandedLine, type UsedWindow, usedWindows } from './report.ts';
-import { startEcho, startWorld, type World } from './world.ts';
+import type { Servers } from './servers.ts';
+import { makeTree, walletCourse } from './wallet-course.ts';
+import { allSidecars, startEcho, startWorld, type World } from './world.ts';
 
 export interface RaceOptions {
   readonly programs: Programs;
@@ -29,6 +32,8 @@ export interface RaceOptions {
   readonly clients: number;
   /** Requests and dollars under each cap. */
   readonly size: number;
+  /** In wallets, in each round; of the round with faults, over all of its courses. */
+  readonly passports: number;
   /** How long things break, at least. */
   readonly faultSeconds: number;
   /**
@@ -58,6 +63,11 @@ export interface RaceReport {
   readonly replayedKeys: number;
   /** What lying holders said while nothing broke. */
   readonly lies: number;
+  /**
+   * How often a wallet was frozen for so long that a PERMIT would show that it was not, and how many requests
+   * were refused for it while nothing broke.
+   */
+  readonly frozen: { readonly spans: number; readonly blocks: number };
 }
 
 /** Of each cap, in the round in which there is demand and nothing breaks. */
@@ -76,6 +86,8 @@ const liarCount = 2;
 /** One is nearly always enough; which of two gates reads first is up to the machine. */
 const naiveCourses = 24;
 const courseMs = 5_000;
+/** In each tree of a naive round. */
+const naivePassports = 18;
 /** Much is lost while things break; yet the caps have to be reached, or nothing is shown. */
 const faultPart = 5;
 
@@ -87,7 +99,9 @@ const faultPart = 5;
 export async function race(options: RaceOptions): Promise<RaceReport> {
   const { programs, redis, seed, say } = options;
   const source = chance(seed);
-  say(`Seed ${seed}: ${options.clients} clients, caps of ${options.size} requests and dollars.`);
+  say(
+    `Seed ${seed}: ${options.clients} clients, caps of ${options.size} requests and dollars, ${options.passports} passports in wallets.`,
+  );
   const world = await startWorld(programs, redis, source.branch('links'));
   try {
     say(`${world.sidecars.length} sidecars and ${world.controlPlanes.length} control planes are ready.`);
@@ -95,11 +109,14 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
     const lying = await lyingRound(options, world, source.branch('lying'));
     const faults = await faultRound(options, world, source.branch('faults'));
     say('\nRound 4: gates that check a shared counter and then add to it. These must fail.');
-    const naive = await naiveRound(options, source.branch('naive'), { isAtomic: false, course: makeCourse });
+    const naive = await naiveRound(options, source.branch('naive'), {
+      isAtomic: false,
+      course: (make, crowd, size) => makeCourse(make, crowd, size, naivePassports),
+    });
     say('\nRound 5: gates that check and add at once, and settle each time they are told. These must fail.');
     const settledTwice = await naiveRound(options, source.branch('settled twice'), {
       isAtomic: true,
-      course: heldCourse,
+      course: heldInWallets,
     });
     const end = await endOfHolds(world, [calm, lying, faults]);
     const violations = [
@@ -119,6 +136,7 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
       permits: { calm: calm.records.permits.size, faults: faults.records.permits.size },
       replayedKeys: calm.replayedKeys + faults.replayedKeys,
       lies: lying.lies,
+      frozen: { spans: calm.frozen.spans + faults.frozen.spans, blocks: calm.frozen.blocks },
     };
   } finally {
     await world.close();
@@ -131,28 +149,44 @@ interface Round {
   readonly violations: readonly string[];
   readonly replayedKeys: number;
   readonly contested: number;
+  readonly frozen: RaceReport['frozen'];
 }
 
-async function calmRound({ clients, size, say }: RaceOptions, world: World, source: Chance): Promise<Round> {
+async function calmRound(
+  { clients, size, passports, say }: RaceOptions,
+  world: World,
+  source: Chance,
+): Promise<Round> {
   say('\nRound 1: nothing breaks.');
-  const course = await makeCourse(makerOf(world), await makeCrowd(makerOf(world)), size);
+  const course = await makeCourse(makerOf(world), await makeCrowd(makerOf(world)), size, passports);
   const answers = new Answers();
-  const racing = { count: clients, servers: serversOf(world), course: () => course, answers, chance: source };
+  let open: Course = { ...course, lanes: course.lanes.filter(({ isLate }) => isLate !== true) };
+  const racing = { count: clients, servers: serversOf(world), course: () => open, answers, chance: source };
+  const freezing = startFreezing({ ...racing, chance: source.branch('freezing') });
+  let spans: readonly FrozenSpan[] = [];
   const unused = await whileRacing(racing, async () => {
     const startedAtMs = performance.now();
-    let left: readonly Cap[] = course.caps;
-    while (left.length > 0 && performance.now() - startedAtMs < calmMsMax) {
-      await pause(lookMs);
-      left = await notUsedUp(world, course, answers);
-    }
-    const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
-    say(
-      `After ${seconds} s ${left.length === 0 ? 'every cap is used up' : `${left.length} caps are not used up`}.`,
-    );
+    const used = async (caps: readonly Cap[]): Promise<readonly Cap[]> => {
+      let left = caps;
+      while (left.length > 0 && performance.now() - startedAtMs < calmMsMax) {
+        await pause(lookMs);
+        left = await notUsedUp(world, { ...course, caps }, answers);
+      }
+      const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
+      say(
+        `After ${seconds} s ${left.length === 0 ? `${caps.length} caps are used up` : `${left.length} caps are not used up`}.`,
+      );
+      return left;
+    };
+    const early = await used(course.caps.filter(({ wallet }) => wallet?.isLate !== true));
+    spans = await freezing.stop();
+    // Nobody else has used what is set aside for those who come last.
+    open = course;
+    const late = await used(course.caps);
     await pause(insistMs);
-    return left;
+    return [...new Set([...early, ...late])];
   });
-  const round = await judge(world, [course], answers, say);
+  const round = await judge(world, [course], answers, { say, spans });
   const violations = unused.map(
     ({ name, window }) => `not used up with demand and without faults: ${name}, ${window}`,
   );
@@ -160,14 +194,20 @@ async function calmRound({ clients, size, say }: RaceOptions, world: World, sour
   return { ...round, violations: [...round.violations, ...violations] };
 }
 
-/** Those of which no window has been used up. */
+/** Those of which no window has been used up, nor any of a wallet above that holds their requests back. */
 async function notUsedUp(world: World, course: Course, answers: Answers): Promise<readonly Cap[]> {
   const windows = usedWindows(course.caps, await readRecords(world.sql, gatesOf([course])), answers);
   const used = new Set(
     windows.filter(({ cap, recorded }) => recorded >= usedMin * cap.limit).map(({ cap }) => cap),
   );
-  return course.caps.filter((cap) => !used.has(cap));
+  return course.caps.filter((cap) => !used.has(cap) && ![...used].some((other) => isAbove(other, cap)));
 }
+
+/** All that draw on the one draw on the other, too, so that it cannot be used up behind the other. */
+const isAbove = (other: Cap, cap: Cap): boolean =>
+  cap.wallet !== undefined &&
+  other.wallet !== undefined &&
+  [...cap.wallet.passportIds].every((id) => other.wallet?.passportIds.has(id));
 
 async function whileRacing<T>(options: ClientsOptions, work: () => Promise<T>): Promise<T> {
   const run = startClients(options);
@@ -194,17 +234,23 @@ function nextCourses(courses: readonly Course[], source: Chance): () => Course {
 const gatesOf = (courses: readonly Course[]): string[] =>
   courses.flatMap(({ lanes }) => lanes.map(({ gateId }) => gateId));
 
+/** Those that block without current knowledge of wallets (`walletCourse`). */
+const strictGatesOf = (courses: readonly Course[]): string[] =>
+  gatesOf(
+    courses.map(({ lanes, caps }) => ({ caps, lanes: lanes.filter(({ servers }) => servers === undefined) })),
+  );
+
 /**
  * Nothing breaks, and foreign sidecars lie about their leases of passports: caps hold for honest gates, and
  * for those of the liars as far as they are on record.
  */
 async function lyingRound(
-  { clients, size, enough, say }: RaceOptions,
+  { clients, size, passports, enough, say }: RaceOptions,
   world: World,
   source: Chance,
 ): Promise<Round & { readonly lies: number }> {
   say('\nRound 2: nothing breaks, and holders lie about their leases.');
-  const course = await makeCourse(makerOf(world), await makeCrowd(makerOf(world)), size);
+  const course = await makeCourse(makerOf(world), await makeCrowd(makerOf(world)), size, passports);
   const answers = new Answers();
   const racing = { count: clients, servers: serversOf(world), course: () => course, answers, chance: source };
   const liars = await startLiars(world, () => course, source);
@@ -217,7 +263,7 @@ async function lyingRound(
   });
   await Promise.all(liars.map((liar) => liar.stop()));
   say(liesLine(liars));
-  const round = await judge(world, [course], answers, say, gatesOfLiars(liars));
+  const round = await judge(world, [course], answers, { say, otherGates: gatesOfLiars(liars) });
   return { ...round, lies: liesOf(liars) };
 }
 
@@ -240,14 +286,16 @@ const liesLine = (liars: readonly LyingHolder[]): string =>
   `Lying holders: ${liars.flatMap(({ told }) => Array.from(told, ([what, count]) => `${what} ${count}`)).join('; ')}.`;
 
 async function faultRound(options: RaceOptions, world: World, source: Chance): Promise<Round> {
-  const { clients, size, faultSeconds, say } = options;
+  const { clients, size, passports, faultSeconds, say } = options;
   const durationMs = faultSeconds * 1_000;
   say(`\nRound 3: everything breaks, for ${faultSeconds} s.`);
   const courses: Course[] = [];
   const crowd = await makeCrowd(makerOf(world));
   // Caps that are used up have nothing more to lose: new ones come every few seconds.
-  while (courses.length * courseMs < durationMs) {
-    courses.push(await makeCourse(makerOf(world), crowd, Math.ceil(size / faultPart)));
+  const count = Math.ceil(durationMs / courseMs);
+  while (courses.length < count) {
+    const inWallets = Math.ceil(passports / count);
+    courses.push(await makeCourse(makerOf(world), crowd, Math.ceil(size / faultPart), inWallets));
   }
   const faults = schedule(source.branch('schedule'), durationMs);
   const echo = startEcho(world.redis.url, source.branch('echo'));
@@ -256,12 +304,15 @@ async function faultRound(options: RaceOptions, world: World, source: Chance): P
   const course = nextCourses(courses, source.branch('course'));
   const racing = { count: clients, servers: serversOf(world), course, answers, chance: source };
   const liars = await startLiars(world, course, source);
+  const freezing = startFreezing({ ...racing, chance: source.branch('freezing') });
+  let spans: readonly FrozenSpan[] = [];
   // Clients go on until everything is up again.
   await whileRacing(racing, async () => {
     await Promise.all([pause(durationMs), injectFaults(world, faults, say)]);
     const endsAtMs = performance.now() + moreMsMax;
     while (performance.now() < endsAtMs && !(await isEnough(options, world, courses, answers)))
       await pause(lookMs);
+    spans = await freezing.stop();
   });
   await Promise.all(liars.map((liar) => liar.stop()));
   await echo.stop();
@@ -269,7 +320,7 @@ async function faultRound(options: RaceOptions, world: World, source: Chance): P
   const noise = Object.entries(doneBy(world.links)).map(([kind, count]) => `${kind} ${count}`);
   say(`Between sidecars and control planes: ${noise.join(', ')}. Over Redis: twice ${echo.echoed}.`);
   say(liesLine(liars));
-  return judge(world, courses, answers, say, gatesOfLiars(liars));
+  return judge(world, courses, answers, { say, spans, otherGates: gatesOfLiars(liars) });
 }
 
 async function isEnough(
@@ -292,11 +343,28 @@ async function isEnough(
 const contestedOf = (windows: readonly UsedWindow[]): number =>
   windows.filter(({ cap, leased }) => leased >= usedMin * cap.limit).length;
 
+type MakeCourse = (make: Maker, crowd: readonly Runner[], size: number) => Promise<Course>;
+
+/** Money that is held, at gates with limits of their own, and at others by passports in wallets. */
+const heldInWallets: MakeCourse = async (make, crowd, size) => {
+  const tree = await makeTree(make, size);
+  const held = await heldCourse(make, crowd, size);
+  const wallets = await walletCourse(make, tree, naivePassports);
+  return {
+    lanes: [...held.lanes, ...wallets.lanes.filter(({ holds }) => holds !== undefined)],
+    caps: [...held.caps, ...wallets.caps],
+  };
+};
+
+/** Whether a wallet was passed, and something else. */
+export const isAllPassed = (passed: readonly Overrun[]): boolean =>
+  [true, false].every((isOfWallet) => passed.some(({ cap }) => (cap.wallet !== undefined) === isOfWallet));
+
 /** The caps that their own answers pass, each PERMIT with the least that it may count. */
 async function naiveRound(
   { redis, clients, size, say }: RaceOptions,
   source: Chance,
-  { isAtomic, course: makeOne }: { readonly isAtomic: boolean; readonly course: typeof makeCourse },
+  { isAtomic, course: makeOne }: { readonly isAtomic: boolean; readonly course: MakeCourse },
 ): Promise<Overrun[]> {
   let made = 0;
   const maker: Maker = {
@@ -305,6 +373,7 @@ async function naiveRound(
       const id = `pass_naive_${isAtomic}_${made++}`;
       return { id, token: id };
     },
+    createWallet: async () => `wal_naive_${isAtomic}_${made++}`,
   };
   const crowd = await makeCrowd(maker);
   const courses = await Promise.all(Array.from({ length: naiveCourses }, () => makeOne(maker, crowd, size)));
@@ -317,7 +386,7 @@ async function naiveRound(
     const course = nextCourses(courses, source.branch('course'));
     await whileRacing({ count: clients, servers, course, answers, chance: source }, async () => {
       const endsAtMs = performance.now() + naiveCourses * courseMs;
-      while (passedCaps().length === 0 && performance.now() < endsAtMs) await pause(lookMs);
+      while (!isAllPassed(passedCaps()) && performance.now() < endsAtMs) await pause(lookMs);
       await pause(insistMs);
     });
   } finally {
@@ -334,10 +403,19 @@ const answersLine = ({ counts }: Answers): string =>
     .sort()
     .join(', ')}.`;
 
-const makerOf = ({ installation }: World): Maker => ({
+const makerOf = ({ installation, controlPlanes, foreign }: World): Maker => ({
   createGate: (body) => installation.createGate(body),
   issuePassport: (body) => installation.issuePassport(body),
   approveAhead: (body) => installation.approveAhead(body),
+  createWallet: (body) => installation.createWallet(body),
+  foreign: {
+    servers: {
+      sidecars: [foreign.sidecar.origin],
+      controlPlanes: controlPlanes.map(({ origin }) => origin),
+      key: foreign.key,
+    },
+    createGate: (body) => installation.createGate(body, foreign.key),
+  },
 });
 
 const serversOf = ({ sidecars, controlPlanes, installation }: World): Servers => ({
@@ -351,12 +429,19 @@ async function judge(
   world: World,
   courses: readonly Course[],
   answers: Answers,
-  say: RaceOptions['say'],
-  /** Of others, whose PERMITs count for the caps of passports. */
-  otherGates: readonly string[] = [],
+  {
+    say,
+    spans = [],
+    otherGates = [],
+  }: {
+    readonly say: RaceOptions['say'];
+    readonly spans?: readonly FrozenSpan[];
+    /** Of others, whose PERMITs count for the caps of passports and wallets. */
+    readonly otherGates?: readonly string[];
+  },
 ): Promise<Round> {
   const caps = courses.flatMap((course) => course.caps);
-  const shippedMs = await allShipped(world, answers);
+  const shippedMs = await allShipped({ sql: world.sql, sidecars: allSidecars(world) }, answers);
   const records = await readRecords(world.sql, [...gatesOf(courses), ...otherGates]);
   const told = [...answers.permits.values()];
   const replayed = answers.keys.filter(({ count }) => count > 1);
@@ -371,6 +456,8 @@ async function judge(
     `Records: ${records.permits.size} PERMITs, of which clients were told ${told.length}; ${records.voided.size} voided; all shipped ${shippedMs} ms later.`,
   );
   say(heldLine(records));
+  const telling = tellingSpans(spans).length;
+  say(`Wallets were frozen ${spans.length} times, ${telling} of them so long that a PERMIT would tell.`);
   const mismatches = [...misfits(records, answers), ...answers.wrong];
   const verdict = mismatches.length === 0 ? ', each with one record and one answer for everybody' : '';
   say(`Keys asked more than once: ${replayed.length}, permitted ${permitted.length}${verdict}.`);
@@ -386,9 +473,11 @@ async function judge(
       (overrun) => `not leased: ${overrunLine(overrun)}`,
     ),
     ...mismatches,
+    ...permitsWhileFrozen(spans, records, strictGatesOf(courses)),
   ];
   for (const violation of violations) say(`VIOLATION ${violation}`);
-  return { courses, records, violations, replayedKeys: replayed.length, contested };
+  const frozen = { spans: telling, blocks: answers.counts.get('BLOCK wallet_frozen') ?? 0 };
+  return { courses, records, violations, replayedKeys: replayed.length, contested, frozen };
 }
 
 /** What became of the PERMITs that held money. */

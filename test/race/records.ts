@@ -1,5 +1,6 @@
 import type { Database } from '../../control-plane/base/database.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { type Answers, type Permitted, slackMs } from './answers.ts';
@@ -24,6 +25,7 @@ export interface RecordedPermit {
   readonly attestationId: string;
   readonly gateId: string;
   readonly passportId: string;
+  readonly walletId: string | null;
   /** What it took when it was decided. */
   readonly tookMicroUsd: number | null;
   /** What it counts by its last record (contract §19). */
@@ -61,7 +63,7 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
   return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
     const recorded = await tx<Omit<RecordedPermit, 'moneyMicroUsd' | 'isHeld' | 'changes'>[]>`
       SELECT attestation_id AS "attestationId", gate_id AS "gateId", passport_id AS "passportId",
-        amount_micro_usd AS "tookMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
+        wallet_id AS "walletId", amount_micro_usd AS "tookMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
       FROM attestations
       WHERE decision = 'PERMIT' AND resolution IS NULL AND NOT test AND gate_id = ANY(${[...gateIds]}::text[])`;
     const changes = await tx<PermitRecord[]>`
@@ -131,7 +133,15 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
 }
 
 /** As the ledger names it. */
-export function counterOf({ kind, gateId, passportId, standingApprovalId: standingId }: Cap): CounterKey {
+export function counterOf({
+  kind,
+  gateId,
+  passportId,
+  standingApprovalId: standingId,
+  wallet,
+}: Cap): CounterKey {
+  if (kind === 'wallet_rate' || kind === 'wallet_spend')
+    return must(wallet, 'a cap of a wallet names it').counter;
   if (kind === 'standing_approval')
     return counterKey({
       kind,
@@ -153,6 +163,8 @@ export function misfits({ permits, voided }: Records, answers: Answers): string[
     else if (record === undefined) wrong.push(`${attestationId} was answered and is not on record`);
     else if (record.gateId !== gateId || record.passportId !== passportId)
       wrong.push(`${attestationId} is on record for somebody else`);
+    else if (record.walletId !== (asked.passport.walletId ?? null))
+      wrong.push(`${attestationId} names another wallet than that of its passport`);
     else if ((record.tookMicroUsd ?? 0) !== moneyMicroUsd)
       wrong.push(`${attestationId} is on record with another sum than ${JSON.stringify(asked.body)}`);
     else if (record.requestHash !== contentHash(asked.sameAs))

@@ -1,7 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Answers } from './answers.ts';
-import { type Cap, countsFor, type Given, type Overrun, unitsOf } from './caps.ts';
+import { type Cap, countsFor, type Given, isRate, type Overrun, unitsOf } from './caps.ts';
 import { counterOf, type Records } from './records.ts';
 
 /** One window of one cap, and how far it was used. */
@@ -61,11 +61,10 @@ export function usedWindows(
 
 /** Units that are given out and used by nobody, requests and money. */
 export function strandedLine(windows: readonly UsedWindow[]): string {
-  const isRate = ({ cap }: UsedWindow) => cap.kind === 'gate_rate' || cap.kind === 'passport_rate';
   const sum = (of: readonly UsedWindow[]) => of.reduce((total, { stranded }) => total + stranded, 0);
-  const money = windows.filter((window) => !isRate(window));
+  const money = windows.filter(({ cap }) => !isRate(cap));
   const places = windows.filter(({ stranded }) => stranded > 0).length;
-  return `Stranded, charges in doubt included: ${sum(windows.filter(isRate))} requests and $${(sum(money) / 1e6).toFixed(2)}, in ${places} of ${windows.length} windows.`;
+  return `Stranded, charges in doubt included: ${sum(windows.filter(({ cap }) => isRate(cap)))} requests and $${(sum(money) / 1e6).toFixed(2)}, in ${places} of ${windows.length} windows.`;
 }
 
 /** Lines of a table. */
@@ -93,4 +92,4 @@ export const overrunLine = ({ cap, startsAtMs, given, allowed }: Overrun): strin
   `${cap.name}: ${show(cap, given)} given where ${show(cap, allowed)} may be, in the ${cap.window} from ${new Date(startsAtMs).toISOString()}`;
 
 const show = (cap: Cap, units: number): string =>
-  cap.kind === 'gate_rate' || cap.kind === 'passport_rate' ? String(units) : `$${(units / 1e6).toFixed(2)}`;
+  isRate(cap) ? String(units) : `$${(units / 1e6).toFixed(2)}`;

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../../shared/errors/assert.ts';
 import type { Answers, Asked } from './answers.ts';
 import type { Chance } from './chance.ts';
-import type { Servers } from './clients.ts';
+import type { Servers } from './servers.ts';
 
 /** Null: no whole answer. */
 export type Post = (

@@ -17,6 +17,8 @@ export interface World {
   readonly installation: Installation;
   readonly controlPlanes: readonly Running[];
   readonly sidecars: readonly Running[];
+  /** Of another account, whose sidecar takes passports of ours. */
+  readonly foreign: { readonly sidecar: Running; readonly key: string };
   readonly links: readonly NoisyLink[];
   readonly redis: TestRedis;
   readonly redisLink: Awaited<ReturnType<typeof linkTo>>;
@@ -57,12 +59,18 @@ export async function startWorld(programs: Programs, redis: TestRedis, chance: C
       links.push(link);
       sidecars.push(await world.startSidecar({ CONTROL_PLANE_URL: link.origin }));
     }
-    const sql = connect({ url: database.url, connectionsMax: 2 });
+    const link = await noisyLink(origins, chance.branch('foreign link'));
+    stops.push(() => link.close());
+    links.push(link);
+    const foreign = await startForeign(world, link.origin);
+    // One: a connection that died with the server is noticed by the next to ask, and not rounds later.
+    const sql = connect({ url: database.url, connectionsMax: 1 });
     stops.push(() => sql.end({ timeout: 1 }));
     return {
       installation: world,
       controlPlanes,
       sidecars,
+      foreign,
       links,
       redis,
       redisLink,
@@ -76,6 +84,20 @@ export async function startWorld(programs: Programs, redis: TestRedis, chance: C
     throw error;
   }
 }
+
+async function startForeign(world: Installation, controlPlane: string): Promise<World['foreign']> {
+  const made = await world.api('POST', '/accounts', { name: 'Foreign shop', plan: 'enterprise' });
+  if (made.status !== 201) throw new Error(`account: ${JSON.stringify(made.body)}`);
+  const { key } = made.body.api_key;
+  const sidecar = await world.startSidecar({ CONTROL_PLANE_URL: controlPlane, SIDECAR_API_KEY: key });
+  return { sidecar, key };
+}
+
+/** Ours and those of others: all of them may fail. */
+export const allSidecars = ({
+  sidecars,
+  foreign,
+}: Pick<World, 'sidecars' | 'foreign'>): readonly Running[] => [...sidecars, foreign.sidecar];
 
 /** Programs whose output is read when all is over, that of killed ones too. */
 export function recorded(programs: Programs) {

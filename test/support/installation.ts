@@ -23,12 +23,15 @@ export interface Installation {
   ): Promise<Running>;
   /** Calls the first control plane with the admin key. */
   api(method: string, path: string, body?: unknown): Promise<Reply>;
-  createGate(body?: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Of the first account, unless a key of another is given. */
+  createGate(body?: Readonly<Record<string, unknown>>, key?: string): Promise<string>;
   issuePassport(
     body?: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly id: string; readonly token: string }>;
   /** Makes a standing approval; its id. */
   approveAhead(body: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Its id. */
+  createWallet(body?: Readonly<Record<string, unknown>>): Promise<string>;
   /**
    * Exports everything the admin key may see and lets two strangers read it: our command, and the verifier
    * that imports nothing of ours. Throws with what they said unless both agree that it holds; resolves with
@@ -70,10 +73,10 @@ export async function installation(
   let controlPlaneOrigin = '';
   let sidecarKey = '';
 
-  const api: Installation['api'] = (method, path, body) =>
+  const api = (method: string, path: string, body?: unknown, key = adminKey): Promise<Reply> =>
     call(`${controlPlaneOrigin}/v1${path}`, {
       method,
-      key: adminKey,
+      key,
       ...(body === undefined ? {} : { body }),
     });
 
@@ -138,8 +141,8 @@ export async function installation(
       };
       return run(['sidecar'], port, settings, isReady ? '/readyz' : '/livez');
     },
-    createGate: async (body = {}) => {
-      const answer = await api('POST', '/gates', { name: 'gate', trust_level: 'L1', ...body });
+    createGate: async (body = {}, key = adminKey) => {
+      const answer = await api('POST', '/gates', { name: 'gate', trust_level: 'L1', ...body }, key);
       if (answer.status !== 201) throw new Error(`gate: ${JSON.stringify(answer.body)}`);
       return answer.body.gate_id;
     },
@@ -156,6 +159,11 @@ export async function installation(
       const answer = await api('POST', '/approvals/standing', body);
       if (answer.status !== 201) throw new Error(`standing approval: ${JSON.stringify(answer.body)}`);
       return answer.body.standing_approval_id;
+    },
+    createWallet: async (body = {}) => {
+      const answer = await api('POST', '/wallets', { name: 'a wallet', ...body });
+      if (answer.status !== 201) throw new Error(`wallet: ${JSON.stringify(answer.body)}`);
+      return answer.body.wallet_id;
     },
     verifyExport: async () => {
       const file = join(folder.path, 'export.jsonl');

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { CounterKey } from '../../../shared/quota/counter.ts';
 import { byLimit, type Cap, type Given, overruns } from '../../race/caps.ts';
 import { chance } from '../../race/chance.ts';
 import { faultKinds, schedule } from '../../race/faults.ts';
+import { permitsWhileFrozen, tellingSpans } from '../../race/freezing.ts';
+import type { RecordedPermit, Records } from '../../race/records.ts';
 
 const minuteMs = 60_000;
 /** The start of a minute. */
@@ -40,6 +43,47 @@ describe('the judge of a race', () => {
     expect(overruns([{ ...spend, passportId: 'pass_2' }], two, byLimit)).toEqual([]);
     expect(overruns([{ ...spend, gateId: null, passportId: 'pass_1' }], two, byLimit)).toHaveLength(1);
     expect(overruns([cap(0)], [given(startMs, { requests: 0 })], byLimit)).toEqual([]);
+  });
+
+  it('counts for a wallet what those in it were given, at any gate', () => {
+    const wallet = {
+      counter: 'wallet_spend:key' as CounterKey,
+      passportIds: new Set(['pass_1', 'pass_2']),
+      isLate: false,
+    };
+    const ofWallet = cap(599, { kind: 'wallet_spend', gateId: null, wallet });
+    const two = [given(startMs), given(startMs, { passportId: 'pass_2', gateId: 'gate_2' })];
+    expect(overruns([ofWallet], two, byLimit)).toMatchObject([{ given: 600 }]);
+    expect(overruns([ofWallet], [given(startMs), given(startMs, { passportId: 'pass_3' })], byLimit)).toEqual(
+      [],
+    );
+    const rate = cap(1, { kind: 'wallet_rate', gateId: null, wallet });
+    expect(overruns([rate], two, byLimit)).toMatchObject([{ given: 2 }]);
+  });
+
+  it('sees a PERMIT of a frozen wallet, from where all must know of it to where that ends', () => {
+    const frozen = { walletId: 'wal_1', name: 'one', passportIds: new Set(['pass_1']), isAmple: true };
+    const spans = [{ wallet: frozen, fromMs: startMs, untilMs: startMs + 20_000 }];
+    const at = (atMs: number, change: Partial<RecordedPermit> = {}) => ({
+      permits: new Map([
+        [
+          'att_1',
+          {
+            attestationId: 'att_1',
+            gateId: 'gate_1',
+            passportId: 'pass_1',
+            timestampMs: startMs + atMs,
+            ...change,
+          },
+        ],
+      ]) as unknown as Records['permits'],
+    });
+    const seen = (records: ReturnType<typeof at>) => permitsWhileFrozen(spans, records, ['gate_1']);
+    expect(seen(at(10_000))).toEqual([expect.stringContaining('10000 ms after wallet one was frozen')]);
+    for (const atMs of [-1, 4_000, 20_000]) expect(seen(at(atMs))).toEqual([]);
+    expect(seen(at(10_000, { passportId: 'pass_2' }))).toEqual([]);
+    expect(seen(at(10_000, { gateId: 'gate_2' }))).toEqual([]);
+    expect(tellingSpans([...spans, { wallet: frozen, fromMs: 0, untilMs: 5_000 }])).toHaveLength(1);
   });
 
   it('gives the benefit of the doubt to what may belong to either of two windows, and to no more than fits there', () => {

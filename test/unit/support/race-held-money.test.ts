@@ -22,6 +22,7 @@ const permit = (
   attestationId,
   gateId: 'gate_1',
   passportId: 'pass_1',
+  walletId: null,
   tookMicroUsd: 6,
   moneyMicroUsd: changes.at(-1)?.[1] ?? 6,
   isHeld: true,
