@@ -1,7 +1,7 @@
 import { recordHash } from '../../shared/attestation/record.ts';
 import { type AttestationRecord, noExtras } from '../../shared/model/attestation.ts';
 import { isFederated } from '../../shared/model/federation.ts';
-import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -10,6 +10,7 @@ import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { findDrawnWallets } from '../quota/drawn-wallets.ts';
 import { quotaLimits } from '../quota/limits.ts';
 import { type WalletPath, walletAt, walletPath } from '../quota/wallet-paths.ts';
 import { distinct } from '../storage/distinct.ts';
@@ -107,6 +108,8 @@ export interface KnownThings {
   /** Leases of standing approvals, by number. */
   readonly standingApprovals: ReadonlyMap<number, StandingApprovalLease>;
   readonly wallets: ReadonlyMap<PassportId, WalletPath>;
+  /** By record, where its time does not tell (`findDrawnWallets`). */
+  readonly drawnWallets: ReadonlyMap<string, WalletId | null>;
 }
 
 interface GateRow extends Owner {
@@ -218,7 +221,7 @@ function toNewRecord(
       ...record,
       policyHash: isUnknown ? null : record.policyHash,
       approvalId: approvalId ?? record.approvalId,
-      walletId: record.asserted === null ? null : walletAt(walletPath, record.timestampMs),
+      walletId: record.asserted === null ? null : walletOf(record, known),
     },
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
@@ -228,6 +231,15 @@ function toNewRecord(
     needsApproval:
       !isApproved && record.decision === 'PERMIT' && needsApproval(record, passport?.own?.approvals ?? null),
   };
+}
+
+function walletOf(
+  { id, passportId, timestampMs }: AttestationRecord,
+  { wallets, drawnWallets }: KnownThings,
+): WalletId | null {
+  const drawn = drawnWallets.get(id);
+  if (drawn !== undefined) return drawn;
+  return walletAt(passportId === null ? undefined : wallets.get(passportId), timestampMs);
 }
 
 /**
@@ -277,12 +289,14 @@ export async function readKnown(
   const gates = gatesAndLeases.filter((row) => row.leaseId === null);
   const leases = gatesAndLeases.filter((row) => row.leaseId !== null);
   const owners = sharedOwners();
-  return {
-    wallets: new Map(
-      passports.flatMap(({ passportId, walletPath: path }) =>
-        path === null ? [] : [[passportId, path] as const],
-      ),
+  const wallets = new Map(
+    passports.flatMap(({ passportId, walletPath: path }) =>
+      path === null ? [] : [[passportId, path] as const],
     ),
+  );
+  return {
+    wallets,
+    drawnWallets: await findDrawnWallets(sql, shipped, wallets),
     gates: new Map(gates.map((row) => [row.gateId, owners(row.accountId, row.mode)])),
     passports: new Map(
       passports.map((row) => [row.passportId, factOf(row, owners(row.accountId, row.mode))]),

@@ -114,8 +114,8 @@ async function findDrawers(
 }
 
 /**
- * Whether a passport draws on a wallet. For a while after it was moved, or a wallet that it is in was, also on
- * one that it drew on before: a sidecar may not have heard of it yet.
+ * Whether a passport draws on a wallet. For a while after it was moved, or a wallet that it is in was, also
+ * on one that it drew on before: a sidecar may not have heard of it yet.
  */
 const mayDraw = (drawer: Drawer, wallet: KeyedWallet, nowMs: UnixMillis): boolean =>
   drawer.path.includes(wallet.walletId) ||

@@ -1,0 +1,247 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { idDigest } from '../../shared/crypto/id-digest.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { minuteMs } from '../../shared/model/time.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
+import { goToNoon } from '../support/approvals.ts';
+import { leaseHolder, ofPassport, wish } from '../support/lease-holder.ts';
+import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { isPassing } from '../support/sidecar-pair.ts';
+import { brokenRules } from '../support/sound-database.ts';
+import { expectSoundStore } from '../support/test-sidecar.ts';
+import { until, untilAnswer } from '../support/until.ts';
+import { makeWallet, moveToWallet, putWallet, setFrozen, walletOf } from '../support/wallets.ts';
+
+/** Wallets, where sidecars are cut off, late, stopped or dead. */
+let api: Api;
+/** The second one is told nothing by push, so that nothing reaches it while its link is cut. */
+let sidecars: readonly [TestSidecar, TestSidecar];
+beforeAll(async () => {
+  api = await startApi();
+  goToNoon(api);
+  sidecars = [
+    await startTestSidecar({ api, quotaWaitMs: 1_000 }),
+    await startTestSidecar({ api, quotaWaitMs: 1_000, bus: null }),
+  ];
+});
+afterAll(async () => {
+  for (const sidecar of sidecars) {
+    await sidecar.close();
+    sidecar.removeFolder();
+  }
+  await api.close();
+});
+afterEach(async () => {
+  expect(await brokenRules(api.deps.sql)).toEqual({});
+  await expectSoundStore(api);
+});
+
+const usd = 1_000_000;
+const buy = (amount: number, rest: object = {}) => ({ permission_key: 'orders:create', amount, ...rest });
+const caughtUp = async () => {
+  for (const sidecar of sidecars) await sidecar.caughtUp();
+};
+const isForAMoment = ({ body }: Reply): boolean =>
+  body.retry?.after_ms != null && body.retry.after_ms <= limits.lentUnitsMsMax;
+/** An answer that stays: nothing has to be asked for, and nothing is only lent to another. */
+const ask = (sidecar: TestSidecar, gateId: string, jwt: string, request: object): Promise<Reply> =>
+  untilAnswer(
+    () => sidecar.check(gateId, jwt, request),
+    (reply) => !isPassing(reply) && !isForAMoment(reply),
+    { what: 'an answer that stays' },
+  );
+async function newGate(level = 'L1'): Promise<string> {
+  const { gate_id: gateId } = await api.createGate({ trust_level: level });
+  await caughtUp();
+  return gateId;
+}
+/** What is used of its day, once nothing is leased any more. */
+async function usedOf(id: string): Promise<number> {
+  await until(async () => (await walletOf(api, id)).usage.daily_usd.leased === 0, {
+    what: 'every unit back or on record',
+  });
+  return (await walletOf(api, id)).usage.daily_usd.used;
+}
+/** What the records of this day say that it has spent. */
+async function stated(id: string): Promise<number> {
+  const dayOf = (days: number) => new Date(api.deps.clock.now() + days * 86_400_000).toISOString();
+  const url = `/v1/wallets/${id}/statement?since=${dayOf(-1)}&until=${dayOf(1)}`;
+  return (await api.call({ url })).body.total_usd;
+}
+const poolOf = (id: string) => ({ wallet: `${idDigest(id)}:pot` });
+
+describe('a passport that is moved while it is permitted', () => {
+  it('draws on exactly one of two wallets each time, and its record names that one', async () => {
+    const [one, other] = [
+      await makeWallet(api, { limits: { daily_usd: 1_000 } }),
+      await makeWallet(api, { limits: { daily_usd: 1_000 } }),
+    ];
+    const gateId = await newGate();
+    const { jwt, passport_id: id } = await api.issuePassport({ wallet_id: one.wallet_id });
+    const permits: number[] = [];
+    let isOver = false;
+    const clients = sidecars.flatMap((sidecar, place) =>
+      [0, 1].map(async (half) => {
+        for (let n = 0; !isOver; n++) {
+          const key = n % 3 === 0 ? { idempotency_key: `moved-${place}-${half}-${n}` } : {};
+          const { body } = await sidecar.check(gateId, jwt, buy(0.25, { n, half, ...key }));
+          if (body.decision === 'PERMIT') permits.push(0.25);
+        }
+      }),
+    );
+    for (const { wallet_id: to } of [other, one, other]) {
+      const enough = permits.length + 20;
+      await until(() => permits.length >= enough, { what: 'PERMITs before a move' });
+      // The second sidecar does not hear of it before it has permitted some more by what it knew.
+      sidecars[1].link.cut();
+      await moveToWallet(api, id, to);
+      const more = permits.length + 8;
+      await until(() => permits.length >= more, { what: 'PERMITs behind a move' });
+      sidecars[1].resume();
+    }
+    isOver = true;
+    await Promise.all(clients);
+    await caughtUp();
+    const used = [await usedOf(one.wallet_id), await usedOf(other.wallet_id)];
+    expect(used[0]).toBeGreaterThan(0);
+    expect(used[1]).toBeGreaterThan(0);
+    expect([await stated(one.wallet_id), await stated(other.wallet_id)]).toEqual(used);
+    expect((used[0] ?? 0) + (used[1] ?? 0)).toBe(permits.reduce((sum, each) => sum + each, 0));
+  });
+});
+
+describe('a sidecar that is cut off while its wallet', () => {
+  const spare = () => makeWallet(api, { limits: { daily_usd: 1_000 } });
+  it.each([
+    ['is frozen', async (id: string) => void (await setFrozen(api, id, 'freeze'))],
+    [
+      'gets a lower limit',
+      async (id: string) => void (await putWallet(api, id, { limits: { daily_usd: 1 } })),
+    ],
+    [
+      'is moved under another one',
+      async (id: string) => void (await putWallet(api, id, { parent_wallet_id: (await spare()).wallet_id })),
+    ],
+    [
+      'loses the passport, and is deleted',
+      async (id: string, passportId: string) => {
+        await moveToWallet(api, passportId, null);
+        expect((await api.call({ method: 'DELETE', url: `/v1/wallets/${id}` })).status).toBe(200);
+      },
+    ],
+  ] as const)('%s permits what it was leased, and then blocks', async (_what, change) => {
+    const wallet = await makeWallet(api, { limits: { daily_usd: 100_000 } });
+    const gateId = await newGate();
+    const { jwt, passport_id: id } = await api.issuePassport({ wallet_id: wallet.wallet_id });
+    const [, cut] = sidecars;
+    for (let n = 0; n < 40; n++)
+      expect((await ask(cut, gateId, jwt, buy(1, { n }))).body.decision).toBe('PERMIT');
+    cut.link.cut();
+    try {
+      await change(wallet.wallet_id, id);
+      const leased = await leasedAt(wallet.wallet_id);
+      let permitted = 0;
+      const last = await untilAnswer(
+        async () => {
+          const reply = await cut.check(gateId, jwt, buy(1, { m: permitted }));
+          if (reply.body.decision === 'PERMIT') permitted++;
+          return reply;
+        },
+        ({ body }) => body.decision !== 'PERMIT',
+        { what: 'the end of its leases' },
+      );
+      expect(last.body).toMatchObject({ decision: 'BLOCK', reason: 'quota_unavailable' });
+      expect(permitted).toBeGreaterThan(0);
+      expect(permitted * usd).toBeLessThanOrEqual(leased);
+    } finally {
+      cut.resume();
+    }
+    await cut.caughtUp();
+    // It has shipped its PERMITs, all of which were leased.
+    await until(async () => (await leasedAt(wallet.wallet_id)) === 0, { what: 'every unit back' });
+  });
+
+  /** Micro-USD that holders have of a wallet, in leases that no record has used. */
+  async function leasedAt(id: string): Promise<number> {
+    const [row] = await api.deps.sql<{ units: number }[]>`
+      SELECT coalesce(sum(l.units - coalesce(
+        (SELECT sum(p.units) FROM lease_posts p WHERE p.lease_id = l.lease_id), 0)), 0)::bigint AS units
+      FROM quota_leases l WHERE counter = ${`wallet_spend:${poolOf(id).wallet}`}`;
+    return row?.units ?? 0;
+  }
+
+  it.each([
+    ['L3', limits.stateAgeL3MsMax, 1, 'state_stale'],
+    ['L2', limits.stateAgeL2MsMax, 1, 'state_stale'],
+    // What it knows of wallets it does not use for longer, whatever the gate allows. It may have asked for it
+    // behind the last heartbeat.
+    ['L1', limits.stateAgeL2MsMax, 10_000, 'quota_unavailable'],
+  ] as const)(
+    'is frozen blocks at %s gates beyond an age of %i ms',
+    async (level, ageMs, beyondMs, reason) => {
+      const wallet = await makeWallet(api, { limits: { daily_usd: 100_000 } });
+      const gateId = await newGate(level);
+      const passport = await api.issuePassport({ wallet_id: wallet.wallet_id, trust_tier: 'L3' });
+      const [, cut] = sidecars;
+      for (let n = 0; n < 40; n++)
+        expect((await ask(cut, gateId, passport.jwt, buy(1, { n }))).body.decision).toBe('PERMIT');
+      try {
+        await cut.ageStateTo(ageMs);
+        await setFrozen(api, wallet.wallet_id, 'freeze');
+        expect((await cut.check(gateId, passport.jwt, buy(1))).body.decision).toBe('PERMIT');
+        await cut.ageStateTo(ageMs + beyondMs);
+        expect((await cut.check(gateId, passport.jwt, buy(1))).body).toMatchObject({
+          decision: 'BLOCK',
+          reason,
+        });
+      } finally {
+        cut.resume();
+      }
+      await cut.caughtUp();
+      expect((await ask(cut, gateId, passport.jwt, buy(1))).body.reason).toBe('wallet_frozen');
+    },
+  );
+});
+
+describe('units of a wallet', () => {
+  it('that a dead sidecar held come back when its epoch ends, and not before', async () => {
+    const root = await makeWallet(api, { limits: { daily_usd: 10 } });
+    const leaf = await makeWallet(api, { parent_wallet_id: root.wallet_id, limits: { daily_usd: 10 } });
+    const gateId = await newGate();
+    const passport = await api.issuePassport({ wallet_id: leaf.wallet_id });
+    const sibling = await api.issuePassport({ wallet_id: root.wallet_id });
+    const dead = await leaseHolder(api);
+    const lane = (id: string) => ({ ...ofPassport('wallet_spend', passport), ...poolOf(id) });
+    const asks = [leaf, root].map(({ wallet_id: id }) => wish(lane(id), 'day', 8 * usd));
+    const leased = await dead.call(asks, [], { epoch: dead.sidecar.epoch });
+    expect(leased.body.grants).toMatchObject([{ granted: 8 * usd }, { granted: 8 * usd }]);
+    // Where units are lent, the answer is one for a moment: it is not final that the wallet is used up.
+    const refused = await sidecars[0].check(gateId, sibling.jwt, buy(5));
+    expect(refused.body).toMatchObject({ decision: 'BLOCK', reason: 'wallet_limit_exceeded' });
+    expect((await ask(sidecars[0], gateId, sibling.jwt, buy(2))).body.decision).toBe('PERMIT');
+    const ended = await dead.sidecar.send(1, [], { end: { nothing_lost: true, torn_bytes: 0 } });
+    expect(ended.status).toBe(200);
+    expect((await ask(sidecars[0], gateId, sibling.jwt, buy(5))).body.decision).toBe('PERMIT');
+    expect((await ask(sidecars[1], gateId, passport.jwt, buy(3))).body.decision).toBe('PERMIT');
+    expect(await usedOf(root.wallet_id)).toBe(10);
+    expect(await usedOf(leaf.wallet_id)).toBe(3);
+  });
+
+  it('end with their window, wherever they are when the clock jumps', async () => {
+    const wallet = await makeWallet(api, { limits: { requests_per_minute: 6, daily_usd: 100 } });
+    const gateId = await newGate();
+    const { jwt } = await api.issuePassport({ wallet_id: wallet.wallet_id });
+    for (const minute of [0, 1, 2]) {
+      const replies = await Promise.all(
+        Array.from({ length: 12 }, (_, n) =>
+          ask(sidecars[n % 2] as TestSidecar, gateId, jwt, buy(0.25, { minute, n })),
+        ),
+      );
+      const permits = replies.filter(({ body }) => body.decision === 'PERMIT');
+      expect(permits).toHaveLength(6);
+      api.advance(minuteMs);
+      await caughtUp();
+    }
+    expect(await usedOf(wallet.wallet_id)).toBe(4.5);
+  });
+});
