@@ -23,7 +23,7 @@ export interface Lane {
   readonly isApprovedAhead?: boolean;
   /** Money is held, and settled later; whether more than that may be charged. */
   readonly holds?: { readonly overrun: 'charge' | 'refuse' };
-  /** Nobody asks there before everybody else has taken what they can get, where a round is played in turns. */
+  /** Where a round is played in turns, nobody asks there before all others have taken what they can get. */
   readonly isLate?: boolean;
   /** Those of the gate's account, where it is another one. */
   readonly servers?: Servers;

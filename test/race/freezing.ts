@@ -9,7 +9,7 @@ import type { Records } from './records.ts';
 import type { Servers } from './servers.ts';
 import type { CourseWallet } from './wallet-course.ts';
 
-/** A wallet was frozen, by the clock that stamps records, from the answer on until somebody asked to end it. */
+/** A wallet was frozen from its answer until somebody asked to end it, by the clock that stamps records. */
 export interface FrozenSpan {
   readonly wallet: CourseWallet;
   readonly fromMs: number;

@@ -345,7 +345,9 @@ class Liar {
       starts_at_ms: windowAt(each.window, Date.now() as UnixMillis).startsAtMs,
     }));
 
-  /** The leases of those windows, also where nothing more is left to lease. Null: of one there never was any. */
+  /**
+   * The leases of those windows, also where nothing more is left to lease. Null: of one there never was any.
+   */
   async #lease(victim: Victim, units: number): Promise<readonly number[] | null> {
     const counters = this.#counters(victim);
     const asks = counters.map((counter) => {

@@ -14,7 +14,9 @@ import { type Cap, countsFor, type Given, unitsOf } from './caps.ts';
  * the token of a passport is its id. With ATOMIC=1 it checks and adds at once, so that outcomes alone are
  * naive.
  *
- *     REDIS_URL=redis://... node --import tsx naive-gate.ts      takes its caps as a message, then prints `port <n>`
+ *     REDIS_URL=redis://... node --import tsx naive-gate.ts
+ *
+ * takes its caps as a message, and then prints `port <n>`.
  */
 const caps: readonly Cap[] = await new Promise((resolve) => process.once('message', resolve));
 const redis = new Redis(process.env['REDIS_URL'] ?? '');

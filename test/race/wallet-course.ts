@@ -84,7 +84,8 @@ export async function makeTree({ createWallet }: Maker, size: number): Promise<T
 /**
  * Puts so many passports into a tree, at gates that have no limits: one asks people about large sums, one
  * holds money, and one is another account's. Ours are L3: whoever is cut off from the control plane blocks
- * after five seconds, so that a wallet that is frozen is so for all by then. A gate of others trusts ours less.
+ * after five seconds, so that a wallet that is frozen is so for all by then. A gate of others trusts ours
+ * less.
  */
 export async function walletCourse(make: Maker, made: Tree | null, passports: number): Promise<Course> {
   if (made === null) return { lanes: [], caps: [], wallets: [] };
