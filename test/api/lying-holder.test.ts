@@ -21,7 +21,7 @@ import {
   settlementCall,
 } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
-import { makeWallet } from '../support/wallets.ts';
+import { makeWallet, putWallet } from '../support/wallets.ts';
 
 /**
  * Sidecars of a foreign account that have seen the token of a capped passport, and say of their leases what
@@ -59,7 +59,8 @@ const walletKeys = new Map<string, IdDigest>();
 async function capped(spendLimits: object, rateLimits: object): Promise<Reply['body']> {
   const constraints = { spend_limits: spendLimits, rate_limits: rateLimits };
   if (kind === 'passport') return api.issuePassport({ constraints });
-  const { wallet_id: id } = await makeWallet(api, { limits: { ...spendLimits, ...rateLimits } });
+  const { wallet_id: id } = await makeWallet(api, {});
+  await putWallet(api, id, { limits: { ...spendLimits, ...rateLimits } });
   // Nobody can say any more that the wallet may have been another one for the passport.
   api.advance(2 * secondMs);
   const issued = await api.issuePassport({ wallet_id: id });
