@@ -23,6 +23,8 @@ export interface Cap {
     readonly passportIds: ReadonlySet<string>;
     /** It is not used up before those ask that come last. */
     readonly isLate: boolean;
+    /** Nobody else can use it. */
+    readonly isReserved: boolean;
   };
 }
 

@@ -52,7 +52,7 @@ export function startFreezing(options: {
       'a course has a wallet with plenty',
     );
     await hasPermits(ample, options.answers);
-    spans.push(await freezeFor(ample, longMs, options));
+    spans.push(await freezeFor(ample, longMs, options, () => hasBlocks(options.answers)));
     while (!isOver) {
       await pause(chance.below(restMsMax));
       spans.push(await freezeFor(chance.pick(course().wallets ?? []), chance.below(shortMsMax), options));
@@ -75,10 +75,16 @@ async function hasPermits({ passportIds }: CourseWallet, { permits }: Answers): 
   }
 }
 
+async function hasBlocks({ counts }: Answers): Promise<void> {
+  const endsAtMs = performance.now() + demandMsMax;
+  while (performance.now() < endsAtMs && !counts.has('BLOCK wallet_frozen')) await pause(againMs);
+}
+
 async function freezeFor(
   wallet: CourseWallet,
   forMs: number,
   { servers, chance }: { readonly servers: Servers; readonly chance: Chance },
+  atLeastUntil = () => Promise.resolve(),
 ): Promise<FrozenSpan> {
   const say = async (verb: 'freeze' | 'unfreeze'): Promise<void> => {
     for (;;) {
@@ -91,7 +97,7 @@ async function freezeFor(
   };
   await say('freeze');
   const fromMs = Date.now();
-  await pause(forMs);
+  await Promise.all([pause(forMs), atLeastUntil()]);
   const untilMs = Date.now();
   await say('unfreeze');
   return { wallet, fromMs, untilMs };

@@ -166,11 +166,13 @@ async function calmRound(
   let spans: readonly FrozenSpan[] = [];
   const unused = await whileRacing(racing, async () => {
     const startedAtMs = performance.now();
-    const used = async (caps: readonly Cap[]): Promise<readonly Cap[]> => {
+    const untilUsed = async (caps: readonly Cap[]): Promise<readonly Cap[]> => {
       let left = caps;
       while (left.length > 0 && performance.now() - startedAtMs < calmMsMax) {
         await pause(lookMs);
-        left = await notUsedUp(world, { ...course, caps }, answers);
+        // Money that goes back later takes nothing away from what was shown.
+        const used = await usedUp(world, course, answers);
+        left = left.filter((cap) => !used.has(cap));
       }
       const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
       say(
@@ -178,13 +180,13 @@ async function calmRound(
       );
       return left;
     };
-    const early = await used(course.caps.filter(({ wallet }) => wallet?.isLate !== true));
+    const early = await untilUsed(course.caps.filter(({ wallet }) => wallet?.isLate !== true));
     spans = await freezing.stop();
     // Nobody else has used what is set aside for those who come last.
     open = course;
-    const late = await used(course.caps);
+    const late = await untilUsed(course.caps.filter(({ wallet }) => wallet?.isLate === true));
     await pause(insistMs);
-    return [...new Set([...early, ...late])];
+    return [...early, ...late];
   });
   const round = await judge(world, [course], answers, { say, spans });
   const violations = unused.map(
@@ -194,18 +196,24 @@ async function calmRound(
   return { ...round, violations: [...round.violations, ...violations] };
 }
 
-/** Those of which no window has been used up, nor any of a wallet above that holds their requests back. */
-async function notUsedUp(world: World, course: Course, answers: Answers): Promise<readonly Cap[]> {
+/** Those of which a window is used up, or one of a wallet above that holds their requests back. */
+async function usedUp(world: World, course: Course, answers: Answers): Promise<ReadonlySet<Cap>> {
   const windows = usedWindows(course.caps, await readRecords(world.sql, gatesOf([course])), answers);
   const used = new Set(
     windows.filter(({ cap, recorded }) => recorded >= usedMin * cap.limit).map(({ cap }) => cap),
   );
-  return course.caps.filter((cap) => !used.has(cap) && ![...used].some((other) => isAbove(other, cap)));
+  return new Set(
+    course.caps.filter((cap) => used.has(cap) || [...used].some((other) => isAbove(other, cap))),
+  );
 }
 
-/** All that draw on the one draw on the other, too, so that it cannot be used up behind the other. */
+/**
+ * All that draw on the one draw on the other, too, so that it cannot be used up behind the other. What is
+ * reserved can.
+ */
 const isAbove = (other: Cap, cap: Cap): boolean =>
   cap.wallet !== undefined &&
+  !cap.wallet.isReserved &&
   other.wallet !== undefined &&
   [...cap.wallet.passportIds].every((id) => other.wallet?.passportIds.has(id));
 
@@ -385,7 +393,7 @@ async function naiveRound(
     const servers = { sidecars: gates.origins, controlPlanes: [], key: 'none' };
     const course = nextCourses(courses, source.branch('course'));
     await whileRacing({ count: clients, servers, course, answers, chance: source }, async () => {
-      const endsAtMs = performance.now() + naiveCourses * courseMs;
+      const endsAtMs = performance.now() + naiveCourses * courseMs + moreMsMax;
       while (!isAllPassed(passedCaps()) && performance.now() < endsAtMs) await pause(lookMs);
       await pause(insistMs);
     });
@@ -507,7 +515,8 @@ async function endOfHolds(world: World, rounds: readonly Round[]) {
   // A fast machine is here before the first hold is over.
   await until(
     async () => {
-      if (!endsIn(records).has('expired')) records = await readRecords(world.sql, gates);
+      // A connection that died with the server may be noticed only now.
+      if (!endsIn(records).has('expired')) records = await readRecords(world.sql, gates).catch(() => records);
       return endsIn(records).has('expired');
     },
     {

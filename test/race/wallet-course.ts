@@ -52,7 +52,7 @@ const tree = (size: number): readonly Node[] => [
 ];
 
 /** A passport in each wallet, at least. */
-export const passportsMin = tree(0).length;
+const passportsMin = tree(0).length;
 /** So many passports are made at once: the service answers administrators one after the other. */
 const madeAtOnce = 16;
 
@@ -182,7 +182,12 @@ function capsOf(
       limit: Math.round(units * unit),
       gateId: null,
       passportId: null,
-      wallet: { counter, passportIds: by.passportsOf(of), isLate: of.some(({ isLate }) => isLate === true) },
+      wallet: {
+        counter,
+        passportIds: by.passportsOf(of),
+        isLate: of.some(({ isLate }) => isLate === true),
+        isReserved: node.isReserved === true,
+      },
     });
     const limit = node.limits[limitName] ?? 0;
     const whole = capOf(`wallet: ${node.name}`, limit, inside, `${kind}:${key}` as CounterKey);

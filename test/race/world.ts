@@ -63,8 +63,9 @@ export async function startWorld(programs: Programs, redis: TestRedis, chance: C
     stops.push(() => link.close());
     links.push(link);
     const foreign = await startForeign(world, link.origin);
-    // One: a connection that died with the server is noticed by the next to ask, and not rounds later.
-    const sql = connect({ url: database.url, connectionsMax: 1 });
+    // One: a connection that died with the server is noticed by the next to ask, and not rounds later. It may
+    // be silent for long: what is read is much, on a machine that is busy with a race.
+    const sql = connect({ url: database.url, connectionsMax: 1, silenceMsMax: 60_000 });
     stops.push(() => sql.end({ timeout: 1 }));
     return {
       installation: world,

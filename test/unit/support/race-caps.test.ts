@@ -50,6 +50,7 @@ describe('the judge of a race', () => {
       counter: 'wallet_spend:key' as CounterKey,
       passportIds: new Set(['pass_1', 'pass_2']),
       isLate: false,
+      isReserved: false,
     };
     const ofWallet = cap(599, { kind: 'wallet_spend', gateId: null, wallet });
     const two = [given(startMs), given(startMs, { passportId: 'pass_2', gateId: 'gate_2' })];
