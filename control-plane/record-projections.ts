@@ -4,7 +4,9 @@ import { countUse } from './attestations/use-counters.ts';
 import { keepHolds } from './outcomes/outcome-store.ts';
 import { findSpending } from './quota/alert-on-spend.ts';
 import { postUnits } from './quota/lease-posts.ts';
+import { followWalletMoney, moneyOfRecords } from './quota/wallet-money.ts';
 import { countDecisions } from './statistics/count-decisions.ts';
+import { keepWalletChains } from './wallets/wallet-chain-store.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
 
 /**
@@ -23,6 +25,8 @@ export const recordProjections: readonly (Projection | PreparedProjection)[] = [
       return (inTx, deps, appended) => spending.add(inTx, deps, counted(appended));
     },
   },
+  (tx, deps, appended) => followWalletMoney(tx, deps, moneyOfRecords(appended)),
+  (tx, _deps, appended) => keepWalletChains(tx, appended),
   (tx, _deps, appended) =>
     postUnits(
       tx,

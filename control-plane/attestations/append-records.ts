@@ -12,6 +12,7 @@ import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { chainGoesOnElsewhere } from '../history/history.ts';
 import type { MoneySource } from '../quota/return-money.ts';
+import type { WalletMoney } from '../quota/wallet-money.ts';
 import type { WalletPath } from '../quota/wallet-paths.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
@@ -42,6 +43,8 @@ export interface NewRecord {
   readonly needsApproval?: boolean;
   /** Where a PERMIT took its money, as the ledger has it. Absent: nowhere. */
   readonly moneyFrom?: readonly MoneySource[];
+  /** Money that wallets count no more, of a record that voids a PERMIT. Absent: none. */
+  readonly walletMoney?: readonly WalletMoney[];
   /** The passport's wallets now, if a sidecar decided; absent: it is and was in none. */
   readonly walletPath?: WalletPath | undefined;
 }
@@ -98,8 +101,11 @@ export async function appendRecords(
   const appended = linked.map((each, place): AppendedRecord => {
     const { attestation, chain, latestMs, reader, otherReader, moneyFrom } = each;
     const took = records[place]?.took ?? [];
+    const isInWallet = records[place]?.record.walletId != null;
+    const walletMoney = records[place]?.walletMoney ?? [];
     const counts = countsForPassport(each);
-    return { attestation, chain, latestMs, moneyFrom, reader, otherReader, counts, took };
+    const money = { moneyFrom, isInWallet, walletMoney };
+    return { attestation, chain, latestMs, reader, otherReader, counts, took, ...money };
   });
   // Each sends its first statements before it waits, so they share a round trip and run in this order.
   await together([

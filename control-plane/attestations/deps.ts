@@ -1,6 +1,7 @@
 import type { AttestationRecord, RecordForm } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import type { WalletMoney } from '../quota/wallet-money.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { NewAttestation } from './insert-attestations.ts';
 
@@ -13,6 +14,10 @@ export interface AppendedRecord extends NewAttestation {
   readonly counts: boolean;
   /** Sidecar leases that the decision took from; empty for a decision of the control plane. */
   readonly took: readonly number[];
+  /** Its passport is in a wallet, also where a record in form 1 does not say so. */
+  readonly isInWallet: boolean;
+  /** See NewRecord. */
+  readonly walletMoney: readonly WalletMoney[];
 }
 
 /**

@@ -69,7 +69,15 @@ function addReading(wallets: Command, host: CommandHost): void {
     ['agent-trust wallets statement wal_… --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z'],
   ).action((id: string, options: ApiOptions & { since: string; until: string }) =>
     withApi(host, options, async ({ client, print }) => {
-      print.item(await client.wallets.statement(id, { since: options.since, until: options.until }));
+      const { since, until } = options;
+      const first = await client.wallets.statement(id, { since, until });
+      const items = [...first.items];
+      for (let page = first.next_page; page !== null; ) {
+        const next = await client.wallets.statement(id, { since, until, page });
+        items.push(...next.items);
+        page = next.next_page;
+      }
+      print.item({ ...first, items, next_page: null });
       return undefined;
     }),
   );

@@ -86,7 +86,13 @@ export async function voidSettlements(
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
   const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);
   return {
-    records: [...[...stored.values()].map((each) => voidingRecord(deps, each, by)), ...withdrawn.records],
+    records: [
+      ...[...stored.values()].map((each) => ({
+        ...voidingRecord(deps, each, by),
+        walletMoney: counted.get(each.record.id)?.walletMoney ?? [],
+      })),
+      ...withdrawn.records,
+    ],
     units: [
       ...released,
       ...withdrawn.units,

@@ -427,6 +427,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
           requests: 42,
         },
       ],
+      next_page: null,
     },
   ],
   WalletDetail: [

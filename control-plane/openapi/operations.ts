@@ -168,7 +168,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Wallets',
     summary: 'What was spent from a wallet, by passport, gate and permission',
     description:
-      'The sums of the records of this wallet and of those below it, of PERMITs from `since` up to `until`, at most 32 days.',
+      'The sums of the records of this wallet and of those below it, of PERMITs from `since` up to `until`, at most 32 days. At most 1,000 ' +
+      'lines in the order of their ids; totals are of all. The rest is asked for with `page`.',
     errors: ['wallet_not_found'],
   },
   'PUT /v1/wallets/:id': {

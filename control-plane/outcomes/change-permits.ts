@@ -30,6 +30,7 @@ import { chargeMore } from '../quota/charge-more.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
 import { type MoneySource, returnMoney, sourceOf } from '../quota/return-money.ts';
+import { approvalOf, followWalletMoney, type WalletMoney } from '../quota/wallet-money.ts';
 import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
@@ -255,7 +256,7 @@ function changeRecord(
   };
 }
 
-/** In the order of locks: rows of PERMITs, leases, chains, sums of money, quota windows. */
+/** In the order of locks: rows of PERMITs, leases, chains, sums of money, those of wallets, quota windows. */
 async function carryOut(
   tx: Transaction,
   deps: ChangingDeps,
@@ -263,7 +264,7 @@ async function carryOut(
   nowMs: UnixMillis,
 ): Promise<void> {
   if (moves.length === 0) return;
-  const { returns, overruns, permits } = splitReturns(moves);
+  const { returns, overruns, permits, walletMoney } = splitReturns(moves);
   const released = await returnMoney(tx, await withApprovals(tx, returns));
   // It came alone.
   const charged = moves.find(({ chargeMicroUsd }) => chargeMicroUsd > 0);
@@ -288,6 +289,10 @@ async function carryOut(
       deltaMicroUsd: chargeMicroUsd - backMicroUsd,
     })),
   );
+  const more = (ask?.held(nowMs, charged?.chargeMicroUsd ?? 0) ?? []).map((units) => ({
+    ...{ from: [sourceOf(units)], approvalId: null, spent: units.units, held: 0, atMs: nowMs },
+  }));
+  await followWalletMoney(tx, deps, [...walletMoney, ...more]);
   if (ask !== null && !(await ask.take(tx, nowMs))) throw new NoRoomForOverrun();
   await freeUnits(tx, [...released, ...overruns], nowMs);
 }
@@ -303,9 +308,11 @@ function splitReturns(moves: readonly Move[]): {
   readonly returns: readonly MoneyToReturn[];
   readonly overruns: readonly HeldUnits[];
   readonly permits: readonly StoredPermit[];
+  readonly walletMoney: readonly WalletMoney[];
 } {
   const returns: MoneyToReturn[] = [];
   const overruns: HeldUnits[] = [];
+  const walletMoney: WalletMoney[] = [];
   const left = new Map<AttestationId, number>();
   const permits: StoredPermit[] = [];
   for (const { found, before, permit, backMicroUsd } of moves) {
@@ -316,11 +323,38 @@ function splitReturns(moves: readonly Move[]): {
     if (ofOverrun > 0) overruns.push(...before.overrunFrom.map((held) => ({ ...held, units: ofOverrun })));
     const microUsd = backMicroUsd - ofOverrun;
     if (microUsd > 0) returns.push({ record: found.record, from: found.moneyFrom ?? [], microUsd });
+    walletMoney.push(...noLongerCounted({ found, before, permit, microUsd, ofOverrun }));
     permits.push(
       ofOverrun === 0 ? permit : { ...permit, overrunMicroUsd: (overrun - ofOverrun) as MicroUsd },
     );
   }
-  return { returns, overruns, permits };
+  return { returns, overruns, permits, walletMoney };
+}
+
+/** Of the PERMIT's own take, whose hold may have ended, and of what was taken beyond it. */
+function noLongerCounted({
+  found: { record, moneyFrom },
+  before,
+  permit,
+  microUsd,
+  ofOverrun,
+}: Pick<Move, 'found' | 'before' | 'permit'> & {
+  readonly microUsd: number;
+  readonly ofOverrun: number;
+}): readonly WalletMoney[] {
+  const hasEnded = before.hold?.status === 'open' && permit.hold?.status !== 'open';
+  const held = hasEnded ? (before.hold?.amountMicroUsd ?? 0) : 0;
+  const back = { approvalId: null, held: 0, atMs: record.timestampMs };
+  return [
+    {
+      ...back,
+      from: moneyFrom ?? [],
+      approvalId: approvalOf(record.approvalId),
+      spent: -microUsd,
+      held: -held,
+    },
+    { ...back, from: before.overrunFrom.map(sourceOf), spent: -ofOverrun },
+  ];
 }
 
 /** The money of a PERMIT with an approval was held by that. */

@@ -1,8 +1,11 @@
+import { must } from '../../shared/errors/assert.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { sourceOf } from '../quota/return-money.ts';
+import { approvalOf, type WalletMoney } from '../quota/wallet-money.ts';
 import { beginPermits, lockPermits, type StoredPermit, writePermits } from './outcome-store.ts';
 
 /** What a voided PERMIT counted until now. */
@@ -12,6 +15,8 @@ export interface VoidedPermit {
   readonly overruns: readonly HeldUnits[];
   /** Some of its money went back before. */
   readonly isReduced: boolean;
+  /** What wallets count no more. */
+  readonly walletMoney: readonly WalletMoney[];
 }
 
 const none = 0 as MicroUsd;
@@ -51,11 +56,33 @@ export async function voidPermits(
     ),
   );
   return new Map(
-    [...locked].map(([id, { countsMicroUsd, overrunMicroUsd, overrunFrom }]) => {
-      const microUsd = Math.max(0, (countsMicroUsd ?? 0) - overrunMicroUsd);
+    [...locked].map(([id, permit]) => {
+      const { overrunMicroUsd, overrunFrom } = permit;
+      const microUsd = ownMicroUsd(permit);
       const overruns = overrunFrom.map((held) => ({ ...held, units: overrunMicroUsd }));
-      const amount = permits.get(id)?.record.amountMicroUsd ?? 0;
-      return [id, { microUsd, overruns, isReduced: microUsd < amount }];
+      const found = must(permits.get(id), 'only these are locked');
+      const isReduced = microUsd < (found.record.amountMicroUsd ?? 0);
+      return [id, { microUsd, overruns, isReduced, walletMoney: walletMoneyOf(found, permit) }];
     }),
   );
+}
+
+/** What it counts of its own take. */
+const ownMicroUsd = ({ countsMicroUsd, overrunMicroUsd }: StoredPermit): number =>
+  Math.max(0, (countsMicroUsd ?? 0) - overrunMicroUsd);
+
+function walletMoneyOf({ record, moneyFrom = [] }: NewRecord, permit: StoredPermit): readonly WalletMoney[] {
+  const { hold, overrunMicroUsd, overrunFrom } = permit;
+  const held = hold?.status === 'open' ? hold.amountMicroUsd : none;
+  const back = { approvalId: null, held: 0, atMs: record.timestampMs };
+  return [
+    {
+      ...back,
+      from: moneyFrom,
+      approvalId: approvalOf(record.approvalId),
+      spent: -ownMicroUsd(permit),
+      held: -held,
+    },
+    { ...back, from: overrunFrom.map(sourceOf), spent: -overrunMicroUsd },
+  ];
 }

@@ -107,6 +107,7 @@ function alertOf({ of, counter, window, latestMs }: WindowSum, spent: number): N
     data: {
       gate_id: 'gateId' in counter ? counter.gateId : null,
       passport_id: 'passportId' in counter ? counter.passportId : null,
+      wallet_id: null,
       window: window.name,
       limit_usd: dollars(limit),
       spent_usd: dollars(spent),

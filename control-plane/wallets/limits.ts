@@ -6,6 +6,4 @@ export const walletsRoomLimits = {
   childrenShownMax: 200,
   /** A statement reads every record of its time: a month and a day of slack. */
   statementMsMax: 32 * dayMs,
-  /** Lines of a statement, of passport, gate and permission; more are asked for in parts. */
-  statementItemsMax: 10_000,
 } as const;

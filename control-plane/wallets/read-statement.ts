@@ -1,83 +1,103 @@
 import type { Static } from 'typebox';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { WalletId } from '../../shared/model/ids.ts';
 import { type MicroUsd, renderUsd } from '../../shared/model/money.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import { dayMs, minuteMs, parseTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import type { WalletStatementAnswer, WalletStatementQuery } from '../../shared/wire/wallet.ts';
+import {
+  parseStatementPlace,
+  renderStatementPlace,
+  type StatementLine,
+  type WalletStatementAnswer,
+  type WalletStatementQuery,
+} from '../../shared/wire/wallet.ts';
 import type { Database } from '../base/database.ts';
 import { walletsRoomLimits } from './limits.ts';
 import { treeOf } from './wallet-store.ts';
 
-interface Line {
-  readonly passportId: string;
-  readonly gateId: string | null;
-  readonly permissionKey: string | null;
+interface Line extends StatementLine {
   readonly spent: MicroUsd;
   readonly requests: number;
 }
 
+interface Total {
+  readonly spent: MicroUsd;
+  readonly requests: number;
+  readonly page: readonly Line[];
+}
+
 /**
  * What PERMITs of a time took from a wallet and from those below it, summed from the records that name them.
- * A PERMIT counts what the last record that refers to it says, and one that was voided counts nothing.
+ * A PERMIT counts what the last record that refers to it says, however late, and one that was voided counts
+ * nothing. Lines are in the order of their names, which no later record changes, so pages neither repeat nor
+ * skip; totals are of all lines.
+ *
+ * Reads the chains of passports that records in these wallets name, from the month of `since` on, and no
+ * others of the account (`wallet-chain-store.ts`).
  */
 export async function readStatement(
   sql: Database,
-  {
-    owner,
-    walletId,
-    query,
-  }: {
-    readonly owner: Owner;
-    readonly walletId: WalletId;
-    readonly query: Static<typeof WalletStatementQuery>;
-  },
+  { walletId, query }: { readonly walletId: WalletId; readonly query: Static<typeof WalletStatementQuery> },
 ): Promise<Static<typeof WalletStatementAnswer>> {
   const { sinceMs, untilMs } = timeOf(query);
-  const names = await treeOf(sql, walletId);
-  const lines = await sql<Line[]>`
+  const behind = query.page === undefined ? null : parseStatementPlace(query.page);
+  const names = [...(await treeOf(sql, walletId))];
+  const [found] = await sql<Total[]>`
     WITH numbers AS (
-      SELECT number FROM record_names WHERE name = ANY(${[...names]}::text[])
+      SELECT number FROM record_names WHERE name = ANY(${names}::text[])
     ), drawing AS (
-      SELECT c.number AS chain, c.chain_id AS passport_id
-      FROM passport_wallets w JOIN passports p USING (passport_id) JOIN chains c ON c.chain_id = w.passport_id
-      WHERE p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
-    ), found AS (
-      SELECT r.chain, d.passport_id, r.sequence, r.attestation_id, r.gate, r.permission_key, r.amount_micro_usd, r.wallet,
-        r.timestamp_ms, r.decision, r.test, r.resolution, r.refers_to
+      SELECT number AS chain, chain_id FROM chains
+      WHERE number IN (SELECT chain FROM wallet_chains WHERE wallet_id = ANY(${names}::text[]))
+    ), found AS MATERIALIZED (
+      SELECT r.chain, d.chain_id, r.sequence, r.attestation_id, r.gate, r.permission_key, r.amount_micro_usd, r.wallet,
+        r.timestamp_ms, r.test, r.resolution, r.refers_to
       FROM drawing d JOIN records r ON r.chain = d.chain
-      WHERE r.position >= records_from(${Math.max(0, sinceMs - minuteMs)})
+      WHERE r.decision = 'P' AND r.position >= records_from(${Math.max(0, sinceMs - minuteMs)})
     ), later AS (
       SELECT DISTINCT ON (refers_to) refers_to, amount_micro_usd, resolution FROM found
-      WHERE decision = 'P' AND refers_to IS NOT NULL ORDER BY refers_to, sequence DESC
+      WHERE refers_to IS NOT NULL ORDER BY refers_to, sequence DESC
+    ), lines AS MATERIALIZED (
+      SELECT f.chain_id AS passport_id, coalesce(gate.name, '') COLLATE "C" AS gate_id,
+        coalesce(f.permission_key, '') COLLATE "C" AS permission_key,
+        sum(coalesce(CASE WHEN l.refers_to IS NULL THEN f.amount_micro_usd ELSE l.amount_micro_usd END, 0))::bigint AS spent,
+        count(*) AS requests
+      FROM found f LEFT JOIN later l ON l.refers_to = id_of_uuid('att', f.attestation_id)
+      LEFT JOIN record_names gate ON gate.number = f.gate
+      WHERE f.wallet IN (SELECT number FROM numbers) AND f.resolution IS NULL AND NOT f.test
+        AND f.timestamp_ms >= ${sinceMs} AND f.timestamp_ms < ${untilMs} AND l.resolution IS DISTINCT FROM 'voided'
+      GROUP BY 1, 2, 3
     )
-    SELECT f.passport_id AS "passportId", gate.name AS "gateId", f.permission_key AS "permissionKey",
-      sum(coalesce(CASE WHEN l.refers_to IS NULL THEN f.amount_micro_usd ELSE l.amount_micro_usd END, 0))::bigint AS spent,
-      count(*) AS requests
-    FROM found f LEFT JOIN later l ON l.refers_to = id_of_uuid('att', f.attestation_id)
-    LEFT JOIN record_names gate ON gate.number = f.gate
-    WHERE f.wallet IN (SELECT number FROM numbers) AND f.decision = 'P' AND f.resolution IS NULL AND NOT f.test
-      AND f.timestamp_ms >= ${sinceMs} AND f.timestamp_ms < ${untilMs} AND l.resolution IS DISTINCT FROM 'voided'
-    GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1, 2, 3 LIMIT ${walletsRoomLimits.statementItemsMax + 1}`;
-  if (lines.length > walletsRoomLimits.statementItemsMax)
-    throw invalidRequest(
-      'until',
-      `The statement has more than ${walletsRoomLimits.statementItemsMax} lines: ask for less time at once.`,
-    );
-  const total = lines.reduce((sum, { spent }) => sum + spent, 0) as MicroUsd;
+    SELECT coalesce(sum(spent), 0)::bigint AS spent, coalesce(sum(requests), 0)::bigint AS requests, (
+      SELECT coalesce(jsonb_agg(jsonb_build_object('passportId', passport_id, 'gateId', nullif(gate_id, ''),
+        'permissionKey', nullif(permission_key, ''), 'spent', spent, 'requests', requests)), '[]')
+      FROM (
+        SELECT * FROM lines ${
+          behind === null
+            ? sql``
+            : sql`WHERE (passport_id, gate_id, permission_key)
+                > (${behind.passportId}::text, ${behind.gateId ?? ''}::text, ${behind.permissionKey ?? ''}::text)`
+        }
+        ORDER BY passport_id, gate_id, permission_key LIMIT ${query.limit + 1}
+      ) AS page
+    ) AS page
+    FROM lines`;
+  const { spent, requests, page } = must(found, 'a sum has a row');
+  const items = page.slice(0, query.limit);
+  const last = page.length > items.length ? items.at(-1) : undefined;
   return {
     wallet_id: walletId,
     since: renderTime(sinceMs),
     until: renderTime(untilMs),
-    total_usd: renderUsd(total),
-    total_requests: lines.reduce((sum, { requests }) => sum + requests, 0),
-    items: lines.map(({ passportId, gateId, permissionKey, spent, requests }) => ({
-      passport_id: passportId,
-      gate_id: gateId,
-      permission_key: permissionKey,
-      spent_usd: renderUsd(spent),
-      requests,
+    total_usd: renderUsd(spent),
+    total_requests: requests,
+    items: items.map((line) => ({
+      passport_id: line.passportId,
+      gate_id: line.gateId,
+      permission_key: line.permissionKey,
+      spent_usd: renderUsd(line.spent),
+      requests: line.requests,
     })),
+    next_page: last === undefined ? null : renderStatementPlace(last),
   };
 }
 

@@ -9,7 +9,8 @@ import {
 } from '../../shared/model/wallet.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { WalletUsage } from '../../shared/wire/wallet.ts';
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
+import { readOpenHolds } from '../quota/wallet-spend-store.ts';
 import { findReservedChildren } from './wallet-store.ts';
 
 interface LaneRow {
@@ -23,14 +24,23 @@ interface LaneRow {
 
 /**
  * What is left of each limit of a wallet in its current window, from one snapshot. Takes and locks nothing.
- * `used` counts what records show and what is given out to nobody who could return it; `reserved` is what
- * children have set aside and not drawn.
+ *
+ *     limit = used + held + reserved + leased + remaining
+ *
+ * `held` is what open holds and requests that wait for a person have; `leased` what sidecars have and no
+ * record shows as used; `reserved` what children have set aside and can still draw; `used` everything else
+ * that is given out, whether records show it or its holder is gone. A limit that was lowered below what is
+ * given out has 0 `remaining`, and the sum passes it.
  */
-export async function readWalletUsage(
+export function readWalletUsage(
   sql: Database,
   wallet: Wallet,
   nowMs: UnixMillis,
 ): Promise<readonly WalletUsage[]> {
+  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', (tx) => usageIn(tx, wallet, nowMs));
+}
+
+async function usageIn(sql: Transaction, wallet: Wallet, nowMs: UnixMillis): Promise<readonly WalletUsage[]> {
   const names = walletLimitNames.filter((name) => wallet.limits[name] !== undefined);
   if (names.length === 0) return [];
   const windows = names.map((name) => windowAt(walletLimits[name].window, nowMs));
@@ -48,7 +58,8 @@ export async function readWalletUsage(
           AND l.starts_at_ms = q.starts_at_ms), 0))::bigint AS leased
     FROM asked a JOIN quota_windows q ON q.window_name = a.window_name AND q.starts_at_ms = a.starts_at_ms
       AND (q.counter = a.base OR (q.counter > a.base || ':' AND q.counter < a.base || ';'))`;
-  const held = await readHeld(sql, { bases, windows: windows.map(({ startsAtMs }) => startsAtMs) });
+  const openHolds = await readOpenHolds(sql, wallet, nowMs);
+  const waiting = await readWaiting(sql, { bases, windows: windows.map(({ startsAtMs }) => startsAtMs) });
   const children = await findReservedChildren(sql, wallet.walletId);
   return names.map((name, place): WalletUsage => {
     const ofLimit = rows.filter((row) => row.place === place);
@@ -56,17 +67,21 @@ export async function readWalletUsage(
     const givenOut = ofLimit.find(({ lane }) => lane === null)?.givenOut ?? 0;
     const leased = Math.min(givenOut, sumOf(ofLimit.map((row) => (row.lane === null ? 0 : row.leased))));
     const drawn = new Map(ofLimit.map((row) => [row.lane, row.givenOut]));
-    const reserved = sumOf(children.map((child) => undrawn(child, wallet, name, drawn)));
-    const heldUnits = Math.min(held[place] ?? 0, givenOut - leased);
+    const isMoney = walletLimits[name].kind === 'wallet_spend';
+    const ofHolds = isMoney ? (openHolds.get(walletLimits[name].window) ?? 0) : 0;
+    const held = Math.min((waiting[place] ?? 0) + ofHolds, givenOut - leased);
+    // A share that was set aside in the middle of a window is what is left of it.
+    const free = Math.max(0, limit - givenOut);
+    const reserved = Math.min(sumOf(children.map((child) => undrawn(child, wallet, name, drawn))), free);
     const { endsAtMs } = must(windows[place], 'each limit has a window');
     return {
       name,
       limit,
-      used: givenOut - leased - heldUnits,
-      held: heldUnits,
+      used: givenOut - leased - held,
+      held,
       reserved,
       leased,
-      remaining: Math.max(0, limit - givenOut - reserved),
+      remaining: free - reserved,
       resetAtMs: endsAtMs >= latestUnixMs ? null : endsAtMs,
     };
   });
@@ -83,8 +98,8 @@ const undrawn = (
   isSetAside(child, wallet, name) ? Math.max(0, (child.limits[name] ?? 0) - (drawn.get(child.key) ?? 0)) : 0;
 
 /** What approvals hold that are not used, in the order of the bases. */
-async function readHeld(
-  sql: Database,
+async function readWaiting(
+  sql: Transaction,
   { bases, windows }: { readonly bases: readonly string[]; readonly windows: readonly number[] },
 ): Promise<readonly number[]> {
   const rows = await sql<{ place: number; units: number }[]>`

@@ -92,7 +92,7 @@ function statementRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         const owner = callerOf(request);
         const walletId = walletIdOf(request.params.id);
         if ((await findWallet(deps.sql, owner, walletId)) === null) throw new ApiError('wallet_not_found');
-        return readStatement(deps.sql, { owner, walletId, query: request.query });
+        return readStatement(deps.sql, { walletId, query: request.query });
       },
     );
   };

@@ -12,6 +12,7 @@ import {
 } from '../../shared/wire/wallet.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
+import { alertOnNewLimits } from '../quota/wallet-spend-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findParent, refuseOverbooked, setAsideAnew, tellChange } from './place-wallet.ts';
 import { findWallet, lockTrees, lockWallet, movePaths, updateWalletRow } from './wallet-store.ts';
@@ -59,6 +60,8 @@ export async function updateWallet(
     await refuseOverbooked(tx, patched);
     if (isMoved) await movePaths(tx, walletId, parent?.path ?? []);
     if (parent !== null) await refuseOverbooked(tx, parent);
+    const wasAlertedAt = [current.limits, current.alertAt];
+    if (!isDeepStrictEqual([limits, alertAt], wasAlertedAt)) await alertOnNewLimits(tx, deps, patched, nowMs);
     if (isElsewhere) {
       await tellChange(change, patched);
       const before =

@@ -53,6 +53,8 @@ export const limits = {
   pageItemsDefault: 50,
   pageItemsMax: 200,
   attestationPageItemsMax: 500,
+  /** Lines of a wallet's statement: a report that a program reads, each a few numbers. */
+  statementLinesMax: 1_000,
   /** Skipped items are still read; so deep in a list a filter is the better tool. */
   pageOffsetMax: 1_000_000,
   /** A cursor of a list holds an id and two numbers: about 110 characters. */

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 import { isId, type WalletId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
@@ -241,12 +242,16 @@ export const renderWalletDetail = (
 export const WalletStatementQuery = Type.Object({
   since: Type.String({ maxLength: 64 }),
   until: Type.String({ maxLength: 64 }),
+  limit: Type.Integer({ minimum: 1, maximum: limits.statementLinesMax, default: limits.statementLinesMax }),
+  /** `next_page` of the page before. */
+  page: Type.Optional(Type.String({ maxLength: 1_024 })),
 });
 
 export const WalletStatementAnswer = Type.Object({
   wallet_id: Type.String(),
   since: Timestamp,
   until: Timestamp,
+  /** Of all lines, on every page. */
   total_usd: Type.Number(),
   total_requests: Type.Integer(),
   items: Type.Array(
@@ -258,4 +263,41 @@ export const WalletStatementAnswer = Type.Object({
       requests: Type.Integer(),
     }),
   ),
+  /** Null: no lines follow. */
+  next_page: nullable(Type.String()),
 });
+
+/** What one line of a statement is about. */
+export interface StatementLine {
+  readonly passportId: string;
+  readonly gateId: string | null;
+  readonly permissionKey: string | null;
+}
+
+/** Names the last line of a page. It is no permission: a page has what its caller may read. */
+export const renderStatementPlace = ({ passportId, gateId, permissionKey }: StatementLine): string =>
+  encodeBase64url(Buffer.from(JSON.stringify([passportId, gateId, permissionKey])));
+
+/** Throws `invalid_request` for anything that `renderStatementPlace` has not made. */
+export function parseStatementPlace(text: string): StatementLine {
+  const line = readStatementPlace(text);
+  if (line === null || renderStatementPlace(line) !== text)
+    throw invalidRequest('page', 'Must be next_page of an answer to the same query.');
+  return line;
+}
+
+function readStatementPlace(text: string): StatementLine | null {
+  const bytes = decodeBase64url(text);
+  if (bytes === null) return null;
+  try {
+    const [passportId, gateId, permissionKey] = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const isText = (value: unknown) => typeof value === 'string' && !value.includes('\u0000');
+    const isLine =
+      isText(passportId) &&
+      (gateId === null || isText(gateId)) &&
+      (permissionKey === null || isText(permissionKey));
+    return isLine ? { passportId, gateId, permissionKey } : null;
+  } catch {
+    return null;
+  }
+}

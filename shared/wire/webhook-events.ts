@@ -63,7 +63,9 @@ export const webhookBodies = {
     Type.Object({
       gate_id: nullable(Type.String()),
       passport_id: nullable(Type.String()),
-      window: Type.Enum(['day', 'month']),
+      /** Null: of a limit of a gate or passport. */
+      wallet_id: nullable(Type.String()),
+      window: Type.Enum(['hour', 'day', 'month', 'total']),
       limit_usd: Type.Number(),
       spent_usd: Type.Number(),
       fraction: Type.Number(),

@@ -55,6 +55,7 @@ const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {
   'spend_limit.approaching': {
     gate_id,
     passport_id: null,
+    wallet_id: null,
     window: 'day',
     limit_usd: 100,
     spent_usd: 80,

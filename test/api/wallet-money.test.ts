@@ -11,7 +11,7 @@ import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { isPassing } from '../support/sidecar-pair.ts';
-import { brokenRules } from '../support/sound-database.ts';
+import { brokenHolds, brokenRules } from '../support/sound-database.ts';
 import { until, untilAnswer } from '../support/until.ts';
 import { makeWallet, moveToWallet, setFrozen, walletOf } from '../support/wallets.ts';
 
@@ -64,17 +64,36 @@ async function hold(tree: Tree, amount = 10): Promise<string> {
 const post = (id: string, path: string, body: object) =>
   api.call({ url: `/v1/attestations/${id}/${path}`, body });
 
-/** What each limit of money in the tree counts as used: two of the root, one of the team and of the agent. */
-async function used({ root, team, agent }: Tree): Promise<readonly number[]> {
+interface Usage {
+  readonly limit: number;
+  readonly used: number;
+  readonly held: number;
+  readonly reserved: number;
+  readonly leased: number;
+  readonly remaining: number;
+}
+/** Each limit of money in the tree: two of the root, one of the team and of the agent. */
+async function usages({ root, team, agent }: Tree): Promise<readonly Usage[]> {
   const all = [];
-  for (const id of [root, team, agent])
-    for (const { used: units, leased } of Object.values<{ used: number; leased: number }>(
-      (await walletOf(api, id)).usage,
-    )) {
-      expect(leased).toBe(0);
-      all.push(units);
-    }
+  for (const id of [root, team, agent]) all.push(...Object.values<Usage>((await walletOf(api, id)).usage));
   return all;
+}
+/** What each of them counts; held money is used, too. */
+async function used(tree: Tree): Promise<readonly number[]> {
+  const all = await usages(tree);
+  for (const each of all) {
+    expect(each.leased).toBe(0);
+    expectWhole(each);
+  }
+  return all.map((each) => micro(each.used + each.held));
+}
+const micro = (usd: number): number => Math.round(usd * 1e6) / 1e6;
+function expectWhole({ limit, used: gone, held, reserved, leased, remaining }: Usage): void {
+  expect(micro(gone + held + reserved + leased + remaining)).toBe(limit);
+}
+async function expectHeld(tree: Tree, usd: number): Promise<void> {
+  expect((await usages(tree)).map((each) => each.held)).toEqual([usd, usd, usd, usd]);
+  expect(await brokenHolds(api.deps.sql)).toEqual([]);
 }
 async function stated({ root }: Tree): Promise<number> {
   const time = (ms: number) => new Date(api.deps.clock.now() + ms).toISOString();
@@ -92,13 +111,21 @@ describe('money of a PERMIT that changes later', () => {
     const tree = await plant();
     const id = await hold(tree);
     await expectCounted(tree, 10);
+    await expectHeld(tree, 10);
+    await check(tree, 2);
+    await expectHeld(tree, 10);
+    await post(id, 'hold/extend', { expires_in_s: 7_200 });
+    await expectHeld(tree, 10);
+    await expectCounted(tree, 12);
     await post(id, 'outcome', { outcome: 'served', amount: 3.25 });
-    await expectCounted(tree, 3.25);
+    await expectCounted(tree, 5.25);
+    await expectHeld(tree, 0);
     await post(id, 'refund', { amount: 1 });
-    await expectCounted(tree, 2.25);
+    await expectCounted(tree, 4.25);
     await post(id, 'refund', {});
-    await expectCounted(tree, 0);
-    expect(await check(tree, 30)).toMatchObject({ decision: 'PERMIT' });
+    await expectCounted(tree, 2);
+    await expectHeld(tree, 0);
+    expect(await check(tree, 28)).toMatchObject({ decision: 'PERMIT' });
     expect(await check(tree, 1)).toMatchObject({ reason: 'wallet_limit_exceeded', wallet_id: tree.agent });
   });
 
@@ -106,8 +133,10 @@ describe('money of a PERMIT that changes later', () => {
     const tree = await plant({ holds: { on_expiry: 'release' } });
     await post(await hold(tree), 'outcome', { outcome: 'failed' });
     await expectCounted(tree, 0);
+    await expectHeld(tree, 0);
     await hold(tree, 30);
     await expectCounted(tree, 30);
+    await expectHeld(tree, 30);
     api.advance(hourMs);
     await until(
       async () => {
@@ -117,6 +146,7 @@ describe('money of a PERMIT that changes later', () => {
       { what: 'the end of the hold' },
     );
     await expectCounted(tree, 0);
+    await expectHeld(tree, 0);
     goToNoon(api);
   });
 
@@ -157,16 +187,33 @@ describe('money of a PERMIT that changes later', () => {
     await post(second, 'outcome', { outcome: 'served', amount: 12 });
     expect(await used(tree)).toEqual([14, 14, 14, 14]);
     expect(await used(other)).toEqual([2, 2, 2, 2]);
+    await expectHeld(tree, 0);
+    await expectHeld(other, 0);
     await post(second, 'refund', { amount: 5 });
     expect(await used(tree)).toEqual([11, 11, 11, 11]);
     expect(await used(other)).toEqual([0, 0, 0, 0]);
   });
 
-  it('comes back with a void, what it counts by then', async () => {
+  it('is held at most once where a person and a hold have it in turn', async () => {
+    const tree = await plant({ approvals: { above_usd: 1 } });
+    const waiting = await check(tree, 10, { hold: true });
+    expect(waiting).toMatchObject({ decision: 'SUSPEND' });
+    expect((await usages(tree)).map((each) => each.held)).toEqual([10, 10, 10, 10]);
+    await api.call({ url: `/v1/approvals/${waiting.approval_id}/approve`, body: {} });
+    const permit = await check(tree, 10, { hold: true, approval_id: waiting.approval_id });
+    expect(permit).toMatchObject({ decision: 'PERMIT', hold: { amount_usd: 10 } });
+    await expectHeld(tree, 10);
+    await post(permit.attestation_id, 'outcome', { outcome: 'served', amount: 4 });
+    await expectHeld(tree, 0);
+    await expectCounted(tree, 4);
+  });
+
+  it.each(['settled', 'held'])('comes back with a void, what it counts by then: %s', async (state) => {
     const tree = await plant();
     await check(tree, 5);
-    const { attestation_id: id } = await check(tree, 10);
-    await post(id, 'refund', { amount: 4 });
+    const { attestation_id: id } = await check(tree, 10, state === 'held' ? { hold: true } : {});
+    if (state === 'held') await expectHeld(tree, 10);
+    else await post(id, 'refund', { amount: 4 });
     await api.deps.sql.begin(async (tx) => {
       const unknown = [{ id: id as AttestationId, took: [], amountMicroUsd: null }];
       const by = { source: 'control-plane', sourceAccount: null, nowMs: api.deps.clock.now() } as const;
@@ -175,6 +222,7 @@ describe('money of a PERMIT that changes later', () => {
       await freeUnits(tx, units, by.nowMs);
     });
     await expectCounted(tree, 5);
+    await expectHeld(tree, 0);
   });
 
   it('moves in every wallet for PERMITs of sidecars, whose outcomes come through the spool', async () => {
@@ -195,11 +243,13 @@ describe('money of a PERMIT that changes later', () => {
         async () => {
           await applyReported(api.deps);
           const { usage } = await walletOf(api, tree.root);
-          return usage.total_usd.leased === 0 && usage.total_usd.used === usd;
+          const { used: gone, held, leased } = usage.total_usd;
+          return leased === 0 && micro(gone + held) === usd;
         },
         { what: `${usd} USD in the root` },
       );
     await counted(30);
+    await expectHeld(tree, 30);
     const [first, second, third] = permits;
     const report = (id: string | undefined, body: object) =>
       sidecar.call({ method: 'POST', path: `/v1/attestations/${id}/outcome`, body });
@@ -210,5 +260,6 @@ describe('money of a PERMIT that changes later', () => {
     expect((await report(third, { outcome: 'served', amount: 12 })).status).toBe(202);
     await counted(14.5);
     await expectCounted(tree, 14.5);
+    await expectHeld(tree, 0);
   });
 });

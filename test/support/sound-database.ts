@@ -234,6 +234,31 @@ export async function brokenRules(sql: Database | Transaction): Promise<Readonly
   return broken;
 }
 
+/** Windows of wallets whose `held` is not what their open holds have, by where these took it. */
+export const brokenHolds = (sql: Database | Transaction) =>
+  sql.unsafe(`
+    WITH holds AS (
+      SELECT p.hold_micro_usd AS units, r.money_from, r.approval_id FROM permit_outcomes p
+      JOIN records r ON id_of_uuid('att', r.attestation_id) = p.attestation_id WHERE p.hold_status = 'open'
+    ), named AS (
+      SELECT units, source FROM holds, jsonb_array_elements(coalesce(money_from, '[]')) AS source
+    ), leases AS (
+      SELECT lease_id, counter, window_name, starts_at_ms FROM quota_leases
+      UNION ALL SELECT lease_id, counter, window_name, starts_at_ms FROM former_leases
+    ), drawn AS (
+      SELECT units, counter, window_name, starts_at_ms FROM named
+      JOIN leases ON jsonb_typeof(source) = 'number' AND lease_id = source::text::bigint
+      UNION ALL SELECT units, source->>0, source->>1, (source->>2)::bigint FROM named WHERE jsonb_typeof(source) = 'array'
+      UNION ALL SELECT units, held->>'counter', held->>'window', (held->>'startsAtMs')::bigint
+        FROM holds JOIN approvals USING (approval_id), jsonb_array_elements(approvals.holds) AS held
+    ), summed AS (
+      SELECT split_part(counter, ':', 2) AS wallet_key, window_name, starts_at_ms, sum(units) AS held FROM drawn
+      WHERE counter LIKE 'wallet!_spend:%' ESCAPE '!' GROUP BY 1, 2, 3
+    )
+    SELECT wallet_key, window_name, starts_at_ms, s.held AS taken, w.held AS kept
+    FROM summed s FULL JOIN wallet_spend w USING (wallet_key, window_name, starts_at_ms)
+    WHERE coalesce(s.held, 0) <> coalesce(w.held, 0)`);
+
 /** Fails with what `brokenRules` finds; then looks at every chain and counter of the attestations. */
 export async function expectSoundDatabase(api: Api): Promise<void> {
   expect(await brokenRules(api.deps.sql)).toEqual({});

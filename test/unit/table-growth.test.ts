@@ -33,6 +33,7 @@ const trims: Readonly<Record<string, string>> = {
   sidecars: 'sync/sidecar-store.ts',
   used_login_challenges: 'sessions/login-challenge.ts',
   used_proofs: 'decisions/used-proof-store.ts',
+  wallet_spend: 'quota/wallet-spend-store.ts',
   webhook_attempts: 'webhooks/trim-deliveries.ts',
   webhook_deliveries: 'webhooks/trim-deliveries.ts',
   webhook_events: 'webhooks/trim-deliveries.ts',
@@ -77,6 +78,8 @@ const evidence = [
   'record_names',
   // Leave by archives.
   'records',
+  // One for each passport and wallet that a record names together.
+  'wallet_chains',
 ];
 
 /**

@@ -1612,11 +1612,11 @@ class WalletDetail(TypedDict):
 class WalletUsage(TypedDict):
     # The limit, in USD or requests.
     limit: float
-    # What PERMITs have taken, in this window.
+    # What is given out otherwise: what PERMITs have taken in this window.
     used: float
-    # What waits for people.
+    # What open holds have, and requests that wait for people.
     held: float
-    # What wallets below it have set aside and not used.
+    # What wallets below it have set aside and can still use.
     reserved: float
     # What sidecars hold and no record shows as used.
     leased: float
@@ -1646,12 +1646,14 @@ class WalletStatement(TypedDict):
     since: str
     # Only records before this time.
     until: str
-    # USD of all lines.
+    # USD of all lines, also of those on other pages.
     total_usd: float
-    # PERMITs of the statement.
+    # PERMITs of all lines.
     total_requests: int
     # The objects of this page, newest first.
     items: Sequence[WalletStatementItemsItem]
+    # For `page`; null: no lines follow.
+    next_page: str | None
 
 
 class WalletDeletion(TypedDict):
@@ -3093,8 +3095,10 @@ class SpendLimitApproachingEventData(TypedDict):
     gate_id: str | None
     # Id of the passport, `pass_…`.
     passport_id: str | None
+    # Id of the wallet, `wal_…`.
+    wallet_id: str | None
     # Which window of the limit: the UTC day or the UTC month.
-    window: Literal["day", "month"]
+    window: Literal["hour", "day", "month", "total"]
     # The limit, in USD.
     limit_usd: float
     # What was spent in this window, in USD.
@@ -5323,6 +5327,8 @@ class Operations:
         *,
         since: str,
         until: str,
+        limit: int | None = None,
+        page: str | None = None,
         deadline_ms: float | None = None,
     ) -> WalletStatement:
         """What was spent from a wallet, by passport, gate and permission. Needs a key with the scope
@@ -5333,7 +5339,7 @@ class Operations:
             "/v1/wallets/{id}/statement",
             "",
             path_ids={"id": wallet_id},
-            query={"since": since, "until": until},
+            query={"since": since, "until": until, "limit": limit, "page": page},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

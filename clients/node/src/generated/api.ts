@@ -1783,11 +1783,11 @@ export interface WalletDetail {
 export interface WalletUsage {
   /** The limit, in USD or requests. */
   readonly limit: number;
-  /** What PERMITs have taken, in this window. */
+  /** What is given out otherwise: what PERMITs have taken in this window. */
   readonly used: number;
-  /** What waits for people. */
+  /** What open holds have, and requests that wait for people. */
   readonly held: number;
-  /** What wallets below it have set aside and not used. */
+  /** What wallets below it have set aside and can still use. */
   readonly reserved: number;
   /** What sidecars hold and no record shows as used. */
   readonly leased: number;
@@ -1804,9 +1804,9 @@ export interface WalletStatement {
   readonly since: string;
   /** Only records before this time. */
   readonly until: string;
-  /** USD of all lines. */
+  /** USD of all lines, also of those on other pages. */
   readonly total_usd: number;
-  /** PERMITs of the statement. */
+  /** PERMITs of all lines. */
   readonly total_requests: number;
   /** The objects of this page, newest first. */
   readonly items: readonly {
@@ -1821,6 +1821,8 @@ export interface WalletStatement {
     /** Number of these PERMITs. */
     readonly requests: number;
   }[];
+  /** For `page`; null: no lines follow. */
+  readonly next_page: string | null;
 }
 
 export interface WalletDeletion {
@@ -3287,8 +3289,10 @@ export interface SpendLimitApproachingEvent {
     readonly gate_id: string | null;
     /** Id of the passport, `pass_…`. */
     readonly passport_id: string | null;
+    /** Id of the wallet, `wal_…`. */
+    readonly wallet_id: string | null;
     /** Which window of the limit: the UTC day or the UTC month. */
-    readonly window: 'day' | 'month';
+    readonly window: 'hour' | 'day' | 'month' | 'total';
     /** The limit, in USD. */
     readonly limit_usd: number;
     /** What was spent in this window, in USD. */
@@ -3791,6 +3795,10 @@ export interface WalletsResource {
     readonly since: string;
     /** Only records before this time. */
     readonly until: string;
+    /** Maximum number of objects to return. */
+    readonly limit?: number;
+    /** `next_page` of the page before: the lines behind it follow. */
+    readonly page?: string;
   }, options?: CallOptions): Promise<WalletStatement>;
   /** Let a frozen wallet be used again. Needs a key with the scope `wallets:manage`. */
   unfreeze(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Wallet>;
