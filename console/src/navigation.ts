@@ -22,6 +22,7 @@ export const navigation: readonly { readonly title: string; readonly places: rea
     places: [
       { to: '/passports', label: 'Passports', scope: 'passports:read' },
       { to: '/gates', label: 'Gates', scope: 'gates:read' },
+      { to: '/wallets', label: 'Wallets', scope: 'wallets:read' },
       { to: '/mcp-pins', label: 'MCP tools', scope: 'gates:read' },
       { to: '/templates', label: 'Templates', scope: 'templates:read' },
       { to: '/issuers', label: 'Issuers', scope: 'issuers:read' },
@@ -56,6 +57,7 @@ const pageOfPrefix: Readonly<Record<string, string>> = {
   att: '/attestations',
   appr: '/approvals',
   mpin: '/mcp-pins',
+  wal: '/wallets',
   chan: '/channels',
   wh: '/webhooks',
 };

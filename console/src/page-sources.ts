@@ -62,6 +62,12 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
     request: (place) => `${one('/v1/gates')(place)}${place.search['tab'] === 'catalog' ? '/catalog' : ''}`,
     guide: 'limits',
   },
+  '/wallets': {
+    request: ({ search: { name = '' } }) =>
+      name === '' ? '/v1/wallets?parent_wallet_id=' : `/v1/wallets?name=${encoded(name)}`,
+    guide: 'wallets',
+  },
+  '/wallets/$id': { request: one('/v1/wallets'), guide: 'wallets' },
   '/log': { request: () => '/v1/attestations?limit=500', guide: 'console#records' },
   '/attestations': { request: list('/v1/attestations', records), guide: 'exports' },
   '/attestations/$id': { request: one('/v1/attestations'), guide: 'decisions' },

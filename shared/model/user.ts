@@ -13,6 +13,7 @@ const reading = [
   'templates:read',
   'attestations:read',
   'approvals:read',
+  'wallets:read',
 ] as const satisfies readonly Scope[];
 
 /**
@@ -43,6 +44,8 @@ export const scopesOfRole = {
     'approvals:resolve',
     'webhooks:manage',
     'keys:manage',
+    'wallets:read',
+    'wallets:manage',
   ],
   approver: [...reading, 'approvals:resolve'],
   auditor: [...reading, 'audit:read'],

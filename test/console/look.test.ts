@@ -61,6 +61,13 @@ async function fill(): Promise<typeof pages> {
     ];
     await post(`/gates/${priced}/catalog`, { permissions });
   }
+  const limits = { daily_usd: 500, total_usd: 9_000, requests_per_day: 100 };
+  const { wallet_id: company } = await post('/wallets', { name: hostile.gate, limits });
+  await post('/wallets', {
+    ...{ name: hostile.agent, parent_wallet_id: company, limits: { daily_usd: 200 }, share: 'reserved' },
+  });
+  const { wallet_id: frozen } = await post('/wallets', { name: hostile.webhook, parent_wallet_id: company });
+  await post(`/wallets/${frozen}/freeze`, {});
   const passport = await api.issuePassport({
     agent_id: 'buyer-1',
     agent_name: hostile.agent,
@@ -150,6 +157,12 @@ async function fill(): Promise<typeof pages> {
     ['gate-routes', `/gates/${priced}?tab=routes`],
     ['gate-catalog', `/gates/${priced}?tab=catalog`],
     ['gate-try', `/gates/${gate}?tab=try`],
+    ['wallets', '/wallets'],
+    ['wallets-named', '/wallets?name=alert'],
+    ['wallets-new', '/wallets?new=1'],
+    ['wallet', `/wallets/${company}`],
+    ['wallet-statement', `/wallets/${company}?tab=statement`],
+    ['wallet-frozen', `/wallets/${frozen}`],
     ['mcp-pins', '/mcp-pins'],
     ['mcp-pins-pinned', '/mcp-pins?status=pinned'],
     ['mcp-pin', `/mcp-pins/${pins[0].pin_id}`],

@@ -7,7 +7,7 @@ import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { microUsd, words } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
-import { GateName, PassportName } from '../ui/names.tsx';
+import { GateName, PassportName, WalletName } from '../ui/names.tsx';
 import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
 import { PermitOutcome } from './permit-outcome.tsx';
@@ -60,6 +60,9 @@ export default function AttestationPage(): ReactNode {
               ['By', <code key="by">{shown.source}</code>],
               ...(shown.trust_level ? [['Trust level', shown.trust_level] as const] : []),
               ...(shown.domain ? [['Domain', <code key="domain">{shown.domain}</code>] as const] : []),
+              ...(shown.wallet_id
+                ? [['Wallet', <WalletName key="wallet" id={shown.wallet_id} />] as const]
+                : []),
               ...(shown.approval_id
                 ? [['Approval', <code key="approval">{shown.approval_id}</code>] as const]
                 : []),

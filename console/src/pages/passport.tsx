@@ -17,6 +17,7 @@ import { Card, Facts, PageHead, Problem, Tabs, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
 import { Ago, Time } from '../ui/time.tsx';
 import { AgentDecisions } from './agent-decisions.tsx';
+import { PassportWallet } from './passport-wallet.tsx';
 import { RecordChain } from './record-chain.tsx';
 
 export default function PassportPage(): ReactNode {
@@ -82,6 +83,7 @@ function Parts({ passport }: { readonly passport: Passport }): ReactNode {
             ['Issued', <Time key="issued" at={passport.issued_at} />],
             ['Ends', <Time key="ends" at={passport.expires_at} />],
             ['Issuer', <code key="issuer">{passport.issuer_id}</code>],
+            ['Wallet', <PassportWallet key="wallet" passport={passport} />],
             ['Public key', <code key="key">{passport.public_key}</code>],
           ]}
         />

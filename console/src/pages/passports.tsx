@@ -17,6 +17,7 @@ import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { proofChoices, proofDemandOf } from '../ui/proof-choice.ts';
 import { RowLink } from '../ui/row-link.tsx';
 import { Ago } from '../ui/time.tsx';
+import { WalletField } from '../ui/wallet-field.tsx';
 
 const statuses = ['active', 'suspended', 'revoked', 'expired'] as const;
 const tiers = ['L1', 'L2', 'L3'] as const;
@@ -110,6 +111,7 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
   const [tier, setTier] = useState('L1');
   const [issuer, setIssuer] = useState('');
   const [proof, setProof] = useState('');
+  const [wallet, setWallet] = useState('');
   const demand = proofDemandOf(proof);
   const { may } = useSession();
   const issuers = useQuery({
@@ -126,9 +128,10 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
         trust_tier: tiers.find((each) => each === tier) ?? 'L1',
         ...(agentName.trim() === '' ? {} : { agent_name: agentName.trim() }),
         ...(issuer === '' ? {} : { issuer_id: issuer }),
+        ...(wallet.trim() === '' ? {} : { wallet_id: wallet.trim() }),
         ...(demand === null ? {} : { constraints: { proof_of_possession: demand } }),
       }),
-    changes: ['passports'],
+    changes: ['passports', 'wallets'],
   });
   if (issue.data !== undefined) return <IssuedDialog issued={issue.data} onClose={onClose} />;
   return (
@@ -194,6 +197,15 @@ function IssueDialog({ onClose }: { onClose(): void }): ReactNode {
             />
           )}
         </div>
+        {may('wallets:read') ? (
+          <WalletField
+            label="Wallet"
+            param="wallet_id"
+            hint="Optional. What it spends is taken from this wallet and from all above it."
+            value={wallet}
+            onChange={setWallet}
+          />
+        ) : null}
         <Select
           label="Proof that the agent holds its key"
           param="constraints.proof_of_possession"

@@ -21,6 +21,7 @@ const tones: Readonly<Record<string, 'good' | 'warn' | 'bad' | 'accent'>> = {
   invited: 'warn',
   changed: 'warn',
   retired: 'warn',
+  frozen: 'bad',
   revoked: 'bad',
   denied: 'bad',
   rejected: 'bad',

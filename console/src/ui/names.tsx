@@ -47,6 +47,11 @@ const kinds = {
     of: 'issuers',
     read: async () => (await api.issuers.list(page)).items.map(({ issuer_id, name }) => [issuer_id, name]),
   },
+  wal: {
+    scope: 'wallets:read',
+    of: 'wallets',
+    read: async () => (await api.wallets.list(page)).items.map(({ wallet_id, name }) => [wallet_id, name]),
+  },
   wh: {
     scope: 'webhooks:manage',
     of: 'webhooks',
@@ -87,6 +92,16 @@ export function PassportName({ id }: { readonly id: string | null }): ReactNode 
   if (id === null) return <span className="soft">did not verify</span>;
   return (
     <RowLink to={`/passports/${id}`} title={id}>
+      {data?.get(id) ?? shortId(id)}
+    </RowLink>
+  );
+}
+
+/** The name of a wallet with a link to it; its id if the name is unknown. */
+export function WalletName({ id }: { readonly id: string }): ReactNode {
+  const { data } = useNames('wal');
+  return (
+    <RowLink to={`/wallets/${id}`} title={id}>
       {data?.get(id) ?? shortId(id)}
     </RowLink>
   );

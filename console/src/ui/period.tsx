@@ -16,7 +16,6 @@ function localOf(iso: string | undefined): string {
 }
 
 const hoursOf = [
-  ['', 'All time'],
   ['1', 'Last hour'],
   ['24', 'Last 24 hours'],
   ['168', 'Last 7 days'],
@@ -28,10 +27,13 @@ const custom = ['custom', 'From … to …'] as const;
 export function Period({
   since,
   until,
+  allTime = 'All time',
   onChange,
 }: {
   readonly since: string | undefined;
   readonly until: string | undefined;
+  /** What no choice means. */
+  readonly allTime?: string;
   onChange(next: { readonly since?: string | undefined; readonly until?: string | undefined }): void;
 }): ReactNode {
   const [isCustom, setCustom] = useState(since !== undefined || until !== undefined);
@@ -48,7 +50,7 @@ export function Period({
         label="Period"
         value={isCustom || isSet ? 'custom' : ''}
         onChange={choose}
-        options={[...hoursOf, custom]}
+        options={[['', allTime], ...hoursOf, custom]}
       />
       {isCustom || isSet ? (
         <>
