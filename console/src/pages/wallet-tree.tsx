@@ -12,7 +12,7 @@ const pageSize = 50;
 
 /**
  * Wallets below `parent`, page by page; empty: the roots. Each is opened by itself, and what is in it is
- * loaded then, so 10,000 wallets cost what the reader looks at. With `name`: those with it, wherever they are.
+ * loaded then, so 10,000 wallets cost what the reader looks at. `name`: those with it, wherever they are.
  */
 export function WalletTree({
   parent,
