@@ -177,6 +177,7 @@ const passport: VerifiedPassport = {
   digests: digestWordsOf(passportId, issuerId, accountId),
   owner: null,
   source: null,
+  among: '',
 };
 const tokenBytes = Buffer.from(randomBytes(450).toString('base64url'));
 /** As each request brings it: the same text in a new string. */

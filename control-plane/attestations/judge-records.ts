@@ -10,6 +10,7 @@ import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { findDrawnWallets } from '../quota/drawn-wallets.ts';
 import { quotaLimits } from '../quota/limits.ts';
 import { type WalletPath, walletAt, walletPath } from '../quota/wallet-paths.ts';
@@ -93,9 +94,8 @@ const isCopy = (record: AttestationRecord, stored: AttestationRecord): boolean =
 const contentHash = (record: AttestationRecord): string =>
   recordHash({ ...record, ...noExtras, sequence: 1, previousAttestationHash: null, signingKeyId: '' });
 
-interface PassportFact extends PassportTerms {
+interface PassportFact extends PassportTerms, ShownPassport {
   readonly owner: Owner;
-  readonly tokenHash: string;
 }
 
 /** The database's view of everything that the records name. */
@@ -153,18 +153,11 @@ export function whyNotTold(
   }
   if (told.passportId === null) return null;
   const passport = known.passports.get(told.passportId);
-  if (passport === undefined || !isShown(passport, tokenHash, sender)) {
+  if (passport === undefined || !isShown(passport, tokenHash, sender.accountId)) {
     return 'token_hash does not show that this sidecar has seen the token of passport_id';
   }
   return findContradiction(told, passport, { mode: gate?.mode ?? callerMode, mayBeApproved });
 }
-
-/**
- * Of another issuer every token of its subject shows the passport, to the sidecars of its own account: what
- * one of them makes up stays there.
- */
-const isShown = (passport: PassportFact, tokenHash: string | null, { accountId }: RecordSender): boolean =>
-  passport.tokenHash === tokenHash || (passport.isFederated && passport.owner.accountId === accountId);
 
 function whyNot(
   { record, tokenHash, callerMode }: ShippedRecord,
@@ -279,7 +272,7 @@ export async function readKnown(
     FROM quota_leases WHERE lease_id = ANY(${took}::bigint[]) AND window_name = 'total' AND counter LIKE 'gate!_spend:%' ESCAPE '!'`;
   const ofPassports = sql<PassportRow[]>`
     SELECT passport_id AS "passportId", account_id AS "accountId", mode, token_hash AS "tokenHash", permissions, constraints,
-      issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs",
+      issued_at_ms AS "issuedAtMs", expires_at_ms AS "expiresAtMs", ${shownTo(sql, 'passports')} AS "shownTo",
       (SELECT ${walletPath(sql)} FROM passport_wallets m WHERE m.passport_id = passports.passport_id) AS "walletPath"
     FROM passports WHERE passport_id = ANY(${passportIds}::text[])`;
   const ofRecords = sql<StoredRecord[]>`
@@ -326,6 +319,7 @@ interface PassportRow extends Owner, Pick<PassportFact, 'tokenHash' | 'issuedAtM
   readonly passportId: PassportId;
   readonly permissions: readonly string[];
   readonly constraints: unknown;
+  readonly shownTo: ShownPassport['shownTo'];
   /** Null: it never was in a wallet. */
   readonly walletPath: WalletPath | null;
 }
@@ -334,6 +328,8 @@ const factOf = (row: PassportRow, owner: Owner): PassportFact => ({
   owner,
   mode: row.mode,
   tokenHash: row.tokenHash,
+  accountId: row.accountId,
+  shownTo: row.shownTo,
   isFederated: isFederated(row.tokenHash),
   permissions: new Set(row.permissions),
   // Of another issuer they change with its settings, and the record may be older.

@@ -1,5 +1,6 @@
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { type AuthzenVocabulary, noVocabulary } from '../../shared/model/authzen-vocabulary.ts';
+import type { GateId } from '../../shared/model/ids.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { type Evaluation, evaluationOf, readEvaluation } from '../../shared/wire/authzen.ts';
@@ -29,13 +30,14 @@ export const evaluators = (deps: DecisionDeps, requestsUrl: string) => {
   const verdictOf = async (
     caller: Caller,
     { token, subjectId }: Evaluation,
+    gateId: GateId,
   ): Promise<EnforcementCall['verdict']> => {
     if (token === null) {
       refuseUntrusted(caller);
       refuseUnsayable(deps);
       return { kind: 'named', subjectId };
     }
-    const verdict = await verify(token, caller);
+    const verdict = await verify(token, caller, gateId);
     if (verdict.kind === 'refused') return verdict;
     const { agentId, passportId } = verdict.passport;
     if (subjectId !== agentId && subjectId !== passportId) throw otherSubject();
@@ -56,7 +58,7 @@ export const evaluators = (deps: DecisionDeps, requestsUrl: string) => {
         refuseOtherGate(asked, gate);
         const request = parseRequestFacts(asked);
         const gateId = pathId('gate', gate, 'gate_not_found');
-        const verdict = await verdictOf(caller, evaluation);
+        const verdict = await verdictOf(caller, evaluation, gateId);
         const { token } = evaluation;
         const call = { caller, gateId, token: token ?? '', verdict, asked, request, isTest: false };
         const timed = arrivedAtMs === undefined ? call : { ...call, arrivedAtMs };

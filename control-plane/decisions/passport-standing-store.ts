@@ -6,6 +6,7 @@ import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PassportStatus } from '../../shared/model/passport.ts';
 import type { Transaction } from '../base/database.ts';
+import { type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 
 interface PassportRow {
@@ -19,14 +20,15 @@ interface PassportRow {
   readonly accountStatus: AccountStatus;
   readonly isOwnerSuspended: boolean;
   readonly isWalletFrozen: boolean;
+  readonly shownTo: ShownPassport['shownTo'];
 }
 
 /** Adds the identity of the passport, for callers that have not seen its token. */
 export interface KnownPassport {
   readonly passport: Pick<VerifiedPassport, 'passportId' | 'agentId' | 'accountId' | 'mode'>;
   readonly standing: PassportStanding;
-  /** Of another issuer: any token of its subject shows it. */
-  readonly isFederated: boolean;
+  /** Who has seen its token. */
+  readonly shown: ShownPassport;
   /** A wallet that it draws on is. */
   readonly isWalletFrozen: boolean;
 }
@@ -48,7 +50,7 @@ export async function findStandings(
   if (tokens.length === 0) return new Map();
   const rows = await tx<PassportRow[]>`
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.agent_id AS "agentId", p.account_id AS "accountId",
-      p.mode, p.status, i.status AS "issuerStatus", a.status AS "accountStatus",
+      p.mode, p.status, ${shownTo(tx, 'p')} AS "shownTo", i.status AS "issuerStatus", a.status AS "accountStatus",
       EXISTS (SELECT FROM owner_standings o WHERE o.account_id = p.account_id AND o.mode = p.mode
         AND o.owner = p.owner AND o.status = 'suspended') AS "isOwnerSuspended",
       EXISTS (
@@ -79,8 +81,9 @@ const knownPassport = ({
   tokenHash,
   isOwnerSuspended,
   isWalletFrozen,
+  shownTo: others,
 }: PassportRow): KnownPassport => ({
-  isFederated: isFederated(tokenHash),
+  shown: { tokenHash, accountId, shownTo: others },
   isWalletFrozen,
   passport: { passportId, agentId, accountId, mode },
   standing: {

@@ -2,6 +2,7 @@ import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { SettledRequest, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import type { Transaction } from '../base/database.ts';
+import { isShown } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { findStandings, type KnownPassport } from './passport-standing-store.ts';
@@ -53,8 +54,7 @@ export async function readParties(
     const gate = gate_id === null ? null : gates.get(gate_id);
     if (gate === undefined) return refused('gate_id is not a gate of the account of this sidecar');
     const known = passports.get(token_hash);
-    // A sidecar of another account would have to show the very token.
-    if (known === undefined || (known.isFederated && known.passport.accountId !== accountId))
+    if (known === undefined || !isShown(known.shown, token_hash, accountId))
       return refused('token_hash does not show that this sidecar has seen a good token of passport_id');
     return blockOf(known) ?? { kind: 'parties', passport: known.passport, gate };
   });

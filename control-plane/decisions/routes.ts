@@ -40,7 +40,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
       refuseOtherGate(asked, gate);
       const facts = parseRequestFacts(asked);
       const gateId = gateIdOf(gate);
-      const verdict = await verify(passport, caller);
+      const verdict = await verify(passport, caller, gateId);
       return { caller, gateId, token: passport, verdict, asked, request: facts, isTest: false };
     };
 
@@ -77,7 +77,7 @@ export function enforcementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox
         const facts = parseRequestFacts(asked);
         refuseHoldWithoutGate(facts, gateId);
         const caller = callerOf(request);
-        const verdict = await verify(passport, caller);
+        const verdict = await verify(passport, caller, gateId);
         const call = { caller, token: passport, verdict, asked };
         const asCheck = { ...call, request: facts, gateId, isTest: false, arrivedAtMs };
         return renderEnforcement(await decideRequest(deps, asCheck));

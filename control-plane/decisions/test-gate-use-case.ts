@@ -18,7 +18,7 @@ export const testGateUseCase = {
     const { passport, request: asked } = parseGateTestBody(body);
     refuseOtherGate(asked, text, 'context');
     const request = parseRequestFacts(asked, 'context');
-    const verdict = await passportReader(deps)(passport, caller);
+    const verdict = await passportReader(deps)(passport, caller, gateId);
     const call = { caller, gateId, token: passport, verdict, asked, request, isTest: true };
     const enforcement = await decideRequest(deps, call);
     assert(enforcement.kind === 'decided', 'a gate test claims no key and replays nothing');

@@ -1,4 +1,5 @@
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
+import type { GateId } from '../../shared/model/ids.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { admitToken, openToken, type TokenVerdict } from '../../shared/verification/verify-token.ts';
 import { seePassports } from '../federation/see-passports.ts';
@@ -6,15 +7,19 @@ import { issuersOf, verifyOfOthers } from '../federation/verify-of-others.ts';
 import type { Caller } from '../http/caller.ts';
 import type { DecisionDeps } from './deps.ts';
 
-/** Verifies passport tokens of this service and of other issuers, for a caller. */
+/** Verifies passport tokens of this service and of other issuers, for a caller at a gate or at none. */
 export function passportReader(
   deps: DecisionDeps,
-): (token: string, caller: Pick<Caller, 'accountId' | 'mode'>) => Promise<TokenVerdict> {
+): (
+  token: string,
+  caller: Pick<Caller, 'accountId' | 'mode'>,
+  gateId: GateId | null,
+) => Promise<TokenVerdict> {
   const verifyOwn = tokenVerifier(deps);
-  return async (token, { accountId, mode }) => {
+  return async (token, { accountId, mode }, gateId) => {
     const own = verifyOwn(token);
     if (own.kind === 'verified' || own.reason !== 'passport_malformed') return own;
-    const issuers = await issuersOf(deps, accountId);
+    const issuers = await issuersOf(deps, accountId, gateId);
     const verdict = verifyOfOthers(deps, token, { issuers, mode });
     // Its row is there before the decision, which reads it.
     if (verdict.kind === 'verified') await seePassports(deps, [verdict]);

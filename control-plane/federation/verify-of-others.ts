@@ -1,14 +1,10 @@
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
-import type { AccountId, IssuerId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, IssuerId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
-import {
-  ForeignIssuer,
-  type ForeignIssuers,
-  onlyFitting,
-} from '../../shared/verification/foreign-issuers.ts';
+import { ForeignIssuer, type KnownIssuers, onlyFitting } from '../../shared/verification/foreign-issuers.ts';
 import { admitOfOthers, openOfOthers } from '../../shared/verification/verify-foreign-token.ts';
 import type { RefusedToken } from '../../shared/verification/verify-token.ts';
-import { accountFederations } from '../issuers/federation-store.ts';
+import { accountFederations, knownFederations, type StoredFederation } from '../issuers/federation-store.ts';
 import { type KeyDeps, refreshKeys } from '../issuers/follow-keys.ts';
 
 /** The passport of a token of another issuer, whose signature has just verified. */
@@ -18,15 +14,22 @@ export interface VerifiedOfOthers {
   readonly issuer: ForeignIssuer;
 }
 
-/** The issuers of others that this account knows, as they are now. */
+/** The issuers of others that a gate of this account knows, or it knows without a gate, as they are now. */
 export async function issuersOf(
   deps: Pick<KeyDeps, 'sql' | 'logger'>,
   accountId: AccountId,
-): Promise<ForeignIssuers> {
-  const stored = await accountFederations(deps.sql, accountId);
-  const active = stored.filter(({ status }) => status === 'active');
-  const issuers = active.map((each) => new ForeignIssuer(each));
-  return { size: stored.length, pick: (payload, mode) => onlyFitting(issuers, payload, mode) };
+  gateId: GateId | null,
+): Promise<KnownIssuers> {
+  const stored = await (gateId === null
+    ? accountFederations(deps.sql, accountId)
+    : knownFederations(deps.sql, accountId, gateId));
+  return knownAmong(stored);
+}
+
+/** The active ones of these. */
+export function knownAmong(stored: readonly StoredFederation[]): KnownIssuers {
+  const issuers = stored.filter(({ status }) => status === 'active').map((each) => new ForeignIssuer(each));
+  return { name: '', size: stored.length, pick: (payload, mode) => onlyFitting(issuers, payload, mode) };
 }
 
 /**
@@ -36,7 +39,7 @@ export async function issuersOf(
 export function verifyOfOthers(
   deps: KeyDeps,
   token: string,
-  { issuers, mode }: { readonly issuers: ForeignIssuers; readonly mode: Mode },
+  { issuers, mode }: { readonly issuers: KnownIssuers; readonly mode: Mode },
 ): VerifiedOfOthers | RefusedToken {
   const opened = openOfOthers(token, issuers, mode, ({ issuerId }) => readKeysSoon(deps, issuerId));
   if (opened.kind === 'refused') return opened;

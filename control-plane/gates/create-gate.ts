@@ -4,11 +4,13 @@
  */
 
 import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
+import { namedIssuers } from '../../shared/model/constraints.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
+import { holdTrusted, tellTrusted } from '../issuers/trust-issuers.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';
 import { insertGate } from './gate-store.ts';
@@ -58,12 +60,14 @@ export async function createGate(
     updatedAtMs: nowMs,
     lastChangedBy: caller.actor,
   };
+  const trusted = await holdTrusted(tx, caller, namedIssuers(policy.constraints));
   await insertGate(tx, begun);
   const catalog = offer === null ? null : await publish(tx, deps, { gate: begun, offer });
   const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun, catalog) };
   const { gate_id, name, trust_level, gate_url } = renderGate(gate, deps.gateHost);
   const data = { gate_id, name, trust_level, gate_url };
   await emitEvents(tx, deps, [{ event: 'gate.created', to: [caller], data, timestampMs: nowMs }]);
+  await tellTrusted(tx, change, trusted);
   await change(gate.accountId, { kind: 'gate.put', body: renderGateForSidecars(gate, []) });
   return { gate, catalog };
 }

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
+import { namedIssuers } from '../../shared/model/constraints.ts';
 import type { Gate } from '../../shared/model/gate.ts';
-import type { GateId } from '../../shared/model/ids.ts';
+import { type GateId, type IssuerId, isId } from '../../shared/model/ids.ts';
+import type { GateConstraints } from '../../shared/wire/constraints.ts';
 import { applyGatePatch, type GatePatch, gateReadOnly, renderGate } from '../../shared/wire/gate.ts';
 import { refuseChanges } from '../../shared/wire/read-only.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
@@ -11,6 +13,7 @@ import { administer } from '../audit/administer.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
+import { holdTrusted, tellTrusted } from '../issuers/trust-issuers.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { keepPolicy } from './policy-store.ts';
@@ -32,6 +35,7 @@ export async function updateGate(
   }: { readonly gateId: GateId; readonly patch: Static<typeof GatePatch>; readonly ifMatch: TagCondition },
 ): Promise<Gate> {
   const { gate, voided } = await administer(deps, caller, async (tx, change) => {
+    const trusted = await holdTrusted(tx, caller, issuersIn(patch));
     const current = await lockGate(tx, caller, gateId);
     if (current === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(current))) throw new ApiError('precondition_failed');
@@ -58,6 +62,9 @@ export async function updateGate(
     const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
+    const known = new Set(namedIssuers(current.constraints));
+    const issuerIds = trusted.issuerIds.filter((id) => !known.has(id));
+    await tellTrusted(tx, change, { ...trusted, issuerIds });
     await putGate(tx, change, gate, nowMs);
     const render = (each: Gate) => renderGate(each, deps.gateHost);
     return {
@@ -67,6 +74,12 @@ export async function updateGate(
   });
   await expireVoided(deps, voided);
   return gate;
+}
+
+/** Ids in a patch that has not been read yet. */
+function issuersIn({ constraints }: Static<typeof GatePatch>): readonly IssuerId[] {
+  const named = (constraints as GateConstraints | null | undefined)?.trusted_issuers ?? [];
+  return named.filter((id): id is IssuerId => isId('iss', id));
 }
 
 const hasSamePolicy = (one: Gate, other: Gate): boolean =>

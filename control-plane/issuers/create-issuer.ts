@@ -81,9 +81,10 @@ export async function createIssuer(
     version: 1,
     ...wanted,
     keysAtMs: wanted.federation.isPasted ? null : nowMs,
+    hasWallets: false,
   };
   await insertFederation(tx, federated);
-  await putFederation(change, { ...federated, status: 'active' });
+  await putFederation(tx, change, { ...federated, status: 'active' });
   return { ...issuer, ...counts, federation: federationOf(federated) };
 }
 

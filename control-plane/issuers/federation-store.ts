@@ -1,6 +1,6 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { FederatedIssuer, Federation, ForeignKey } from '../../shared/model/federation.ts';
-import type { AccountId, IssuerId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, IssuerId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -29,11 +29,12 @@ interface FederationRow {
   readonly keysAtMs: UnixMillis | null;
   readonly fault: string | null;
   readonly status: IssuerStatus;
+  readonly hasWallets: boolean;
 }
 
 const columns = (sql: Database | Transaction) => sql`
   f.issuer_id AS "issuerId", f.account_id AS "accountId", f.mode, f.version, f.settings, f.keys,
-  f.keys_at_ms AS "keysAtMs", f.fault, i.status`;
+  f.keys_at_ms AS "keysAtMs", f.fault, i.status, false AS "hasWallets"`;
 
 /** Rows were validated before they were written. */
 function toFederation(row: FederationRow): StoredFederation {
@@ -102,6 +103,64 @@ export async function accountFederations(
     SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id)
     WHERE f.account_id = ${accountId}`;
   return rows.map(toFederation);
+}
+
+/**
+ * Those of the account, and those of other accounts that its gates name by id; with `gateId` that this gate
+ * names.
+ */
+export async function knownFederations(
+  sql: Database,
+  accountId: AccountId,
+  gateId: GateId | null = null,
+): Promise<readonly StoredFederation[]> {
+  const rows = await sql<FederationRow[]>`
+    SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id)
+    WHERE f.account_id = ${accountId} OR f.issuer_id IN (${namedBy(sql, accountId)}
+      ${gateId === null ? sql`` : sql`AND gate_id = ${gateId}`})`;
+  return rows.map(toFederation);
+}
+
+/** Ids in `trusted_issuers` of the gates of this account. */
+const namedBy = (sql: Database | Transaction, accountId: AccountId) => sql`
+  SELECT jsonb_array_elements_text(constraints->'trusted_issuers') FROM gates
+  WHERE account_id = ${accountId} AND deleted_at_ms IS NULL AND jsonb_typeof(constraints->'trusted_issuers') = 'array'`;
+
+/** The accounts, besides its own, whose gates name this issuer. */
+export async function accountsNaming(
+  tx: Transaction,
+  { issuerId, accountId, mode }: Pick<FederatedIssuer, 'issuerId' | 'accountId' | 'mode'>,
+): Promise<readonly AccountId[]> {
+  const rows = await tx<{ accountId: AccountId }[]>`
+    SELECT DISTINCT account_id AS "accountId" FROM gates
+    WHERE deleted_at_ms IS NULL AND constraints->'trusted_issuers' ? ${issuerId}
+      AND account_id <> ${accountId} AND mode = ${mode}`;
+  return rows.map((row) => row.accountId);
+}
+
+/**
+ * Of these ids the issuers of others of other accounts, each unchanged until the transaction ends. Locked in
+ * the order of their ids, and not against one another.
+ */
+export async function holdNamed(
+  tx: Transaction,
+  { accountId, mode }: Owner,
+  issuerIds: readonly IssuerId[],
+): Promise<readonly IssuerId[]> {
+  const rows = await tx<{ issuerId: IssuerId }[]>`
+    SELECT issuer_id AS "issuerId" FROM issuers
+    WHERE issuer_id = ANY(${[...issuerIds]}::text[]) AND account_id <> ${accountId} AND mode = ${mode}
+      AND EXISTS (SELECT FROM federations f WHERE f.issuer_id = issuers.issuer_id)
+    ORDER BY issuer_id COLLATE "C" FOR SHARE`;
+  return rows.map((row) => row.issuerId);
+}
+
+/** How many issuers of others of other accounts the gates of this account and mode name. */
+export async function countNamed(tx: Transaction, { accountId, mode }: Owner): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM federations
+    WHERE account_id <> ${accountId} AND mode = ${mode} AND issuer_id IN (${namedBy(tx, accountId)} AND mode = ${mode})`;
+  return row?.count ?? 0;
 }
 
 /**

@@ -1,14 +1,16 @@
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { federationCarrier } from '../../shared/crypto/federated-id.ts';
 import { type FederatedIssuer, keyFetchMsMin } from '../../shared/model/federation.ts';
-import type { IssuerId } from '../../shared/model/ids.ts';
+import type { AccountId, IssuerId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import { renderFederatedIssuer } from '../../shared/wire/federation.ts';
+import { renderFederatedIssuer, withoutAddress } from '../../shared/wire/federation.ts';
+import type { Transaction } from '../base/database.ts';
 import { historyOf } from '../history/history.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { changeTransaction, type WriteChange } from '../sync/change-transaction.ts';
 import {
+  accountsNaming,
   dueFederations,
   findFederation,
   noteKeyFault,
@@ -23,16 +25,34 @@ export interface KeyDeps extends SigningDeps {
   readonly outbound: Outbound;
 }
 
-/** Tells the sidecars of its account what an issuer of others is now. The issuer's row is locked. */
+/**
+ * Tells what an issuer of others is now: to the sidecars of its account, and of the accounts whose gates name
+ * it. The issuer's row is locked, so none of them begins to name it meanwhile.
+ */
 export async function putFederation(
+  tx: Transaction,
   change: WriteChange,
-  issuer: FederatedIssuer & { readonly status: IssuerStatus },
+  issuer: TellableIssuer,
 ): Promise<void> {
-  await change(issuer.accountId, {
+  const accounts = [issuer.accountId, ...(await accountsNaming(tx, issuer))];
+  // As heads of feeds are locked.
+  for (const accountId of accounts.sort()) await tellFederation(change, accountId, issuer);
+}
+
+type TellableIssuer = FederatedIssuer & { readonly status: IssuerStatus };
+
+/** Tells the sidecars of one account. The issuer's row is locked. */
+export async function tellFederation(
+  change: WriteChange,
+  accountId: AccountId,
+  issuer: TellableIssuer,
+): Promise<void> {
+  const told = renderFederatedIssuer(issuer, issuer.status === 'active');
+  await change(accountId, {
     kind: 'gate.delete',
     body: {
       gate_id: federationCarrier(issuer.issuerId),
-      federation: renderFederatedIssuer(issuer, issuer.status === 'active'),
+      federation: accountId === issuer.accountId ? told : withoutAddress(told),
     },
   });
 }
@@ -74,7 +94,7 @@ async function storeKeys(deps: KeyDeps, read: FederatedIssuer, keys: FederatedIs
       keysAtMs: deps.clock.now(),
     };
     await updateFederation(tx, next);
-    await putFederation(change, next);
+    await putFederation(tx, change, next);
   });
 }
 

@@ -14,4 +14,11 @@ export const issuersLimits = {
   keyLookMs: 5 * secondMs,
   /** Issuers that one replica asks at once: sixteen slow ones delay the next by `keyCallMsMax` twice. */
   keyFetchesAtOnceMax: 16,
+  /**
+   * Issuers of others of other accounts that the gates of one account and mode name: with 130 KB each they
+   * are 8 MB of a snapshot, which its account cannot make smaller.
+   */
+  trustedOfOthersMax: 32,
+  /** Other accounts that name one issuer: each reading of its keys is written to the feed of each. */
+  trustingAccountsMax: 100,
 } as const;

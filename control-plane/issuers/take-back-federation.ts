@@ -39,7 +39,7 @@ export const takeBackFederation = (
     // Sidecars take it for another state than any that they may have.
     const next = { ...known, version: known.version + 1, status: stored.status };
     await updateFederation(tx, next);
-    await putFederation(change, next);
+    await putFederation(tx, change, next);
     const after = await findIssuer(tx, caller, issuerId);
     await appendAuditEntry(tx, deps, caller, {
       operation: 'recoverHistory',

@@ -64,7 +64,7 @@ export async function updateIssuer(
     const federated = stored === null ? null : await replace(tx, deps, stored, replacing);
     const updated = await findCountedIssuer(tx, caller, { issuerId, nowMs: deps.clock.now() });
     if (federated !== null && (replacing !== null || status !== current.status))
-      await putFederation(change, { ...federated, status });
+      await putFederation(tx, change, { ...federated, status });
     if (status !== current.status) {
       await change(globalFeed, {
         kind: 'issuer.standing',

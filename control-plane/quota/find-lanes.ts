@@ -1,4 +1,3 @@
-import { isFederated } from '../../shared/model/federation.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { AccountId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
@@ -13,6 +12,7 @@ import {
 } from '../../shared/model/wallet.ts';
 import { type LeaseCall, type LeaseRequest, laneOf, type WalletLevel } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { quotaLimits } from './limits.ts';
@@ -81,17 +81,8 @@ function limitOf(
   return { limit, endsAtMs: null, baseLimit };
 }
 
-interface Shown {
-  readonly tokenHash: string;
-  readonly accountId: AccountId;
-}
-
-/** Of another issuer every token of its subject shows the passport, to the sidecars of its account. */
-export const isShown = (passport: Shown, tokenHash: string | null, accountId: AccountId): boolean =>
-  passport.tokenHash === tokenHash || (isFederated(passport.tokenHash) && passport.accountId === accountId);
-
 /** A passport that an ask shows to have been seen. */
-interface Drawer extends Shown {
+interface Drawer extends ShownPassport {
   readonly passportId: PassportId;
   readonly mode: Mode;
   readonly path: readonly WalletId[];
@@ -105,6 +96,7 @@ async function findDrawers(
 ): Promise<ReadonlyMap<PassportId, Drawer>> {
   const rows = await tx<Drawer[]>`
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.account_id AS "accountId", p.mode,
+      ${shownTo(tx, 'p')} AS "shownTo",
       coalesce(w.path, '{}') AS path, greatest(m.changed_at_ms, (
         SELECT max(above.changed_at_ms) FROM wallets above WHERE above.wallet_id = ANY(w.path)
           AND above.changed_at_ms > ${cameMs(tx)} - ${quotaLimits.replicaClockLeewayMs}::bigint)) AS "changedAtMs"
@@ -131,8 +123,9 @@ export async function readWalletsOf(
 ): Promise<(WalletLevel[] | null)[]> {
   if (asked.length === 0) return [];
   const ids = distinct(asked.map(({ passport_id: id }) => id));
-  const known = await sql<(Shown & { passportId: PassportId })[]>`
-    SELECT passport_id AS "passportId", token_hash AS "tokenHash", account_id AS "accountId"
+  const known = await sql<(ShownPassport & { passportId: PassportId })[]>`
+    SELECT passport_id AS "passportId", token_hash AS "tokenHash", account_id AS "accountId",
+      ${shownTo(sql, 'passports')} AS "shownTo"
     FROM passports WHERE passport_id = ANY(${ids}::text[])`;
   const passports = new Map(known.map((row) => [row.passportId, row]));
   const paths = await findWalletPaths(sql, ids);

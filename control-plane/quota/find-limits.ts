@@ -4,10 +4,11 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { LeaseCounter, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { Transaction } from '../base/database.ts';
+import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
-import { type FoundLimit, findLanes, isShown } from './find-lanes.ts';
+import { type FoundLimit, findLanes } from './find-lanes.ts';
 
 /**
  * The currently configured limits for these asks, in the order of the asks; limits named by the sidecar are
@@ -74,9 +75,7 @@ async function findGateLimits(
   return new Map(rows.map(({ gateId, constraints }) => [gateId, windowLimits(constraints, 'gate')]));
 }
 
-interface PassportLimits {
-  readonly accountId: AccountId;
-  readonly tokenHash: string;
+interface PassportLimits extends ShownPassport {
   readonly limits: readonly WindowLimit[];
 }
 
@@ -86,15 +85,14 @@ async function findPassports(
 ): Promise<ReadonlyMap<PassportId, PassportLimits>> {
   const passportIds = distinct(asks.map(({ passport_id }) => passport_id));
   if (passportIds.length === 0) return new Map();
-  const rows = await tx<
-    { passportId: PassportId; accountId: AccountId; tokenHash: string; constraints: unknown }[]
-  >`
-    SELECT passport_id AS "passportId", account_id AS "accountId", token_hash AS "tokenHash", constraints FROM passports
+  const rows = await tx<(ShownPassport & { passportId: PassportId; constraints: unknown })[]>`
+    SELECT passport_id AS "passportId", account_id AS "accountId", token_hash AS "tokenHash", constraints,
+      ${shownTo(tx, 'passports')} AS "shownTo" FROM passports
     WHERE passport_id = ANY(${passportIds}::text[])`;
   return new Map(
-    rows.map(({ passportId, accountId, tokenHash, constraints }) => [
+    rows.map(({ passportId, constraints, ...shown }) => [
       passportId,
-      { accountId, tokenHash, limits: windowLimits(constraints, 'passport') },
+      { ...shown, limits: windowLimits(constraints, 'passport') },
     ]),
   );
 }

@@ -36,7 +36,9 @@ export async function countItem(tx: Transaction, feedId: FeedId, change: Change)
     }
     case 'gate.delete': {
       const { federation } = change.body;
-      if (federation !== undefined) return putFederation(tx, feedId, federation);
+      if (federation !== undefined)
+        // Of another account it is bounded by number: this account cannot make it shorter.
+        return federation.account_id === feedId ? putFederation(tx, feedId, federation) : undefined;
       return removeItem(tx, feedId, change.body.gate_id);
     }
     case 'api_key.delete':

@@ -153,11 +153,15 @@ async function readAllButGates(
     WHERE account_id = ${accountId} AND revoked_at_ms IS NULL
       AND (expires_at_ms IS NULL OR expires_at_ms > ${takenAtMs}) ORDER BY key_id`;
   const federations = await tx<FederationInFeed[]>`
-    SELECT f.issuer_id, f.account_id, f.mode, f.version, issuers.status = 'active' AS is_active, f.settings,
+    SELECT f.issuer_id, f.account_id, f.mode, f.version, issuers.status = 'active' AS is_active,
+      CASE f.account_id WHEN ${accountId} THEN f.settings ELSE f.settings - 'jwks_uri' END AS settings,
       (SELECT jsonb_agg(jsonb_build_object('kid', key->'kid', 'algorithm', key->'algorithm', 'public_key', key->'publicKey'))
-        FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms
+        FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms, false AS has_wallets
     FROM federations f JOIN issuers USING (issuer_id)
-    WHERE f.account_id = ${accountId} ORDER BY f.issuer_id`;
+    WHERE f.account_id = ${accountId} OR EXISTS (
+      SELECT FROM gates WHERE gates.account_id = ${accountId} AND gates.mode = f.mode AND deleted_at_ms IS NULL
+        AND constraints->'trusted_issuers' ? f.issuer_id)
+    ORDER BY f.issuer_id`;
   const standings = await readStandings(tx, takenAtMs);
   const issuers = await tx<{ digest: Uint8Array }[]>`
     SELECT ${digestOf(tx, 'issuer_id')} AS digest FROM issuers WHERE status = 'suspended' ORDER BY digest`;

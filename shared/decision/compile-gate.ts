@@ -16,7 +16,7 @@ import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './com
 /**
  * Trusted issuers: all (`'any'`), or the named ones, with or without those of the gate's own account (`own`).
  */
-type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: ReadonlySet<IssuerId> };
+export type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: ReadonlySet<IssuerId> };
 
 /**
  * Requirements on a passport and a request: a gate's, or those of `noGate` for `/enforce` without a gate.

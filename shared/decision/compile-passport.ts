@@ -21,8 +21,9 @@ export function compilePassport(
     digests,
     permissions = new Set(claims.permissions),
     source = null,
+    among = '',
   }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'> &
-    Partial<Pick<VerifiedPassport, 'permissions' | 'source'>>,
+    Partial<Pick<VerifiedPassport, 'permissions' | 'source' | 'among'>>,
 ): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
@@ -49,5 +50,6 @@ export function compilePassport(
     digests,
     owner: claims.owner,
     source,
+    among,
   };
 }

@@ -67,6 +67,8 @@ export interface VerifiedPassport {
   readonly owner: string | null;
   /** Null: issued here. Else the issuer of others whose token this is. */
   readonly source: PassportSource | null;
+  /** The name of the issuers of others among which its issuer was the only one to fit (KnownIssuers). */
+  readonly among: string;
 }
 
 /** The known state of a verified passport, and its age. */

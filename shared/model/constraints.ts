@@ -105,3 +105,7 @@ export interface Constraints {
   /** Gate only. Null: `holdDefaults`. */
   readonly holds: HoldRule | null;
 }
+
+/** The issuers that a policy trusts by their ids. */
+export const namedIssuers = ({ trustedIssuers }: Pick<Constraints, 'trustedIssuers'>): readonly IssuerId[] =>
+  trustedIssuers === null || trustedIssuers === 'any' ? [] : trustedIssuers.named;

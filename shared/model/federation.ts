@@ -74,6 +74,8 @@ export interface FederatedIssuer {
   readonly keys: readonly ForeignKey[];
   /** When the keys were last read where they are published; null: pasted. */
   readonly keysAtMs: UnixMillis | null;
+  /** Its passports may be in wallets: which ones has to be asked before any of them gets a PERMIT. */
+  readonly hasWallets: boolean;
 }
 
 /**

@@ -1,6 +1,8 @@
+import { sha256Hex } from '../crypto/content-hash.ts';
 import type { Verifier } from '../crypto/ed25519.ts';
 import { foreignKeyBytes, foreignVerifier } from '../crypto/foreign-key.ts';
 import type { JsonObject } from '../crypto/json-object.ts';
+import type { TrustedIssuers } from '../decision/compile-gate.ts';
 import type {
   FederatedAlgorithm,
   FederatedIssuer,
@@ -50,12 +52,14 @@ export class ForeignIssuer implements PassportSource {
   readonly federation: Federation;
   readonly keys: readonly ForeignVerificationKey[];
   readonly maxKeyAgeMs: number;
+  readonly hasWallets: boolean;
   /** See PassportSource. */
   keysAtMs: UnixMillis | null;
   isCurrent = true;
 
   /** Throws TypeError for an unusable key. */
-  constructor({ issuerId, accountId, mode, version, federation, keys, keysAtMs }: FederatedIssuer) {
+  constructor(issuer: FederatedIssuer) {
+    const { issuerId, accountId, mode, version, federation, keys, keysAtMs, hasWallets } = issuer;
     this.issuerId = issuerId;
     this.accountId = accountId;
     this.mode = mode;
@@ -63,6 +67,7 @@ export class ForeignIssuer implements PassportSource {
     this.federation = federation;
     this.keys = keys.map((key) => ({ ...key, ...preparedKey(key) }));
     this.maxKeyAgeMs = federation.maxKeyAgeMs;
+    this.hasWallets = hasWallets;
     this.keysAtMs = keysAtMs;
   }
 
@@ -79,28 +84,54 @@ export class ForeignIssuer implements PassportSource {
   }
 }
 
-/** What the issuers of others are looked up by. */
-export interface ForeignIssuers {
-  /** Suspended ones, too, which fit no token. */
+/** The issuers of others that are known at a place: at a gate, or without one. */
+export interface KnownIssuers {
+  /**
+   * Names those of other accounts among them; empty: there are none. A token may be of one issuer among
+   * these, and of another, or of none, among those.
+   */
+  readonly name: string;
+  /** Suspended ones of the own account, too, which fit no token. */
   readonly size: number;
   /** The one issuer of that mode that these unverified claims fit. Null: none or several (contract §4). */
   pick(payload: JsonObject, mode: Mode): ForeignIssuer | null;
 }
 
 /** None. */
-export const noForeignIssuers: ForeignIssuers = { size: 0, pick: () => null };
+export const noForeignIssuers: KnownIssuers = { name: '', size: 0, pick: () => null };
 
-/** The issuers of others that an account knows, by what their tokens say of them. */
-export class ForeignIssuerTable implements ForeignIssuers {
+/**
+ * The issuers of others that the gates of an account know, by what their tokens say of them: its own, and
+ * those of other accounts that its gates name by id.
+ */
+export class ForeignIssuerTable {
+  readonly #accountId: AccountId;
   readonly #byId = new Map<string, ForeignIssuer>();
+  /** Of the own account. */
   readonly #suspended = new Set<string>();
+  readonly #own: KnownIssuers;
+  /** By what a gate trusts; made anew when one of another account comes or goes. */
+  #named = new WeakMap<object, KnownIssuers>();
 
-  get size(): number {
-    return this.#byId.size + this.#suspended.size;
+  constructor(accountId: AccountId) {
+    this.#accountId = accountId;
+    this.#own = this.#knownBeside([]);
   }
 
   find(issuerId: IssuerId): ForeignIssuer | null {
     return this.#byId.get(issuerId) ?? null;
+  }
+
+  /** Those that a gate knows; null: without a gate. */
+  knownAt(gate: { readonly trustedIssuers: TrustedIssuers } | null): KnownIssuers {
+    const trusted = gate?.trustedIssuers ?? 'any';
+    if (trusted === 'any' || trusted.named.size === 0) return this.#own;
+    const known = this.#named.get(trusted);
+    if (known !== undefined) return known;
+    const others = [...trusted.named].filter((id) => this.#isOther(this.#byId.get(id)));
+    const made = others.length === 0 ? this.#own : this.#knownBeside(others.sort());
+    this.#named.set(trusted, made);
+    return made;
   }
 
   /**
@@ -118,17 +149,19 @@ export class ForeignIssuerTable implements ForeignIssuers {
     this.#suspended.delete(told.issuerId);
     this.#forgetBeside(made.federation);
     this.#byId.set(told.issuerId, made);
+    this.#named = new WeakMap();
   }
 
-  suspend(issuerId: IssuerId): void {
+  suspend({ issuerId, accountId }: Pick<FederatedIssuer, 'issuerId' | 'accountId'>): void {
     this.remove(issuerId);
-    this.#suspended.add(issuerId);
+    if (accountId === this.#accountId) this.#suspended.add(issuerId);
   }
 
   remove(issuerId: IssuerId): void {
     const known = this.#byId.get(issuerId);
     if (known === undefined) return;
     this.#byId.delete(issuerId);
+    this.#named = new WeakMap();
     known.isCurrent = false;
     this.#forgetBeside(known.federation);
   }
@@ -138,8 +171,23 @@ export class ForeignIssuerTable implements ForeignIssuers {
     for (const issuer of this.#byId.values()) issuer.isCurrent = false;
   }
 
-  pick(payload: JsonObject, mode: Mode): ForeignIssuer | null {
-    return onlyFitting([...this.#byId.values()], payload, mode);
+  #isOther(issuer: ForeignIssuer | undefined): boolean {
+    return issuer !== undefined && issuer.accountId !== this.#accountId;
+  }
+
+  /** The own ones, whichever there are when it is asked, and these. */
+  #knownBeside(others: readonly string[]): KnownIssuers {
+    const names = new Set(others);
+    const known = () =>
+      [...this.#byId.values()].filter((issuer) => !this.#isOther(issuer) || names.has(issuer.issuerId));
+    const suspended = this.#suspended;
+    return {
+      name: others.length === 0 ? '' : sha256Hex(others.join(' ')).slice(0, nameChars),
+      get size() {
+        return known().length + suspended.size;
+      },
+      pick: (payload, mode) => onlyFitting(known(), payload, mode),
+    };
   }
 
   /** What was verified by an issuer that fits tokens of this one is verified again. */
@@ -151,6 +199,9 @@ export class ForeignIssuerTable implements ForeignIssuers {
     }
   }
 }
+
+/** 128 bits: nobody finds two sets of issuers with one name. */
+const nameChars = 32;
 
 /** Whether a token may fit both: by its `iss`, or by that and, for a JWT-SVID, its subject. */
 const mayFitBoth = (one: Federation, other: Federation): boolean =>

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { Mode } from '../model/mode.ts';
 import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
-import type { ForeignIssuer, ForeignIssuers } from './foreign-issuers.ts';
+import type { ForeignIssuer, KnownIssuers } from './foreign-issuers.ts';
 import { isMapped, type MappedClaims, mapClaims } from './map-claims.ts';
 import { type OpenedForeignToken, type RefusedToken, refused, type TokenVerdict } from './verify-token.ts';
 
@@ -17,7 +17,7 @@ import { type OpenedForeignToken, type RefusedToken, refused, type TokenVerdict 
  */
 export function openOfOthers(
   token: string,
-  issuers: ForeignIssuers,
+  issuers: KnownIssuers,
   mode: Mode,
   onUnknownKey: (issuer: ForeignIssuer) => void = () => undefined,
 ): RefusedToken | OpenedForeignToken {
@@ -29,31 +29,24 @@ export function openOfOthers(
   const issuer = issuers.pick(open.payload, mode);
   if (issuer === null) return refused('issuer_untrusted');
   const key = issuer.find(open.kid, open.algorithm);
-  if (key !== null) return { kind: 'foreign', open, key, issuer };
+  if (key !== null) return { kind: 'foreign', open, key, issuer, among: issuers.name };
   onUnknownKey(issuer);
   return refused('passport_unknown_key');
 }
 
 /** The steps after it: the signature's result, then what the claims become. */
-export function admitOfOthers(
-  { open, key, issuer }: OpenedForeignToken,
-  signatureIsValid: boolean,
-): TokenVerdict {
+export function admitOfOthers(opened: OpenedForeignToken, signatureIsValid: boolean): TokenVerdict {
   if (!signatureIsValid) return refused('passport_signature_invalid');
-  const mapped = mapClaims(open.payload, issuer.federation);
+  const mapped = mapClaims(opened.open.payload, opened.issuer.federation);
   if (!isMapped(mapped)) return refused(mapped.reason);
-  return { kind: 'verified', passport: compileOfOthers(issuer, mapped, { open, key }) };
+  return { kind: 'verified', passport: compileOfOthers(opened, mapped) };
 }
 
 /** RFC 7800: the key with which its holder proves possession. Empty: the token names none by value. */
 const agentKeyIn = ({ cnf }: JsonObject): string =>
   isJsonObject(cnf) ? (agentKeyOfJwk(cnf['jwk']) ?? '') : '';
 
-function compileOfOthers(
-  issuer: ForeignIssuer,
-  mapped: MappedClaims,
-  { open, key }: Pick<OpenedForeignToken, 'open' | 'key'>,
-) {
+function compileOfOthers({ issuer, open, key, among }: OpenedForeignToken, mapped: MappedClaims) {
   const passportId = federatedPassportId(issuer.issuerId, mapped.subject);
   const parts = issuerOf(issuer);
   const claims = {
@@ -72,7 +65,7 @@ function compileOfOthers(
     expiresAtS: mapped.expiresAtS,
     publicKey: agentKeyIn(open.payload),
     owner: mapped.owner,
-    hasWallet: false,
+    hasWallet: issuer.hasWallets,
   };
   return compilePassport(claims, {
     keyId: key.kid ?? '',
@@ -80,5 +73,6 @@ function compileOfOthers(
     digests: digestsOf(claims, parts),
     permissions: permissionSetOf(mapped.permissions),
     source: issuer,
+    among,
   });
 }

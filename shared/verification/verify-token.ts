@@ -37,6 +37,8 @@ export interface OpenedForeignToken {
   readonly open: OpenForeignToken;
   readonly key: ForeignVerificationKey;
   readonly issuer: ForeignIssuer;
+  /** See VerifiedPassport. */
+  readonly among: string;
 }
 
 /**

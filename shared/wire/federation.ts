@@ -263,6 +263,7 @@ export function parseFederatedIssuer(told: FederationInFeed): FederatedIssuer {
       return { kid, algorithm: known, publicKey: public_key };
     }),
     keysAtMs: told.keys_at_ms,
+    hasWallets: told.has_wallets ?? false,
   };
 }
 
@@ -275,4 +276,11 @@ export const renderFederatedIssuer = (issuer: FederatedIssuer, isActive: boolean
   settings: renderFederation(issuer.federation) as Readonly<Record<string, unknown>>,
   keys: issuer.keys.map(({ kid, algorithm, publicKey }) => ({ kid, algorithm, public_key: publicKey })),
   keys_at_ms: issuer.keysAtMs,
+  ...(issuer.hasWallets && { has_wallets: true }),
 });
+
+/** The same for the sidecars of other accounts: where its keys are published is not for them. */
+export function withoutAddress(told: FederationInFeed): FederationInFeed {
+  const { jwks_uri: _, ...settings } = told.settings;
+  return { ...told, settings };
+}

@@ -15,6 +15,8 @@ export const ShownTokens = Type.Object({
       /** A bearer credential: never stored or logged. */
       token: Type.String({ maxLength: limits.tokenBytesMax }),
       mode: Type.Enum(modes),
+      /** The issuer that the token fits at the gate where it was met. */
+      issuer_id: IdOf('iss'),
     }),
     { maxItems: limits.shownTokensMax },
   ),

@@ -90,7 +90,10 @@ const GateBody = Type.Object({
 });
 export type GateBody = Wire<typeof GateBody>;
 
-/** An issuer of others with its keys; `settings` in the public wire shape, normalised. */
+/**
+ * An issuer of others with its keys; `settings` in the public wire shape, normalised. Of the account of the
+ * feed, or of another one where a gate names it.
+ */
 const FederationInFeed = Type.Object({
   issuer_id: IdOf('iss'),
   account_id: IdOf('acct'),
@@ -111,6 +114,8 @@ const FederationInFeed = Type.Object({
   ),
   /** When the keys were last read where they are published; null: pasted, and never too old. */
   keys_at_ms: nullable(Millis),
+  /** Absent: no passport of it came into a wallet by its default. */
+  has_wallets: Type.Optional(Type.Boolean()),
 });
 export type FederationInFeed = Wire<typeof FederationInFeed>;
 

@@ -31,6 +31,7 @@ import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { Clock, Moment } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import type { KnownIssuers } from '../../shared/verification/foreign-issuers.ts';
 import type { Spool } from '../attest/spool.ts';
 import { drawnView } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
@@ -52,6 +53,8 @@ export interface EnforcementState extends KnownCallers {
   readonly accountId: AccountId | null;
   /** Of the sidecar's account, not deleted; whatever text is asked for. */
   gate(gateId: string): CompiledGate | null;
+  /** Issuers of others that this gate knows; null: without a gate. */
+  issuersAt(gate: CompiledGate | null): KnownIssuers;
   /** The form of records that the control plane takes. */
   readonly recordForm: RecordForm;
   /** Moment up to which the state is known to be complete; minus infinity if unknown. */
@@ -149,7 +152,7 @@ export class Section {
     this.#authenticateAgain(check, nowMs);
     const gate = check.gateId === null ? null : findGate(state, check.gateId, check.caller);
     const policy = gate ?? this.#policyWithoutGate(check);
-    const facts = this.#factsOf(check, monotonicMs);
+    const facts = this.#factsOf(check, gate, monotonicMs);
     const read = this.#read(check, policy, facts);
     if (read === null) return null;
     if (read.hold !== null && state.recordForm === 1) throw holdsBeginLater();
@@ -187,16 +190,20 @@ export class Section {
     return noGate({ accountId, mode: caller.mode });
   }
 
-  #factsOf({ token }: Check, nowMs: MonotonicMillis): PassportFacts {
+  #factsOf({ token }: Check, gate: CompiledGate | null, nowMs: MonotonicMillis): PassportFacts {
     const known = must(token, 'a check is decided when its token is settled');
     switch (known.kind) {
       case 'refused':
         return known;
       case 'verified': {
         const { passport } = known;
-        // Its issuer, or the issuer's keys, have changed since it was verified. The next try verifies again.
-        if (passport.source?.isCurrent === false) throw new ApiError('overloaded');
-        return { kind: 'verified', passport, standing: this.#deps.state.standing(passport, nowMs) };
+        const { state } = this.#deps;
+        // Its issuer, the issuer's keys, or those that the gate knows beside it, have changed since it was
+        // verified. The next try verifies again.
+        const { source } = passport;
+        if (source !== null && (!source.isCurrent || passport.among !== state.issuersAt(gate).name))
+          throw new ApiError('overloaded');
+        return { kind: 'verified', passport, standing: state.standing(passport, nowMs) };
       }
       case 'overloaded':
         throw new ApiError('overloaded');

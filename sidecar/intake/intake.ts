@@ -5,6 +5,7 @@
  * shares the event loop among senders of many; their bodies wait in `kept-bodies.ts`.
  */
 
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -23,7 +24,7 @@ import { refuseWhereDisowned } from '../decide/refuse-where-disowned.ts';
 import type { CheckResponder } from '../decide/replies.ts';
 import { type EnforcementState, findGate } from '../decide/section.ts';
 import type { Decider } from '../settle/decider.ts';
-import { isStill, type PassportVerifier } from '../verify/verifier.ts';
+import { isStill, type PassportVerifier, type Place } from '../verify/verifier.ts';
 import type { ReadCheck } from './read-check.ts';
 
 export interface IntakeDeps {
@@ -123,8 +124,6 @@ export class Intake {
     const { state, verifier } = this.#deps;
     const { request } = call;
     const found = passport ?? verifier.known(call.passport);
-    const known = found !== null && isStill(found, check.caller.mode) ? found : null;
-    if (known !== null) check.token = { kind: 'verified', passport: known };
     if (check.gateId === null) check.gateId = parseGateChoice(request);
     else refuseOtherGate(request, check.gateId);
     check.asked = request;
@@ -133,13 +132,37 @@ export class Intake {
     refuseHoldWithoutGate(check.request, check.gateId);
     check.wantsReceipt = request['receipt'] === true;
     check.accept = accept ?? null;
-    if (check.gateId !== null) findGate(state, check.gateId, check.caller);
-    if (known === null) this.#verify(check, call.passport, whenVerified);
+    const gate = check.gateId === null ? null : findGate(state, check.gateId, check.caller);
+    if (found !== null && found.source === null) check.token = { kind: 'verified', passport: found };
+    else this.#settleToken(check, { token: call.passport, found, gate }, whenVerified);
   }
 
-  #verify(check: Check, token: string, whenVerified: (check: Check) => void): void {
+  /** Of a token that is not known here as one of this service. `found`: what it is without a gate. */
+  #settleToken(
+    check: Check,
+    of: {
+      readonly token: string;
+      readonly found: VerifiedPassport | null;
+      readonly gate: CompiledGate | null;
+    },
+    whenVerified: (check: Check) => void,
+  ): void {
+    const { state, verifier } = this.#deps;
+    const { token, gate } = of;
+    const place = { mode: check.caller.mode, issuers: state.issuersAt(gate) };
+    const { name } = place.issuers;
+    const found = name === '' ? of.found : verifier.known(token, name);
+    if (found !== null && isStill(found, place.mode)) check.token = { kind: 'verified', passport: found };
+    else this.#verify(check, { token, place }, whenVerified);
+  }
+
+  #verify(
+    check: Check,
+    { token, place }: { readonly token: string; readonly place: Place },
+    whenVerified: (check: Check) => void,
+  ): void {
     let isPreparing = true;
-    this.#deps.verifier.verify(token, check.caller.mode, (outcome) => {
+    this.#deps.verifier.verify(token, place, (outcome) => {
       check.token = outcome;
       if (!isPreparing) whenVerified(check);
     });

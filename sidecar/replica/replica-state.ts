@@ -97,7 +97,7 @@ export function stateOf(
     wallets: new WalletChanges(snapshot.frozen_wallets),
     signingKeys: new Map(signingKeys.map((key) => [key.kid, key])),
     keys: keyset(ed25519, signingKeys),
-    foreignIssuers: new ForeignIssuerTable(),
+    foreignIssuers: new ForeignIssuerTable(snapshot.account_id),
     badRows,
   };
   for (const federation of snapshot.federations ?? []) putFederation(state, federation);
@@ -204,15 +204,20 @@ function putGate(state: ReplicaState, gate: GateBody): void {
   else state.routes.delete(gate.gate_id);
 }
 
-/** One that cannot be used counts as absent: its tokens are untrusted. */
+/**
+ * One that cannot be used counts as absent: its tokens are untrusted. A subject of another account's issuer
+ * gets a PERMIT once its wallets were asked for: by then the control plane has seen its token, without which
+ * it would take no record of this account about it.
+ */
 function putFederation(state: ReplicaState, told: FederationInFeed): void {
-  const { issuer_id: issuerId } = told;
+  const { issuer_id: issuerId, account_id: accountId } = told;
+  const isOther = accountId !== state.accountId;
   const name = rowName('federation', issuerId);
   state.badRows.delete(name);
   const put = () =>
     told.is_active
-      ? state.foreignIssuers.put(parseFederatedIssuer(told))
-      : state.foreignIssuers.suspend(issuerId);
+      ? state.foreignIssuers.put(parseFederatedIssuer(isOther ? { ...told, has_wallets: true } : told))
+      : state.foreignIssuers.suspend({ issuerId, accountId });
   isUsable(put, (reason) => {
     state.foreignIssuers.remove(issuerId);
     state.badRows.set(name, { of: 'federation', id: issuerId, reason });

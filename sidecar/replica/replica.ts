@@ -17,7 +17,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { isExpired, type MonotonicMillis, type UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { type ForeignIssuers, noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
+import { type KnownIssuers, noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import {
   type FeedId,
   type FeedPosition,
@@ -130,9 +130,9 @@ export class Replica {
     return this.#state?.keys ?? noKeys;
   }
 
-  /** Issuers of others that this account knows. */
-  get foreignIssuers(): ForeignIssuers {
-    return this.#state?.foreignIssuers ?? noForeignIssuers;
+  /** Issuers of others that this gate knows; null: without a gate. */
+  issuersAt(gate: CompiledGate | null): KnownIssuers {
+    return this.#state?.foreignIssuers.knownAt(gate) ?? noForeignIssuers;
   }
 
   gate(gateId: string): CompiledGate | null {

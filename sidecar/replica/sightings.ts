@@ -22,6 +22,7 @@ export interface SightingsDeps {
 interface Sighting {
   readonly token: string;
   readonly mode: Mode;
+  readonly issuerId: IssuerId;
   readonly terms: string;
 }
 
@@ -40,7 +41,7 @@ export class Sightings {
   readonly #deps: SightingsDeps;
   readonly #waiting = new Map<PassportId, Sighting>();
   readonly #unknownKeys = new Set<IssuerId>();
-  /** When each issuer was last asked for. There are at most `federationsMax` of them in each mode. */
+  /** When each issuer was last asked for. Only known ones are, so there are some hundreds at most. */
   readonly #askedAtMs = new Map<IssuerId, number>();
   /** The terms that were shown last. */
   readonly #shown = new LRUCache<PassportId, string>({ max: replicaLimits.shownPassportsMax });
@@ -53,12 +54,12 @@ export class Sightings {
 
   /** A token of another issuer has verified. */
   note(token: string, passport: VerifiedPassport): void {
-    const { passportId, permissions, trustTier, owner, mode, source } = passport;
+    const { passportId, issuerId, permissions, trustTier, owner, mode, source } = passport;
     // The constraints are the issuer's. The ledger lends by those that the control plane has.
     const terms = JSON.stringify([source?.version, trustTier, owner, ...permissions]);
     if (this.#shown.get(passportId) === terms) return;
     this.#waiting.delete(passportId);
-    this.#waiting.set(passportId, { token, mode, terms });
+    this.#waiting.set(passportId, { token, mode, issuerId, terms });
     if (this.#waiting.size > replicaLimits.sightingsMax) {
       for (const oldest of this.#waiting.keys()) {
         this.#waiting.delete(oldest);
@@ -100,7 +101,7 @@ export class Sightings {
     while (this.#waiting.size > 0 || this.#unknownKeys.size > 0) {
       const batch = [...this.#waiting].slice(0, limits.shownTokensMax);
       const unknownKeys = [...this.#unknownKeys];
-      const tokens = batch.map(([, { token, mode }]) => ({ token, mode }));
+      const tokens = batch.map(([, { token, mode, issuerId }]) => ({ token, mode, issuer_id: issuerId }));
       const seen = await this.#show({ tokens, unknown_keys: unknownKeys });
       for (const [passportId, sighting] of batch) {
         if (seen === tokens.length) this.#shown.set(passportId, sighting.terms);

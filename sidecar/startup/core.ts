@@ -211,7 +211,6 @@ const startVerifier = (
 ): PassportVerifier =>
   new PassportVerifier({
     keys: () => replica.keys,
-    issuers: () => replica.foreignIssuers,
     onUnknownKey: ({ issuerId }) => sightings.noteUnknownKey(issuerId),
     onVerified: (token, passport) => sightings.note(token, passport),
     cache: verifiedCache(startupLimits.verifiedPassportsMax),

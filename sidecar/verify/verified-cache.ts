@@ -18,6 +18,8 @@ export const tokenKey = (token: string): string => token.slice(-keyChars);
 
 interface Remembered {
   readonly token: string;
+  /** See VerifiedPassport. */
+  readonly among: string;
   readonly passport: VerifiedPassport;
 }
 
@@ -29,8 +31,11 @@ interface Remembered {
  * Failed tokens are not remembered: a flood would change a byte each time and only evict valid entries.
  */
 export interface VerifiedCache {
-  /** The passport of exactly this token, every character compared. Null: unknown; verify it. */
-  find(token: string): VerifiedPassport | null;
+  /**
+   * The passport of exactly this token, every character compared. Null: unknown; verify it. `among`: among
+   * these issuers of others (KnownIssuers); default: those of the own account.
+   */
+  find(token: string, among?: string): VerifiedPassport | null;
   /** Only for a token whose signature was just verified. */
   remember(token: string, passport: VerifiedPassport): void;
   readonly size: number;
@@ -55,9 +60,9 @@ export function verifiedCache(
   // token, and tokens of different passports differ early.
   let last: Remembered | null = null;
   return {
-    find: (token) => {
-      if (last !== null && last.token === token) return last.passport;
-      const remembered = byKey.get(tokenKey(token));
+    find: (token, among = '') => {
+      if (last !== null && last.token === token && last.among === among) return last.passport;
+      const remembered = byKey.get(among === '' ? tokenKey(token) : `${tokenKey(token)}${among}`);
       if (remembered === undefined || remembered.token !== token) return null;
       last = remembered;
       return remembered.passport;
@@ -65,7 +70,8 @@ export function verifiedCache(
     remember: (token, passport) => {
       assert(token.length > keyChars, 'a token that verified is longer than its signature');
       last = null;
-      byKey.set(tokenKey(token), { token, passport });
+      const { among } = passport;
+      byKey.set(`${tokenKey(token)}${among}`, { token, among, passport });
     },
     get size() {
       return byKey.size;

@@ -13,11 +13,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import {
-  type ForeignIssuer,
-  type ForeignIssuers,
-  noForeignIssuers,
-} from '../../shared/verification/foreign-issuers.ts';
+import type { ForeignIssuer, KnownIssuers } from '../../shared/verification/foreign-issuers.ts';
 import { admitOfOthers, openOfOthers } from '../../shared/verification/verify-foreign-token.ts';
 import {
   admitToken,
@@ -58,8 +54,6 @@ interface VerifierCounts {
 export interface VerifierDeps {
   /** The current keys: the replica's set changes. */
   readonly keys: () => Keyset;
-  /** Issuers of others. Default: none. */
-  readonly issuers?: () => ForeignIssuers;
   /** Learns of an issuer of others that may have new keys. */
   readonly onUnknownKey?: (issuer: ForeignIssuer) => void;
   /** Learns of each token of another issuer that has just verified. */
@@ -73,6 +67,13 @@ export interface VerifierDeps {
   readonly queueMax?: number;
   /** How long a token may wait for its turn, and again for its task; default `limits.decisionDeadlineMs`. */
   readonly deadlineMs?: number;
+}
+
+/** Where a token is shown. */
+export interface Place {
+  /** Of the caller: an issuer of others may be known in both. */
+  readonly mode: Mode;
+  readonly issuers: KnownIssuers;
 }
 
 /** A token whose signature is unchecked, and the requests that wait for it. */
@@ -130,19 +131,22 @@ export class PassportVerifier {
     return this.#counts;
   }
 
-  /** The passport of a token that verified here before; null: call `verify`. A warm request needs no more. */
-  known(token: string): VerifiedPassport | null {
-    const passport = this.#deps.cache.find(token);
+  /**
+   * The passport of a token that verified here before; null: call `verify`. A warm request needs no more.
+   * `among`: as for the cache.
+   */
+  known(token: string, among = ''): VerifiedPassport | null {
+    const passport = this.#deps.cache.find(token, among);
     if (passport !== null) this.#counts.hits++;
     return passport;
   }
 
   /**
-   * Calls `report` exactly once, possibly before it returns. `report` must not throw. `mode`: of the caller;
-   * an issuer of others may be known in both.
+   * Calls `report` exactly once, possibly before it returns. `report` must not throw. A token may be of
+   * another issuer at another place.
    */
-  verify(token: string, mode: Mode, report: ReportOutcome): void {
-    const outcome = this.#enqueue(token, mode, report);
+  verify(token: string, place: Place, report: ReportOutcome): void {
+    const outcome = this.#enqueue(token, place, report);
     if (outcome !== null) report(outcome);
   }
 
@@ -157,12 +161,12 @@ export class PassportVerifier {
   }
 
   /** The outcome if it is known at once; null: `report` will get it. */
-  #enqueue(token: string, mode: Mode, report: ReportOutcome): TokenOutcome | null {
+  #enqueue(token: string, place: Place, report: ReportOutcome): TokenOutcome | null {
     if (this.#isClosed) return unavailable;
     const key = tokenKey(token);
     const found = this.#misses.get(key);
-    const asked = found !== undefined && isOf(found.opened, token, mode) ? found : undefined;
-    const opened = asked?.opened ?? this.#open(token, mode);
+    const asked = found !== undefined && isOf(found.opened, token, place) ? found : undefined;
+    const opened = asked?.opened ?? this.#open(token, place);
     if (opened.kind === 'refused') {
       this.#counts.refusedUnverified++;
       return opened;
@@ -178,11 +182,10 @@ export class PassportVerifier {
   }
 
   /** A token whose envelope is not ours may be of another issuer. */
-  #open(token: string, mode: Mode): RefusedToken | OpenedToken | OpenedForeignToken {
+  #open(token: string, { mode, issuers }: Place): RefusedToken | OpenedToken | OpenedForeignToken {
     const opened = openToken(token, this.#deps.keys());
     if (opened.kind !== 'refused' || opened.reason !== 'passport_malformed') return opened;
-    const { issuers, onUnknownKey } = this.#deps;
-    return openOfOthers(token, issuers?.() ?? noForeignIssuers, mode, onUnknownKey);
+    return openOfOthers(token, issuers, mode, this.#deps.onUnknownKey);
   }
 
   #queueMiss(key: string, opened: Miss['opened'], report: ReportOutcome): void {
@@ -310,9 +313,10 @@ export class PassportVerifier {
   }
 }
 
-/** Whether an opened token is this one; of an issuer of others, in this mode. */
-const isOf = (opened: Miss['opened'], token: string, mode: Mode): boolean =>
-  opened.open.token === token && (opened.kind === 'opened' || opened.issuer.mode === mode);
+/** Whether an opened token is this one; of an issuer of others, at such a place. */
+const isOf = (opened: Miss['opened'], token: string, { mode, issuers }: Place): boolean =>
+  opened.open.token === token &&
+  (opened.kind === 'opened' || (opened.issuer.mode === mode && opened.among === issuers.name));
 
 /** ES384 takes ten times as long as the others: too long for everything else on this event loop. */
 const isQuickToCheck = (opened: Miss['opened']): boolean =>

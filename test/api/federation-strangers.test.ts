@@ -260,7 +260,7 @@ it('makes no passport of a token that a sidecar shows and that does not verify',
     url: '/v1/sync/tokens',
     key: connected.key,
     body: {
-      tokens: [good, forged, 'nonsense'].map((token) => ({ token, mode: 'live' })),
+      tokens: [good, forged, 'nonsense'].map((token) => ({ token, mode: 'live', issuer_id: issuerId })),
       unknown_keys: [],
     },
   });

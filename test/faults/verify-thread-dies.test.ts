@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
+import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import { type VerifyPool, verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { PassportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
@@ -45,7 +46,7 @@ describe('the verifier with real threads', () => {
     });
 
   const outcomeOf = (verifier: PassportVerifier, token: string): Promise<TokenOutcome> =>
-    new Promise((resolve) => verifier.verify(token, 'live', resolve));
+    new Promise((resolve) => verifier.verify(token, { mode: 'live', issuers: noForeignIssuers }, resolve));
 
   it('permits nothing of a thread that dies over its task, and verifies the same token with the next thread', async () => {
     const verifier = setUp();

@@ -16,6 +16,7 @@ import { windowAt } from '../../shared/quota/window.ts';
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
+import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import { noConstraints } from '../../shared/wire/constraints.ts';
 import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
 import type { RecordOwner } from '../../sidecar/attest/spool.ts';
@@ -36,7 +37,12 @@ import { settleLimits } from '../../sidecar/settle/limits.ts';
 import type { OnSettled, SettlementOutcome, UnsentSettlement } from '../../sidecar/settle/open-settlement.ts';
 import { verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
-import { PassportVerifier, type ReportOutcome, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
+import {
+  PassportVerifier,
+  type Place,
+  type ReportOutcome,
+  type TokenOutcome,
+} from '../../sidecar/verify/verifier.ts';
 import { recordOfParts } from '../support/spooled-record.ts';
 import { authority, withWrongSignature } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -142,6 +148,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
           ? { keyId: random.newId('key', now), mode: 'live', scopes: ['enforcement:check'] }
           : null,
       gate: (id: string) => gates.get(id) ?? null,
+      issuersAt: () => noForeignIssuers,
       standing: () => world.standing,
       recordForm: 2 as const,
       asOfMs: 0,
@@ -149,7 +156,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
     verifier: {
       ...real,
       known: () => null,
-      verify: (_token: string, _mode: Mode, settle: ReportOutcome) =>
+      verify: (_token: string, _place: Place, settle: ReportOutcome) =>
         world.outcome === null ? asked.push(settle) : settle(world.outcome),
       counts: real.counts,
       close: () => real.close(),
@@ -185,7 +192,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   const decider = new Decider({ ...deps, answers, proofs, section: new Section({ ...deps, authenticate }) });
   const intake = new Intake({ ...deps, authenticate, answers, decider });
   const outcomeOf = (token: string): Promise<TokenOutcome> =>
-    new Promise((resolve) => real.verify(token, 'live', resolve));
+    new Promise((resolve) => real.verify(token, { mode: 'live', issuers: noForeignIssuers }, resolve));
   const close = async () => {
     answers.stop();
     decider.stop();

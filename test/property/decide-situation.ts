@@ -360,6 +360,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     digests: digestWordsOf(id('pass', 1)),
     owner: 'owner',
     source: null,
+    among: '',
   };
   return { kind: 'verified', passport: verified, standing };
 }

@@ -18,6 +18,7 @@ import { windowAt } from '../../shared/quota/window.ts';
 import { momentOf } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
+import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
@@ -160,6 +161,7 @@ class World {
       asOfMs: 400.5,
       caller: (hash: string) => (state.isKeyKnown && hash === hashApiKey(key) ? caller : null),
       gate: (gateId: string) => state.gates.get(gateId) ?? null,
+      issuersAt: () => noForeignIssuers,
       standing: () => aStanding(state.standingGiven),
     };
     this.state = state;

@@ -52,6 +52,7 @@ const goWith: Readonly<Record<string, string>> = {
   mcp_upstreams: 'gates: at most 16 of one',
   oidc_identities: 'users',
   passkeys: 'users',
+  shown_passports: 'passports: one row for each account that trusts its issuer, at most 100',
   unnamed_ends: 'what a recovery found, until its passport or owner is seen',
 };
 

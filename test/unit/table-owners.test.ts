@@ -35,7 +35,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   gates: ['gate_policies', 'gates', 'policies'],
   history: ['generations', 'known_ends', 'known_heads', 'known_places', 'known_trees'],
   federation: ['security_events'],
-  issuers: ['federations', 'issuers'],
+  issuers: ['federations', 'issuers', 'shown_passports'],
   quota: [
     'former_leases',
     'lease_holders',
@@ -126,6 +126,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'gates/gate-store.ts': ['gate_use'],
   'gates/policy-store.ts': ['catalogs'],
   'history/history-store.ts': ['chains', 'changes', 'feeds', 'records'],
+  'issuers/federation-store.ts': ['gates'],
   'issuers/issuer-store.ts': ['passports'],
   'log/changed-heads.ts': ['audit_chains', 'chains', 'policies'],
   'mcp-pins/pin-store.ts': ['gates'],

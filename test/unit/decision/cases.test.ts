@@ -79,7 +79,7 @@ const standingOf = ({ circumstances, stateAgeMs }: DecisionCase): PassportStandi
 function verifyOfOthers(decisionCase: DecisionCase): PassportFacts {
   const { passport } = decisionCase;
   const wanted = parseFederation(federationOf(passport, 'gates'), passport.trust_tier);
-  const table = new ForeignIssuerTable();
+  const table = new ForeignIssuerTable(accounts.own);
   table.put({
     issuerId: issuers.own,
     accountId: accounts.own,
@@ -88,9 +88,10 @@ function verifyOfOthers(decisionCase: DecisionCase): PassportFacts {
     federation: wanted.federation,
     keys: readForeignKeys(wanted.jwks, wanted.federation.algorithms),
     keysAtMs: null,
+    hasWallets: false,
   });
   const token = othersToken({ subject: 'agent-1', audience: 'gates', nowMs: issuedAtMs });
-  const opened = openOfOthers(token, table, decisionCase.mode);
+  const opened = openOfOthers(token, table.knownAt(null), decisionCase.mode);
   if (opened.kind === 'refused') return opened;
   const { open, key } = opened;
   const admitted = admitOfOthers(opened, key.verify(Buffer.from(open.signedText), open.signature));

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { type Clock, systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
+import { noForeignIssuers } from '../../../shared/verification/foreign-issuers.ts';
 import { verifyLimits } from '../../../sidecar/verify/limits.ts';
 import type { VerifyPool } from '../../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../../sidecar/verify/verified-cache.ts';
@@ -73,7 +74,7 @@ function setUp(options: Partial<VerifierDeps> & { readonly capacity?: number } =
 /** Asks for a token and holds what comes back. */
 function ask(verifier: PassportVerifier, token: string): { outcome: TokenOutcome | null; calls: number } {
   const asked: { outcome: TokenOutcome | null; calls: number } = { outcome: null, calls: 0 };
-  verifier.verify(token, 'live', (outcome) => {
+  verifier.verify(token, { mode: 'live', issuers: noForeignIssuers }, (outcome) => {
     asked.outcome = outcome;
     asked.calls++;
   });

@@ -80,6 +80,7 @@ describe('a token that the service signed', () => {
         digests: digestWordsOf(claims.jti, claims.iss, claims.acct),
         owner: null,
         source: null,
+        among: '',
       },
     });
   });

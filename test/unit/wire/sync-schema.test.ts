@@ -69,7 +69,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:d82c6473595df17d1e518b5c3398345635a50c01eed7ed3ece6f5e4dd15b00d0',
+      shapes: 'sha256:530accea890356581ae847de0a54edd8c1817a5732caf7cdec874e5e283b93a3',
     });
   });
 });
