@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { responseOf } from '../../clients/node/src/agent-trust.ts';
 import { NotFoundError } from '../../clients/node/src/errors.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { catalogMembers, type Members } from './apply-desired.ts';
+import { catalogMembers, type Members, settingsOf } from './apply-desired.ts';
 import { UsageError } from './call-api.ts';
 import type { Work } from './host.ts';
 import { cliLimits } from './limits.ts';
@@ -11,6 +11,8 @@ import { cliLimits } from './limits.ts';
 export interface Current {
   readonly id: string;
   readonly members: Members;
+  /** Of an issuer of others: no answer has its keys. */
+  readonly isPasted?: boolean;
 }
 export interface CurrentGate extends Current {
   /** For `If-Match`. */
@@ -41,10 +43,14 @@ const all = { limit: limits.pageItemsMax } as const;
 export async function readAccount(client: Client): Promise<Account> {
   const issuers = await found(
     client.issuers.list(all),
-    ({ name, issuer_id, domain, trust_tier, metadata, status }) => ({
+    ({ name, issuer_id, domain, trust_tier, metadata, status, wallet_id, federation }) => ({
       name,
       id: issuer_id,
-      members: { domain, trust_tier, metadata, status },
+      members: {
+        ...{ domain, trust_tier, metadata, status, wallet_id },
+        ...(federation === null ? {} : { federation: settingsOf(federation) }),
+      },
+      isPasted: federation?.is_pasted === true,
     }),
   );
   const builtInTemplates: Members[] = [];

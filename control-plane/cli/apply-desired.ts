@@ -1,9 +1,10 @@
-import { ApiError } from '../../shared/errors/api-error.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { Labels } from '../../shared/model/labels.ts';
 import type { Template } from '../../shared/model/template.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { renderCatalogEntry } from '../../shared/wire/catalog.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
+import { renderFederation } from '../../shared/wire/federation.ts';
 import { parseGateCreation } from '../../shared/wire/gate.ts';
 import { renderGateRoutes } from '../../shared/wire/gate-routes.ts';
 import { parseIssuerCreation } from '../../shared/wire/issuer.ts';
@@ -90,9 +91,26 @@ type Entry<List extends 'issuers' | 'templates' | 'gates' | 'webhooks'> = NonNul
 >[number];
 
 function desiredIssuer({ status, ...entry }: Entry<'issuers'>) {
-  const { name, domain, trustTier, metadata } = parseIssuerCreation(entry);
-  const members = { domain, trust_tier: trustTier, metadata };
+  const { name, domain, trustTier, metadata, federation: wanted } = parseIssuerCreation(entry);
+  const { federation } = entry;
+  if (federation?.jwks !== undefined)
+    throw invalidRequest(
+      'federation.jwks',
+      'A file has no pasted keys: give jwks_uri, or use POST /issuers.',
+    );
+  const walletId = entry.wallet_id === undefined ? federation?.wallet_id : entry.wallet_id;
+  const members = {
+    ...{ domain, trust_tier: trustTier, metadata },
+    ...(walletId === undefined ? {} : { wallet_id: walletId }),
+    ...(wanted === null ? {} : { federation: settingsOf(renderFederation(wanted.federation)) }),
+  };
   return { name, members: { ...members, ...(status === undefined ? {} : { status }) } };
+}
+
+/** Of an issuer of others what a file says of it: no keys, and nothing of how they are. */
+export function settingsOf(federation: object): Members {
+  const own = ['is_pasted', 'keys', 'keys_read_at', 'keys_fault'];
+  return Object.fromEntries(Object.entries(federation).filter(([name]) => !own.includes(name)));
 }
 
 function desiredTemplate(entry: Entry<'templates'>) {

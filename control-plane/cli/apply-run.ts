@@ -122,11 +122,23 @@ async function runStep(client: Work['client'], step: Step, made: Made): Promise<
   if (id === null) return create(client, step, secrets);
   if (kind === 'gate') await client.gates.update(id, mergePatchOf(before, after) as GatePatch, ifMatch);
   if (kind === 'issuer') {
-    const { metadata, status } = after as {
-      metadata: Record<string, unknown>;
-      status?: 'active' | 'suspended';
+    const {
+      metadata,
+      status,
+      wallet_id: walletId,
+      federation,
+    } = after as {
+      readonly metadata: Record<string, unknown>;
+      readonly status?: 'active' | 'suspended';
+      readonly wallet_id?: string | null;
+      readonly federation?: NonNullable<IssuerCreation['federation']>;
     };
-    await client.issuers.update(id, { metadata, ...(status === undefined ? {} : { status }) });
+    await client.issuers.update(id, {
+      metadata,
+      ...(status === undefined ? {} : { status }),
+      ...(walletId === undefined ? {} : { wallet_id: walletId }),
+      ...(federation === undefined ? {} : { federation }),
+    });
   }
   if (kind === 'webhook') await client.webhooks.update(id, after as WebhookUpdate);
   return id;

@@ -29,8 +29,12 @@ export async function exportAccount({ client, host, print }: Work): Promise<unde
   const file = {
     version: 1,
     issuers: issuers
-      .filter(({ name }) => name !== defaultIssuerName)
-      .map(({ name, members }) => ({ name, ...shortened(members, { status: 'active' }) })),
+      // Of pasted keys no answer says more than their names.
+      .filter(({ name, isPasted }) => name !== defaultIssuerName && isPasted !== true)
+      .map(({ name, members }) => {
+        const { wallet_id: _wallet, ...rest } = members;
+        return { name, ...shortened(rest, { status: 'active' }) };
+      }),
     templates: named('template', account.templates).map(({ name, members }) => ({
       name,
       ...shortened(members),

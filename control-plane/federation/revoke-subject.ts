@@ -6,7 +6,7 @@ import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import { lockIssuer } from '../issuers/issuer-store.ts';
-import { putSubjectPassport } from '../passports/federated-passport-store.ts';
+import { holdDefaultWallets, putSubjectPassport } from '../passports/federated-passport-store.ts';
 import { type Revocation, revokeIn } from '../passports/revoke-passport.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 
@@ -42,10 +42,11 @@ export async function lockSubject(
     throw invalidRequest('id', 'This issuer issues passports here: revoke them by their id.');
   const passportId = federatedPassportId(issuerId, subject);
   const { accountId, mode } = issuer;
+  const wallets = await holdDefaultWallets(tx, [issuerId]);
   await putSubjectPassport(
     tx,
     { passportId, accountId, mode, issuerId, subject, terms: null },
-    { signingKeyId: signingKeys.current('passport').kid, nowMs: clock.now(), random },
+    { signingKeyId: signingKeys.current('passport').kid, nowMs: clock.now(), random, wallets },
   );
   return passportId;
 }

@@ -12,7 +12,12 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { ReadSubject } from '../../shared/wire/attestation-batch.ts';
 import { renderConstraints } from '../../shared/wire/constraints.ts';
 import { findFederations } from '../issuers/federation-store.ts';
-import { areKnown, putSubjectPassport, type SubjectPassport } from '../passports/federated-passport-store.ts';
+import {
+  areKnown,
+  holdDefaultWallets,
+  putSubjectPassport,
+  type SubjectPassport,
+} from '../passports/federated-passport-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { distinct } from '../storage/distinct.ts';
 import type { VerifiedOfOthers } from './verify-of-others.ts';
@@ -77,11 +82,13 @@ async function put(deps: SeeingDeps, passports: readonly SubjectPassport[]): Pro
   if (fresh.length === 0) return;
   const signingKeyId = deps.signingKeys.current('passport').kid;
   await deps.sql.begin(async (tx) => {
+    const wallets = await holdDefaultWallets(tx, distinct(fresh.map(({ issuerId }) => issuerId)));
     for (const passport of fresh)
       await putSubjectPassport(tx, passport, {
         signingKeyId,
         nowMs: deps.clock.now(),
         random: deps.random,
+        wallets,
       });
   });
 }

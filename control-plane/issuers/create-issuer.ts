@@ -17,6 +17,7 @@ import type { WriteChange } from '../sync/change-transaction.ts';
 import { countFederations, insertFederation } from './federation-store.ts';
 import { fetchKeys, KeysUnavailable, readKeys } from './fetch-keys.ts';
 import { type KeyDeps, putFederation } from './follow-keys.ts';
+import { readNamedWallet, refuseUnknownWallet } from './hold-wallet.ts';
 import { insertIssuer } from './issuer-store.ts';
 
 /** A new issuer, of others with the keys that it has now. */
@@ -48,7 +49,7 @@ export async function createIssuer(
   change: WriteChange,
   { random, clock }: Pick<KeyDeps, 'random' | 'clock'>,
   owner: Owner,
-  { federation: wanted, ...rest }: ReadIssuer,
+  { federation: wanted, walletId: asked, ...rest }: ReadIssuer,
 ): Promise<CountedIssuer> {
   const nowMs = clock.now();
   const issuer: Issuer = {
@@ -58,6 +59,7 @@ export async function createIssuer(
     mode: owner.mode,
     status: 'active',
     isDefault: false,
+    walletId: await readNamedWallet(tx, owner, asked),
     createdAtMs: nowMs,
     federation: null,
   };
@@ -69,7 +71,10 @@ export async function createIssuer(
     revokedPassports: 0,
     lastPassportIssuedAtMs: null,
   };
-  if (wanted === null) return { ...issuer, ...counts };
+  if (wanted === null) {
+    await refuseUnknownWallet(tx, owner, issuer.walletId);
+    return { ...issuer, ...counts };
+  }
   if ((await countFederations(tx, owner)) >= limits.federationsMax)
     throw new ApiError('invalid_request', {
       message: `An account has at most ${limits.federationsMax} issuers of others in each mode.`,
@@ -81,9 +86,10 @@ export async function createIssuer(
     version: 1,
     ...wanted,
     keysAtMs: wanted.federation.isPasted ? null : nowMs,
-    hasWallets: false,
+    hasWallets: issuer.walletId !== null,
   };
   await insertFederation(tx, federated);
+  await refuseUnknownWallet(tx, owner, issuer.walletId);
   await putFederation(tx, change, { ...federated, status: 'active' });
   return { ...issuer, ...counts, federation: federationOf(federated) };
 }

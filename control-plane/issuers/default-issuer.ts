@@ -30,6 +30,7 @@ export async function ensureDefaultIssuer(
     metadata: {},
     status: 'active',
     isDefault: true,
+    walletId: null,
     createdAtMs: nowMs,
     federation: null,
   });

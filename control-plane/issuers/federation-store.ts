@@ -34,7 +34,7 @@ interface FederationRow {
 
 const columns = (sql: Database | Transaction) => sql`
   f.issuer_id AS "issuerId", f.account_id AS "accountId", f.mode, f.version, f.settings, f.keys,
-  f.keys_at_ms AS "keysAtMs", f.fault, i.status, false AS "hasWallets"`;
+  f.keys_at_ms AS "keysAtMs", f.fault, i.status, i.wallet_since_ms IS NOT NULL AS "hasWallets"`;
 
 /** Rows were validated before they were written. */
 function toFederation(row: FederationRow): StoredFederation {

@@ -11,17 +11,18 @@ import { readItems, readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
   i.issuer_id AS "issuerId", i.account_id AS "accountId", i.mode, i.name, i.domain, i.trust_tier AS "trustTier",
-  i.metadata, i.status, i.is_default AS "isDefault", i.created_at_ms AS "createdAtMs",
+  i.metadata, i.status, i.is_default AS "isDefault", i.wallet_id AS "walletId", i.created_at_ms AS "createdAtMs",
   (SELECT jsonb_build_object('version', f.version, 'settings', f.settings, 'keys', f.keys, 'keysAtMs', f.keys_at_ms,
     'fault', f.fault) FROM federations f WHERE f.issuer_id = i.issuer_id) AS federation`;
 
 /** False: the account already has a default issuer in this mode, so only for a default issuer. */
 export async function insertIssuer(tx: Transaction, issuer: Issuer): Promise<boolean> {
   const inserted = await tx`
-    INSERT INTO issuers (issuer_id, account_id, mode, name, domain, trust_tier, metadata, status, is_default, created_at_ms)
+    INSERT INTO issuers (issuer_id, account_id, mode, name, domain, trust_tier, metadata, status, is_default, created_at_ms, wallet_id,
+      wallet_since_ms)
     VALUES (${issuer.issuerId}, ${issuer.accountId}, ${issuer.mode}, ${issuer.name}, ${issuer.domain},
       ${issuer.trustTier}, ${JSON.stringify(issuer.metadata)}::text::jsonb, ${issuer.status}, ${issuer.isDefault},
-      ${issuer.createdAtMs})
+      ${issuer.createdAtMs}, ${issuer.walletId}, ${issuer.walletId === null ? null : 0})
     ON CONFLICT (account_id, mode) WHERE is_default DO NOTHING`;
   return inserted.count === 1;
 }
@@ -117,10 +118,12 @@ export async function listIssuers<Item>(
 export async function updateIssuerRow(
   tx: Transaction,
   issuerId: IssuerId,
-  next: Pick<Issuer, 'name' | 'metadata' | 'status'>,
+  next: Pick<Issuer, 'name' | 'metadata' | 'status' | 'walletId'>,
+  nowMs: UnixMillis,
 ): Promise<void> {
   await tx`
     UPDATE issuers SET name = ${next.name}, metadata = ${JSON.stringify(next.metadata)}::text::jsonb,
-      status = ${next.status}
+      status = ${next.status}, wallet_id = ${next.walletId},
+      wallet_since_ms = CASE WHEN wallet_id IS DISTINCT FROM ${next.walletId} THEN ${nowMs} ELSE wallet_since_ms END
     WHERE issuer_id = ${issuerId}`;
 }

@@ -12,6 +12,7 @@ import {
 } from '../../shared/wire/federation.ts';
 import {
   type CountedIssuer,
+  type IssuerChange,
   type IssuerUpdate,
   issuerReadOnly,
   parseIssuerUpdate,
@@ -26,6 +27,7 @@ import type { SigningDeps } from '../signing/deps.ts';
 import { readWantedKeys } from './create-issuer.ts';
 import { findFederation, type StoredFederation, updateFederation } from './federation-store.ts';
 import { type KeyDeps, putFederation } from './follow-keys.ts';
+import { readNamedWallet, refuseUnknownWallet } from './hold-wallet.ts';
 import { findCountedIssuer, findIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
 
 /**
@@ -58,12 +60,14 @@ export async function updateIssuer(
       name: wanted.name ?? current.name,
       metadata: wanted.metadata ?? current.metadata,
       status,
+      walletId: await walletOf(tx, caller, { wanted, current }),
     };
-    await updateIssuerRow(tx, issuerId, next);
     const stored = await findFederation(tx, issuerId);
-    const federated = stored === null ? null : await replace(tx, deps, stored, replacing);
+    await updateIssuerRow(tx, issuerId, next, deps.clock.now());
+    const federated = stored === null ? null : await replace(tx, deps, stored, { replacing, next });
+    if (next.walletId !== current.walletId) await refuseUnknownWallet(tx, caller, next.walletId);
     const updated = await findCountedIssuer(tx, caller, { issuerId, nowMs: deps.clock.now() });
-    if (federated !== null && (replacing !== null || status !== current.status))
+    if (federated !== null && (federated.version !== stored?.version || status !== current.status))
       await putFederation(tx, change, { ...federated, status });
     if (status !== current.status) {
       await change(globalFeed, {
@@ -119,20 +123,39 @@ export async function readReplacing(
 async function replace(
   tx: Transaction,
   { clock }: Pick<SigningDeps, 'clock'>,
-  stored: StoredFederation,
-  replacing: Replacing | null,
+  before: StoredFederation,
+  changed: { readonly replacing: Replacing | null; readonly next: Issuer },
 ): Promise<FederatedIssuer> {
-  if (replacing === null) return stored;
-  const { federation, keys } = replacing;
-  const next = {
-    ...stored,
-    version: stored.version + 1,
-    federation,
-    keys: keys ?? keysFor(stored, federation),
-    keysAtMs: federation.isPasted ? null : clock.now(),
-  };
+  const { replacing } = changed;
+  const hasWallets = before.hasWallets || changed.next.walletId !== null;
+  if (replacing === null && hasWallets === before.hasWallets) return before;
+  const next = { ...before, ...replaced(before, replacing, clock), version: before.version + 1, hasWallets };
   await updateFederation(tx, next);
   return next;
+}
+
+function replaced(
+  before: StoredFederation,
+  replacing: Replacing | null,
+  clock: SigningDeps['clock'],
+): Pick<FederatedIssuer, 'federation' | 'keys' | 'keysAtMs'> {
+  if (replacing === null) return before;
+  const { federation, keys } = replacing;
+  return {
+    federation,
+    keys: keys ?? keysFor(before, federation),
+    keysAtMs: federation.isPasted ? null : clock.now(),
+  };
+}
+
+/** Of passports that come from now on. Throws `wallet_not_found`. */
+async function walletOf(
+  tx: Transaction,
+  caller: Caller,
+  { wanted: { walletId }, current }: { readonly wanted: IssuerChange; readonly current: Issuer },
+): Promise<Issuer['walletId']> {
+  if (walletId === undefined || walletId === current.walletId) return current.walletId;
+  return readNamedWallet(tx, caller, walletId);
 }
 
 /** Of the pasted keys those that may still be used. Each is bound to an algorithm since it was read. */
@@ -151,6 +174,7 @@ export const issuerOnRecord = ({
   trustTier,
   metadata,
   status,
+  walletId,
   federation,
 }: Issuer) => ({
   issuer_id: issuerId,
@@ -159,6 +183,7 @@ export const issuerOnRecord = ({
   trust_tier: trustTier,
   metadata,
   status,
+  wallet_id: walletId,
   ...(federation !== null && { federation: onRecord(federation) }),
 });
 

@@ -124,6 +124,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       revoked_passports: 1,
       last_passport_issued_at: '2026-11-20T10:36:41.901Z',
       created_at: '2026-11-20T10:36:41.845Z',
+      wallet_id: null,
       federation: null,
     },
     {
@@ -138,6 +139,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
       revoked_passports: 0,
       last_passport_issued_at: '2026-11-20T10:36:41.901Z',
       created_at: '2026-11-20T10:36:41.845Z',
+      wallet_id: null,
       federation: {
         type: 'oidc',
         issuer: 'https://login.acme.example/realms/agents',

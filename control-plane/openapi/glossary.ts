@@ -322,6 +322,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'ApprovalResolution.note': "Reason, for the record and for the agent's owner. At most 500 characters.",
   wallet_id: 'Id of the wallet, `wal_…`.',
   'Passport.wallet_id': 'The wallet that pays for the passport; null: none.',
+  'Issuer.wallet_id':
+    'The wallet that its passports come into when they are issued or first seen; null: none.',
   'PassportWallet.wallet_id': 'The wallet; null: none any more.',
   'Block.wallet_id':
     'With `wallet_limit_exceeded`, for callers of the account of the wallet: the wallet whose limit it is.',

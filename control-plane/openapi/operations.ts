@@ -595,7 +595,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Create an issuer',
     description:
       'With `federation` it is an issuer of others: its JWTs are passports wherever a passport is accepted. Its keys are read first.',
-    errors: ['precondition_failed'],
+    errors: ['precondition_failed', 'wallet_not_found'],
     requestHeaders: ['If-None-Match: *'],
   },
   'GET /v1/issuers': { id: 'listIssuers', tag: 'Issuers', summary: 'List issuers, newest first' },
@@ -611,7 +611,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Change an issuer',
     description:
       'Only what is present changes; `federation` is replaced as a whole. Passports of a suspended issuer are blocked `issuer_untrusted`.',
-    errors: ['issuer_not_found'],
+    errors: ['issuer_not_found', 'wallet_not_found'],
   },
   'POST /v1/issuers/:id/revoke-subject': {
     id: 'revokeSubject',

@@ -1,5 +1,5 @@
 import { federatedTokenHash } from '../../shared/model/federation.ts';
-import type { AccountId, IssuerId, PassportId } from '../../shared/model/ids.ts';
+import type { AccountId, IssuerId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -26,11 +26,33 @@ export interface SubjectPassport {
   } | null;
 }
 
+/** A wallet that passports of an issuer come into when they are first seen, and since when it is this one. */
+export interface DefaultWallet {
+  readonly walletId: WalletId;
+  readonly sinceMs: UnixMillis;
+}
+
+/**
+ * Those of these issuers, held until the transaction ends. Before any passport is locked, in the order of
+ * their ids.
+ */
+export async function holdDefaultWallets(
+  tx: Transaction,
+  issuerIds: readonly IssuerId[],
+): Promise<ReadonlyMap<IssuerId, DefaultWallet>> {
+  const rows = await tx<(DefaultWallet & { readonly issuerId: IssuerId })[]>`
+    SELECT i.issuer_id AS "issuerId", w.wallet_id AS "walletId", i.wallet_since_ms AS "sinceMs"
+    FROM issuers i JOIN wallets w ON w.wallet_id = i.wallet_id AND w.deleted_at_ms IS NULL
+    WHERE i.issuer_id = ANY(${[...issuerIds]}::text[]) ORDER BY w.wallet_id FOR KEY SHARE OF w`;
+  return new Map(rows.map(({ issuerId, ...wallet }) => [issuerId, wallet]));
+}
+
 /** What every row has that is inserted here; the key is only there because a row of a passport names one. */
 interface Insertion {
   readonly signingKeyId: string;
   readonly nowMs: UnixMillis;
   readonly random: Random;
+  readonly wallets: ReadonlyMap<IssuerId, DefaultWallet>;
 }
 
 /**
@@ -104,7 +126,7 @@ async function putRow(tx: Transaction, passport: SubjectPassport, made: Insertio
 async function insertSubject(
   tx: Transaction,
   { passportId, accountId, mode, issuerId, subject, terms }: SubjectPassport,
-  { signingKeyId, nowMs }: Insertion,
+  { signingKeyId, nowMs, wallets }: Insertion,
   agentId: string,
 ): Promise<boolean> {
   const inserted = await tx`
@@ -115,5 +137,12 @@ async function insertSubject(
       ${JSON.stringify(terms?.constraints ?? {})}::text::jsonb, ${terms?.trustTier ?? 'L1'}, '', ${federatedTokenHash},
       ${signingKeyId}, 'active', ${nowMs}, NULL, '{}'::jsonb, ${terms?.owner ?? null})
     ON CONFLICT DO NOTHING`;
-  return inserted.count === 1;
+  if (inserted.count !== 1) return false;
+  const wallet = wallets.get(issuerId);
+  // Sidecars ask for the wallets of each passport of such an issuer: none has to be told.
+  if (wallet !== undefined)
+    await tx`
+      INSERT INTO passport_wallets (passport_id, wallet_id, is_in_token, changed_at_ms)
+      VALUES (${passportId}, ${wallet.walletId}, true, ${wallet.sinceMs})`;
+  return true;
 }

@@ -15,9 +15,10 @@ import { reachesTier } from '../../shared/model/trust-tier.ts';
 import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
 import type { Transaction } from '../base/database.ts';
 import { ensureDefaultIssuer } from '../issuers/default-issuer.ts';
+import { refuseUnknownWallet } from '../issuers/hold-wallet.ts';
 import { findIssuer } from '../issuers/issuer-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { holdWallet, insertPassport } from './passport-store.ts';
+import { insertPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
 import { adoptOwnerEnd } from './unnamed-end-store.ts';
 
@@ -42,11 +43,17 @@ export async function issuePassport(
   wanted: WantedPassport,
 ): Promise<IssuedPassport> {
   const issuer = await issuerFor(tx, deps, owner, wanted);
-  if (wanted.walletId !== null) await refuseUnknownWallet(tx, owner, wanted.walletId);
+  const walletId = wanted.walletId === 'default' ? issuer.walletId : wanted.walletId;
+  await refuseUnknownWallet(tx, owner, walletId);
   const agentKey = wanted.publicKey === null ? makeAgentKey(deps) : null;
   const publicKey = agentKey?.publicKey ?? wanted.publicKey;
   assert(publicKey !== null, 'a passport has an agent key, brought or made');
-  const passport = composePassport(deps, { wanted, issuer, publicKey });
+  const passport = composePassport(deps, {
+    wanted,
+    issuer,
+    publicKey,
+    walletId: walletId === 'unknown' ? null : walletId,
+  });
   const key = deps.signingKeys.current('passport');
   const jwt = signPassport(passport, key);
   if (!(await insertPassport(tx, passport, { hash: sha256Hex(jwt), signingKeyId: key.kid }))) {
@@ -54,16 +61,6 @@ export async function issuePassport(
   }
   if (passport.owner !== null) await adoptOwnerEnd(tx, owner, passport.owner);
   return { passport, jwt, privateKey: agentKey?.privateKey ?? null };
-}
-
-/** Throws `wallet_not_found`. The wallet is held until the transaction ends. */
-export async function refuseUnknownWallet(
-  tx: Transaction,
-  owner: Owner,
-  walletId: WalletId | 'unknown',
-): Promise<void> {
-  if (walletId === 'unknown' || !(await holdWallet(tx, owner, walletId)))
-    throw new ApiError('wallet_not_found', { param: 'wallet_id' });
 }
 
 function makeAgentKey({ random, ed25519 }: SigningDeps): {
@@ -107,10 +104,12 @@ function composePassport(
     wanted,
     issuer,
     publicKey,
+    walletId,
   }: {
     readonly wanted: WantedPassport;
     readonly issuer: Issuer;
     readonly publicKey: string;
+    readonly walletId: WalletId | null;
   },
 ): Passport {
   const passportId = random.newId('pass', wanted.issuedAtMs);
@@ -128,7 +127,7 @@ function composePassport(
     permissions: wanted.permissions,
     constraints: wanted.constraints,
     trustTier: wanted.trustTier,
-    walletId: wanted.walletId === 'unknown' ? null : wanted.walletId,
+    walletId,
     publicKey,
     owner: wanted.owner,
     isFederated: false,

@@ -2,11 +2,11 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderPassport } from '../../shared/wire/passport.ts';
-import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
+import type { AskedWallet } from '../../shared/wire/passport-issue.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
+import { refuseUnknownWallet } from '../issuers/hold-wallet.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { refuseUnknownWallet } from './issue-passport.ts';
 import { lockPassport, setPassportWallet } from './passport-store.ts';
 import { publishStanding } from './publish-standing.ts';
 
@@ -17,13 +17,10 @@ import { publishStanding } from './publish-standing.ts';
 export async function movePassportToWallet(
   deps: SigningDeps,
   caller: Caller,
-  {
-    passportId,
-    walletId,
-  }: { readonly passportId: PassportId; readonly walletId: WantedPassport['walletId'] },
+  { passportId, walletId }: { readonly passportId: PassportId; readonly walletId: AskedWallet },
 ): Promise<Passport> {
   return administer(deps, caller, async (tx, change) => {
-    if (walletId !== null) await refuseUnknownWallet(tx, caller, walletId);
+    await refuseUnknownWallet(tx, caller, walletId);
     const nowMs = deps.clock.now();
     const passport = await lockPassport(tx, caller, { passportId, nowMs });
     if (passport === null) throw new ApiError('passport_not_found');

@@ -108,14 +108,6 @@ export async function isWalletInToken(tx: Transaction, passportId: PassportId): 
   return row?.isInToken === true;
 }
 
-/** Holds a wallet of the owner until the transaction ends: it is not deleted meanwhile. */
-export async function holdWallet(tx: Transaction, owner: Owner, walletId: WalletId): Promise<boolean> {
-  const rows = await tx`
-    SELECT FROM wallets WHERE wallet_id = ${walletId} AND account_id = ${owner.accountId} AND mode = ${owner.mode}
-      AND deleted_at_ms IS NULL FOR KEY SHARE`;
-  return rows.length === 1;
-}
-
 /** The row of the passport is locked. */
 export async function setPassportWallet(
   tx: Transaction,

@@ -156,7 +156,7 @@ async function readAllButGates(
     SELECT f.issuer_id, f.account_id, f.mode, f.version, issuers.status = 'active' AS is_active,
       CASE f.account_id WHEN ${accountId} THEN f.settings ELSE f.settings - 'jwks_uri' END AS settings,
       (SELECT jsonb_agg(jsonb_build_object('kid', key->'kid', 'algorithm', key->'algorithm', 'public_key', key->'publicKey'))
-        FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms, false AS has_wallets
+        FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms, issuers.wallet_since_ms IS NOT NULL AS has_wallets
     FROM federations f JOIN issuers USING (issuer_id)
     WHERE f.account_id = ${accountId} OR EXISTS (
       SELECT FROM gates WHERE gates.account_id = ${accountId} AND gates.mode = f.mode AND deleted_at_ms IS NULL

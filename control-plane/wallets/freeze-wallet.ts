@@ -45,7 +45,7 @@ export async function setWalletStatus(
   });
 }
 
-/** Only an empty one: no wallet below it, and no passport that may still be used. */
+/** Only an empty one: no wallet below it, no passport that may still be used, and no issuer's default. */
 export async function deleteWallet(
   deps: SigningDeps,
   caller: Caller,
@@ -56,10 +56,10 @@ export async function deleteWallet(
     const wallet = await lockWallet(tx, caller, walletId);
     if (wallet === null) throw new ApiError('wallet_not_found');
     const nowMs = deps.clock.now();
-    const { children, passports } = await countInside(tx, walletId, nowMs);
-    if (children + passports > 0)
+    const { children, passports, issuers } = await countInside(tx, walletId, nowMs);
+    if (children + passports + issuers > 0)
       throw new ApiError('invalid_request', {
-        message: `The wallet has ${children} wallets and ${passports} passports in it: move them, or delete and revoke them first.`,
+        message: `The wallet has ${children} wallets and ${passports} passports in it, and is that of ${issuers} issuers: move them, or delete and revoke them first, and give the issuers another one.`,
       });
     await markDeleted(tx, walletId, nowMs);
     await tellChange(change, { ...wallet, status: 'active' });

@@ -126,17 +126,18 @@ export async function writeSetAside(
     WHERE wallet_id = ${walletId}`;
 }
 
-/** Children, and passports that may still be used. */
+/** Children, passports that may still be used, and issuers whose new passports come into it. */
 export async function countInside(
   sql: Database | Transaction,
   walletId: WalletId,
   nowMs: UnixMillis,
-): Promise<{ readonly children: number; readonly passports: number }> {
-  const [row] = await sql<{ children: number; passports: number }[]>`
+): Promise<{ readonly children: number; readonly passports: number; readonly issuers: number }> {
+  const [row] = await sql<{ children: number; passports: number; issuers: number }[]>`
     SELECT (SELECT count(*) FROM wallets WHERE parent_id = ${walletId} AND deleted_at_ms IS NULL) AS children,
       (SELECT count(*) FROM passport_wallets w JOIN passports p USING (passport_id)
         WHERE w.wallet_id = ${walletId} AND p.status IN ('active', 'suspended')
-          AND (p.expires_at_ms IS NULL OR p.expires_at_ms > ${nowMs})) AS passports`;
+          AND (p.expires_at_ms IS NULL OR p.expires_at_ms > ${nowMs})) AS passports,
+      (SELECT count(*) FROM issuers WHERE wallet_id = ${walletId}) AS issuers`;
   return must(row, 'a count has a row');
 }
 

@@ -1,5 +1,5 @@
 import type { ForeignKey } from './federation.ts';
-import type { AccountId, IssuerId } from './ids.ts';
+import type { AccountId, IssuerId, WalletId } from './ids.ts';
 import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
 import type { TrustTier } from './trust-tier.ts';
@@ -19,6 +19,8 @@ export interface Issuer {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly status: IssuerStatus;
   readonly isDefault: boolean;
+  /** Its passports come into this one when they are issued or first seen. Null: into none. */
+  readonly walletId: WalletId | null;
   readonly createdAtMs: UnixMillis;
   /** Of an issuer of others (contract §4). Null: its passports are issued here. */
   readonly federation: IssuerFederation | null;

@@ -67,6 +67,8 @@ export const FederationBody = closed({
   ...settings,
   jwks_uri: Type.Optional(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   jwks: Type.Optional(FreeForm),
+  /** Of the issuer, which answers show there. */
+  wallet_id: Type.Optional(nullable(Type.String())),
 });
 export type FederationBody = Static<typeof FederationBody>;
 

@@ -13,7 +13,10 @@ import {
   type WantedFederation,
 } from './federation.ts';
 import { boundFreeForm, closed, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
+import { type AskedWallet, parseWalletId } from './passport-issue.ts';
 import { readOnly } from './read-only.ts';
+
+const WalletOfIssuer = Type.Optional(nullable(Type.String()));
 
 /** `POST /issuers` */
 export const IssuerCreation = closed({
@@ -21,6 +24,7 @@ export const IssuerCreation = closed({
   domain: Type.Optional(nullable(Type.String())),
   trust_tier: Type.Optional(Tier),
   metadata: Type.Optional(FreeForm),
+  wallet_id: WalletOfIssuer,
   federation: Type.Optional(FederationBody),
 });
 
@@ -44,6 +48,7 @@ export const IssuerUpdate = closed({
   name: Type.Optional(Name),
   metadata: Type.Optional(FreeForm),
   status: Type.Optional(Type.Enum(issuerStatuses)),
+  wallet_id: WalletOfIssuer,
   federation: Type.Optional(FederationChange),
   ...readOnly({ ...issuerReadOnly, ...passportCounts }),
 });
@@ -54,6 +59,7 @@ export const IssuerAnswer = Type.Object({
   name: Type.String(),
   metadata: FreeForm,
   status: Type.Enum(issuerStatuses),
+  wallet_id: nullable(Type.String()),
   /** Null: its passports are issued here. */
   federation: nullable(FederationAnswer),
 });
@@ -64,6 +70,8 @@ export interface NewIssuer {
   readonly domain: string | null;
   readonly trustTier: TrustTier;
   readonly metadata: FreeForm;
+  /** Of its passports; null: they come into none. */
+  readonly walletId: AskedWallet;
   /** Null: its passports are issued here. */
   readonly federation: WantedFederation | null;
 }
@@ -73,6 +81,8 @@ export interface IssuerChange {
   readonly name: string | null;
   readonly metadata: FreeForm | null;
   readonly status: IssuerStatus | null;
+  /** Null: none from now on. Undefined: unchanged. */
+  readonly walletId: AskedWallet | undefined;
   readonly federation: Static<typeof FederationChange> | null;
 }
 
@@ -95,8 +105,20 @@ export function parseIssuerCreation(body: Static<typeof IssuerCreation>): NewIss
     domain: parseDomain(body.domain ?? null),
     trustTier,
     metadata: boundFreeForm('metadata', body.metadata ?? {}),
+    walletId: parseWalletId(walletIn(body) ?? null),
     federation,
   };
+}
+
+/** It has two names. Undefined: it is not there. */
+function walletIn({
+  wallet_id: walletId,
+  federation,
+}: Pick<Static<typeof IssuerUpdate>, 'wallet_id' | 'federation'>): string | null | undefined {
+  const other = federation?.wallet_id;
+  if (walletId !== undefined && other !== undefined && walletId !== other)
+    throw invalidRequest('wallet_id', 'wallet_id must equal federation.wallet_id. Give one of them.');
+  return walletId === undefined ? other : walletId;
 }
 
 /** An unverified claim (contract §4); only its form is checked. */
@@ -107,12 +129,16 @@ function parseDomain(text: string | null): string | null {
   return domain;
 }
 
-export const parseIssuerUpdate = (body: Static<typeof IssuerUpdate>): IssuerChange => ({
-  name: body.name ?? null,
-  metadata: body.metadata === undefined ? null : boundFreeForm('metadata', body.metadata),
-  status: body.status ?? null,
-  federation: body.federation ?? null,
-});
+export function parseIssuerUpdate(body: Static<typeof IssuerUpdate>): IssuerChange {
+  const walletId = walletIn(body);
+  return {
+    name: body.name ?? null,
+    metadata: body.metadata === undefined ? null : boundFreeForm('metadata', body.metadata),
+    status: body.status ?? null,
+    walletId: walletId === undefined ? undefined : parseWalletId(walletId),
+    federation: body.federation ?? null,
+  };
+}
 
 export const renderIssuerReadOnly = (issuer: Issuer) => ({
   issuer_id: issuer.issuerId,
@@ -126,6 +152,7 @@ export const renderIssuer = (issuer: CountedIssuer): Static<typeof IssuerAnswer>
   name: issuer.name,
   metadata: { ...issuer.metadata },
   status: issuer.status,
+  wallet_id: issuer.walletId,
   federation: issuer.federation === null ? null : renderFederationAnswer(issuer.federation),
   passport_count: issuer.passportCount,
   active_passports: issuer.activePassports,

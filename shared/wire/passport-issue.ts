@@ -90,7 +90,7 @@ export interface WantedPassport {
   readonly constraints: Constraints;
   readonly trustTier: TrustTier;
   /** `unknown`: no id of a wallet. */
-  readonly walletId: WalletId | 'unknown' | null;
+  readonly walletId: AskedWallet | 'default';
   /** `ed25519:…`; null: the service generates the pair. */
   readonly publicKey: string | null;
   /** The time of the request, from which the lifetime counts. */
@@ -148,7 +148,7 @@ const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): 
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
   publicKey: readPublicKey(body.public_key),
-  walletId: parseWalletId(body.wallet_id),
+  walletId: body.wallet_id === undefined ? 'default' : parseWalletId(body.wallet_id),
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfReference(body, nowMs),
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
@@ -164,7 +164,7 @@ const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): Want
   constraints: parsePassportConstraints(body.constraints),
   trustTier: body.trust_tier ?? 'L1',
   publicKey: readPublicKey(body.public_key),
-  walletId: parseWalletId(body.wallet_id),
+  walletId: body.wallet_id === undefined ? 'default' : parseWalletId(body.wallet_id),
   issuedAtMs: nowMs,
   expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
   metadata: {},
@@ -180,7 +180,7 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
   constraints: noConstraints,
   trustTier: body.trust_tier ?? 'L1',
   publicKey: null,
-  walletId: parseWalletId(body.wallet_id),
+  walletId: body.wallet_id === undefined ? 'default' : parseWalletId(body.wallet_id),
   issuedAtMs: nowMs,
   expiresAtMs: expiryAfter(body.expires_in, nowMs),
   metadata: {},
@@ -193,9 +193,11 @@ function parseIssuerId(text: string): IssuerId {
   return text;
 }
 
-/** Of a passport: `unknown` for what is no id of a wallet. */
-export function parseWalletId(text: string | null | undefined): WantedPassport['walletId'] {
-  if (text === undefined || text === null) return null;
+/** Null: none. `unknown`: what is no id of a wallet. */
+export type AskedWallet = WalletId | 'unknown' | null;
+
+export function parseWalletId(text: string | null): AskedWallet {
+  if (text === null) return null;
   return isId('wal', text) ? text : 'unknown';
 }
 

@@ -8,6 +8,7 @@ import { changesOf, mergePatchOf } from '../../control-plane/cli/apply-plan.ts';
 import { mergePatch } from '../../shared/wire/merge-patch.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type Ran, type RunOptions, runCommand } from '../support/command.ts';
+import { startForeignProvider } from '../support/foreign-issuer.ts';
 import { runs } from '../support/runs.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -35,9 +36,12 @@ interface Account {
 }
 
 let files = 0;
-async function newAccount(more: Readonly<Record<string, string>> = {}): Promise<Account> {
-  const { key } = await api.createAccount();
-  const env = { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: key, ...more };
+const newAccount = (more: Readonly<Record<string, string>> = {}): Promise<Account> =>
+  accountAt(api, { AGENT_TRUST_URL: url, ...more });
+
+async function accountAt(at: Api, more: Readonly<Record<string, string>>): Promise<Account> {
+  const { key } = await at.createAccount();
+  const env = { AGENT_TRUST_API_KEY: key, ...more };
   const run: Account['run'] = (line, options = {}) => runCommand(line.split(' '), { env, ...options });
   return {
     key,
@@ -48,7 +52,7 @@ async function newAccount(more: Readonly<Record<string, string>> = {}): Promise<
       return run(`apply -f ${file} ${line}`, options);
     },
     call: (method, path, body) =>
-      api.call({ method, url: `/v1${path}`, key, ...(body === undefined ? {} : { body }) }),
+      at.call({ method, url: `/v1${path}`, key, ...(body === undefined ? {} : { body }) }),
   };
 }
 
@@ -116,6 +120,44 @@ describe('apply', () => {
       expect.stringMatching(/^iss_[0-9a-z]*[1-9a-z]/),
     ]);
     expect(gate.constraints).not.toHaveProperty('rate_limits');
+  });
+
+  it('registers issuers of others, and gives issuers a wallet', async () => {
+    // One that calls addresses of this machine.
+    const near = await startApi({ outbound: { allowPrivate: true } });
+    await near.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = near.app.server.address() as AddressInfo;
+    const account = await accountAt(near, { AGENT_TRUST_URL: `http://127.0.0.1:${port}` });
+    const provider = await startForeignProvider();
+    try {
+      await provider.addKey();
+      const wallet = await account.call('POST', '/wallets', { name: 'Team', limits: {} });
+      const of = (audience: string, more = '') => `
+version: 1
+issuers:
+  - name: Keycloak
+    wallet_id: ${wallet.body.wallet_id}
+    federation: { type: oidc, issuer: '${provider.issuer}', audiences: [${audience}]${more} }
+`;
+      const done = await account.apply(of('gate'), '--yes');
+      expect(done.code, done.stderr).toBe(0);
+      const issuers = async () => (await account.call('GET', '/issuers')).body.items;
+      expect(await issuers()).toMatchObject([
+        { wallet_id: wallet.body.wallet_id, federation: { issuer: provider.issuer, audiences: ['gate'] } },
+      ]);
+      expect((await account.apply(of('gate'))).stdout).toMatch(/^No changes/);
+      const changed = await account.apply(of('other'), '--yes');
+      expect(changed.code, changed.stderr).toBe(0);
+      expect(await issuers()).toMatchObject([{ federation: { audiences: ['other'] } }]);
+      const pasted = await account.apply(of('other', ', jwks: { keys: [] }'), '--yes');
+      expect(pasted).toMatchObject({ code: 2, stderr: expect.stringMatching(/no pasted keys/) });
+      expect((await account.apply('{ version: 1, issuers: [{ name: Keycloak }] }')).stdout).toMatch(
+        /^No changes/,
+      );
+    } finally {
+      await provider.close();
+      await near.close();
+    }
   });
 
   it('shows each member that differs, and changes these alone', async () => {

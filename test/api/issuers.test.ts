@@ -28,6 +28,7 @@ describe('POST /issuers', () => {
       metadata,
       federation: null,
       status: 'active',
+      wallet_id: null,
       passport_count: 0,
       active_passports: 0,
       revoked_passports: 0,

@@ -327,6 +327,8 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   'issuePassport wallet_not_found': async () => withIdOf('issuePassport', 'wallet_id', 'wal'),
   'issuePassportUnattended wallet_not_found': async () =>
     withIdOf('issuePassportUnattended', 'wallet_id', 'wal'),
+  'createIssuer wallet_not_found': async () => withIdOf('createIssuer', 'wallet_id', 'wal'),
+  'updateIssuer wallet_not_found': async () => withIdOf('updateIssuer', 'wallet_id', 'wal'),
   'createWallet wallet_not_found': async () => withIdOf('createWallet', 'parent_wallet_id', 'wal'),
   'updateWallet wallet_not_found': async () => withIdOf('updateWallet', 'parent_wallet_id', 'wal'),
   'setPassportWallet wallet_not_found': async () => withIdOf('setPassportWallet', 'wallet_id', 'wal'),

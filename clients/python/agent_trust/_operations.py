@@ -2088,6 +2088,8 @@ class IssuerCreation(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # Free-form, kept and answered as sent. At most 16 KiB of JSON.
     metadata: NotRequired[Mapping[str, Any] | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
     # What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
     # here.
     federation: NotRequired[FederationCreation | None]
@@ -2100,6 +2102,8 @@ class IssuerUpdate(TypedDict):
     metadata: NotRequired[Mapping[str, Any] | None]
     # Current status.
     status: NotRequired[Literal["active", "suspended", None]]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
     # What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
     # here.
     federation: NotRequired[FederationUpdate | None]
@@ -2144,6 +2148,8 @@ class Issuer(TypedDict):
     metadata: Mapping[str, Any]
     # Current status.
     status: Literal["active", "suspended"]
+    # The wallet that its passports come into when they are issued or first seen; null: none.
+    wallet_id: str | None
     # What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
     # here.
     federation: Federation | None
@@ -2220,6 +2226,8 @@ class FederationCreation(TypedDict):
     jwks_uri: NotRequired[str | None]
     # Its public keys (RFC 7517), pasted. They are never fetched and never too old.
     jwks: NotRequired[Mapping[str, Any] | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
 
 
 class FederationUpdateKeysItem(TypedDict):
@@ -2257,6 +2265,8 @@ class FederationUpdate(TypedDict):
     jwks_uri: NotRequired[str | None]
     # Its public keys (RFC 7517), pasted. They are never fetched and never too old.
     jwks: NotRequired[Mapping[str, Any] | None]
+    # Id of the wallet, `wal_…`.
+    wallet_id: NotRequired[str | None]
     # Whether the keys were pasted.
     is_pasted: NotRequired[bool | None]
     # The keys that verify its tokens now.

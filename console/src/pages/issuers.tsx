@@ -156,6 +156,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   const [name, setName] = useState('');
   const [domain, setDomain] = useState('');
   const [tier, setTier] = useState('L3');
+  const [wallet, setWallet] = useState('');
   const [provider, setProvider] = useState(noProvider);
   const create = useAction({
     run: async () =>
@@ -163,6 +164,7 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
         name: name.trim(),
         trust_tier: tier as 'L1' | 'L2' | 'L3',
         ...(domain.trim() === '' ? {} : { domain: domain.trim() }),
+        ...(wallet.trim() === '' ? {} : { wallet_id: wallet.trim() }),
         ...(provider.type === '' ? {} : { federation: federationOf(provider) }),
       }),
     changes: ['issuers'],
@@ -210,10 +212,30 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
             ['L3', 'L3'],
           ]}
         />
+        <WalletField wallet={wallet} onChange={setWallet} />
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Create" isBusy={create.isPending} />
       </Form>
     </Dialog>
+  );
+}
+
+function WalletField({
+  wallet,
+  onChange,
+}: {
+  readonly wallet: string;
+  onChange(wallet: string): void;
+}): ReactNode {
+  return (
+    <TextField
+      label="Wallet"
+      param="wallet_id"
+      hint="Optional. What pays for its new passports."
+      placeholder="wal_…"
+      value={wallet}
+      onChange={onChange}
+    />
   );
 }
 
@@ -319,11 +341,13 @@ function TryDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): vo
 function ChangeDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): void }): ReactNode {
   const [name, setName] = useState(issuer.name);
   const [status, setStatus] = useState<string>(issuer.status);
+  const [wallet, setWallet] = useState(issuer.wallet_id ?? '');
   const save = useAction({
     run: () =>
       api.issuers.update(issuer.issuer_id, {
         name: name.trim(),
         status: status === 'suspended' ? 'suspended' : 'active',
+        wallet_id: wallet.trim() === '' ? null : wallet.trim(),
       }),
     changes: ['issuers'],
     done: 'Saved.',
@@ -352,6 +376,7 @@ function ChangeDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose():
             </Link>
           </p>
         ) : null}
+        <WalletField wallet={wallet} onChange={setWallet} />
         {save.error === null ? null : <Problem error={save.error} />}
         <DialogActions
           onCancel={onClose}

@@ -2255,6 +2255,8 @@ export interface IssuerCreation {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
   /**
    * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
    * here.
@@ -2269,6 +2271,8 @@ export interface IssuerUpdate {
   readonly metadata?: Readonly<Record<string, unknown>> | null;
   /** Current status. */
   readonly status?: 'active' | 'suspended' | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
   /**
    * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
    * here.
@@ -2315,6 +2319,8 @@ export interface Issuer {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Current status. */
   readonly status: 'active' | 'suspended';
+  /** The wallet that its passports come into when they are issued or first seen; null: none. */
+  readonly wallet_id: string | null;
   /**
    * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
    * here.
@@ -2395,6 +2401,8 @@ export interface FederationCreation {
   readonly jwks_uri?: string | null;
   /** Its public keys (RFC 7517), pasted. They are never fetched and never too old. */
   readonly jwks?: Readonly<Record<string, unknown>> | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
 }
 
 export interface FederationUpdate {
@@ -2427,6 +2435,8 @@ export interface FederationUpdate {
   readonly jwks_uri?: string | null;
   /** Its public keys (RFC 7517), pasted. They are never fetched and never too old. */
   readonly jwks?: Readonly<Record<string, unknown>> | null;
+  /** Id of the wallet, `wal_…`. */
+  readonly wallet_id?: string | null;
   /** Whether the keys were pasted. */
   readonly is_pasted?: boolean | null;
   /** The keys that verify its tokens now. */
