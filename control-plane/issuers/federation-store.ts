@@ -116,15 +116,19 @@ export async function knownFederations(
 ): Promise<readonly StoredFederation[]> {
   const rows = await sql<FederationRow[]>`
     SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id)
-    WHERE f.account_id = ${accountId} OR f.issuer_id IN (${namedBy(sql, accountId)}
-      ${gateId === null ? sql`` : sql`AND gate_id = ${gateId}`})`;
+    WHERE f.issuer_id IN (
+      SELECT issuer_id FROM federations WHERE account_id = ${accountId}
+      UNION ${namedBy(sql, accountId)} ${gateId === null ? sql`` : sql`AND gate_id = ${gateId}`})`;
   return rows.map(toFederation);
 }
 
-/** Ids in `trusted_issuers` of the gates of this account. */
+/** Issuers of others, of their mode, that gates of this account name by id. */
 const namedBy = (sql: Database | Transaction, accountId: AccountId) => sql`
-  SELECT jsonb_array_elements_text(constraints->'trusted_issuers') FROM gates
-  WHERE account_id = ${accountId} AND deleted_at_ms IS NULL AND jsonb_typeof(constraints->'trusted_issuers') = 'array'`;
+  SELECT n.issuer_id FROM gates
+  CROSS JOIN jsonb_array_elements_text(constraints->'trusted_issuers') AS named (issuer_id)
+  JOIN federations n ON n.issuer_id = named.issuer_id AND n.mode = gates.mode
+  WHERE gates.account_id = ${accountId} AND deleted_at_ms IS NULL
+    AND jsonb_typeof(constraints->'trusted_issuers') = 'array'`;
 
 /** The accounts, besides its own, whose gates name this issuer. */
 export async function accountsNaming(
@@ -159,7 +163,7 @@ export async function holdNamed(
 export async function countNamed(tx: Transaction, { accountId, mode }: Owner): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     SELECT count(*)::int AS count FROM federations
-    WHERE account_id <> ${accountId} AND mode = ${mode} AND issuer_id IN (${namedBy(tx, accountId)} AND mode = ${mode})`;
+    WHERE account_id <> ${accountId} AND mode = ${mode} AND issuer_id IN (${namedBy(tx, accountId)})`;
   return row?.count ?? 0;
 }
 

@@ -158,9 +158,13 @@ async function readAllButGates(
       (SELECT jsonb_agg(jsonb_build_object('kid', key->'kid', 'algorithm', key->'algorithm', 'public_key', key->'publicKey'))
         FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms, issuers.wallet_since_ms IS NOT NULL AS has_wallets
     FROM federations f JOIN issuers USING (issuer_id)
-    WHERE f.account_id = ${accountId} OR EXISTS (
-      SELECT FROM gates WHERE gates.account_id = ${accountId} AND gates.mode = f.mode AND deleted_at_ms IS NULL
-        AND constraints->'trusted_issuers' ? f.issuer_id)
+    WHERE f.issuer_id IN (
+      SELECT issuer_id FROM federations WHERE account_id = ${accountId}
+      UNION SELECT n.issuer_id FROM gates
+      CROSS JOIN jsonb_array_elements_text(constraints->'trusted_issuers') AS named (issuer_id)
+      JOIN federations n ON n.issuer_id = named.issuer_id AND n.mode = gates.mode
+      WHERE gates.account_id = ${accountId} AND deleted_at_ms IS NULL
+        AND jsonb_typeof(constraints->'trusted_issuers') = 'array')
     ORDER BY f.issuer_id`;
   const standings = await readStandings(tx, takenAtMs);
   const issuers = await tx<{ digest: Uint8Array }[]>`
