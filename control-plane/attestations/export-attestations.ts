@@ -21,6 +21,8 @@ export interface ExportAsked {
   readonly format: ExportFormat;
   /** Each chain starts at its first record not older; null: at its first. */
   readonly sinceMs: UnixMillis | null;
+  /** Passports and approvals are stated as they were then; null or absent: as they are. */
+  readonly asOfMs?: UnixMillis | null;
   readonly nowMs: UnixMillis;
   /** Only what arrived before this month and is in no archive yet. Default: everything that is not. */
   readonly before?: RecordMonth;
@@ -60,7 +62,7 @@ async function* exportedBytes(
   { key, proveChains }: { readonly key: SigningKey; readonly proveChains: ProveChains },
 ): AsyncGenerator<Buffer> {
   const writer = exportFormats[asked.format].writer();
-  const { sinceMs, nowMs, before } = asked;
+  const { sinceMs, nowMs, before, asOfMs = null } = asked;
   // Before the snapshot is taken: a partition of which its chains speak stays until the export is over.
   await tx`LOCK TABLE records IN ACCESS SHARE MODE`;
   const { current: generation } = await readGenerations(tx);
@@ -70,7 +72,7 @@ async function* exportedBytes(
   yield Buffer.from(writer.manifest({ form: 2, sinceMs, generation, keyIds: listed, createdAtMs }));
   const names: ExportNames = new Map();
   let text = textBuffer(sliceBytesUsual);
-  const attachments = asked.format === 'csv' ? null : new ExportAttachments(tx, asked.owner, key);
+  const attachments = asked.format === 'csv' ? null : new ExportAttachments(tx, asked.owner, { key, asOfMs });
   let proofs: ReadonlyMap<string, string> = new Map();
   const walk = walkChains((attestation, begins) => {
     if (begins !== null) text.add(writer.chain({ ...begins, logProof: proofs.get(begins.chainId) ?? null }));

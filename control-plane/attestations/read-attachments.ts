@@ -26,13 +26,22 @@ export class ExportAttachments {
   readonly #tx: Transaction;
   readonly #owner: Owner;
   readonly #key: SigningKey;
+  readonly #asOfMs: number;
   readonly #names = new ExportedNames();
 
-  /** Passports and approvals are signed with the key. */
-  constructor(tx: Transaction, owner: Owner, key: SigningKey) {
+  /**
+   * Passports and approvals are signed with the key. `asOfMs`: what became of them since is left out; null:
+   * nothing is.
+   */
+  constructor(
+    tx: Transaction,
+    owner: Owner,
+    { key, asOfMs }: { readonly key: SigningKey; readonly asOfMs: UnixMillis | null },
+  ) {
     this.#tx = tx;
     this.#owner = owner;
     this.#key = key;
+    this.#asOfMs = asOfMs ?? Number.MAX_SAFE_INTEGER;
   }
 
   name(record: Attestation): void {
@@ -55,7 +64,8 @@ export class ExportAttachments {
     for (const places of pagesOf(named, largePerPage))
       yield (await readCatalogs(tx, places)).map((catalog) => ({ catalog }));
     for (const ids of pagesOf(this.#names.passports(), smallPerPage)) {
-      const rows = new Map((await readPassports(tx, this.#owner, ids)).map((row) => [row.passport_id, row]));
+      const found = await readPassports(tx, this.#owner, { ids, asOfMs: this.#asOfMs });
+      const rows = new Map(found.map((row) => [row.passport_id, row]));
       yield ids.map((passport_id) => {
         const row = rows.get(passport_id);
         const body = row === undefined ? { passport_id, removed: true as const } : passportBody(row);
@@ -63,7 +73,7 @@ export class ExportAttachments {
       });
     }
     for (const names of pagesOf(this.#names.approvals(), smallPerPage))
-      yield (await readApprovals(tx, names)).map((body) => ({
+      yield (await readApprovals(tx, names, this.#asOfMs)).map((body) => ({
         approval: signEvidence('approval', body, this.#key),
       }));
   }
@@ -153,11 +163,16 @@ interface PassportRow {
 }
 
 /** Suspensions have their times in the audit alone. */
-const readPassports = (tx: Transaction, { accountId, mode }: Owner, ids: readonly string[]) =>
+const readPassports = (
+  tx: Transaction,
+  { accountId, mode }: Owner,
+  { ids, asOfMs }: { readonly ids: readonly string[]; readonly asOfMs: number },
+) =>
   tx<PassportRow[]>`
     SELECT passport_id, p.account_id, p.mode, issuer_id, agent_id, agent_name, owner, permissions, constraints,
       trust_tier, public_key, token_hash, signing_key_id AS token_signing_key_id, issued_at_ms AS "issuedAtMs",
-      expires_at_ms AS "expiresAtMs", revoked_at_ms AS "revokedAtMs", moved.moves, moved.count AS "moveCount"
+      expires_at_ms AS "expiresAtMs",
+      CASE WHEN revoked_at_ms < ${asOfMs}::bigint THEN revoked_at_ms END AS "revokedAtMs", moved.moves, moved.count AS "moveCount"
     FROM passports p CROSS JOIN LATERAL (
       SELECT count(*) AS count, coalesce(jsonb_agg(jsonb_build_object('to', status, 'atMs', created_at_ms)
           ORDER BY created_at_ms DESC, sequence DESC)
@@ -168,7 +183,7 @@ const readPassports = (tx: Transaction, { accountId, mode }: Owner, ids: readonl
           row_number() OVER (ORDER BY created_at_ms DESC, sequence DESC) AS place
         FROM audit_entries a
         WHERE a.account_id = p.account_id AND a.mode = p.mode AND target = p.passport_id
-          AND operation IN ('suspendPassport', 'reactivatePassport')
+          AND operation IN ('suspendPassport', 'reactivatePassport') AND created_at_ms < ${asOfMs}::bigint
       ) AS entries
     ) AS moved
     WHERE passport_id = ANY(${ids}::text[]) AND p.account_id = ${accountId} AND p.mode = ${mode}`;
@@ -227,11 +242,11 @@ interface StandingRow {
 }
 
 /** Of these names of `ExportedNames`, in their order. */
-async function readApprovals(tx: Transaction, names: readonly string[]) {
+async function readApprovals(tx: Transaction, names: readonly string[], asOfMs: number) {
   const wanted = names.map((name) => name.split(' ') as [passportId: string, approvalId: string]);
   const ids = wanted.map(([, approvalId]) => approvalId);
-  const asked = await readAsked(tx, ids);
-  const standing = await readStanding(tx, ids);
+  const asked = await readAsked(tx, ids, asOfMs);
+  const standing = await readStanding(tx, ids, asOfMs);
   const bodies = new Map(
     [...asked.map(askedBody), ...standing.map(standingBody)].map((body) => [body.approval_id, body]),
   );
@@ -244,23 +259,30 @@ async function readApprovals(tx: Transaction, names: readonly string[]) {
   });
 }
 
-const readAsked = (tx: Transaction, ids: readonly string[]) => tx<ApprovalRow[]>`
-  SELECT a.approval_id, passport_id, gate_id, permission_key, request_hash, amount_micro_usd, requesters, resolved_by,
-    created_at_ms AS "createdAtMs", resolved_at_ms AS "resolvedAtMs", given.answers, given.count AS "answerCount"
+const readAsked = (tx: Transaction, ids: readonly string[], asOfMs: number) => tx<ApprovalRow[]>`
+  SELECT a.approval_id, passport_id, gate_id, permission_key, request_hash, amount_micro_usd, requesters,
+    CASE WHEN resolved_at_ms < ${asOfMs}::bigint THEN resolved_by END AS resolved_by, created_at_ms AS "createdAtMs",
+    CASE WHEN resolved_at_ms < ${asOfMs}::bigint THEN resolved_at_ms END AS "resolvedAtMs",
+    given.answers, given.count AS "answerCount"
   FROM approvals a CROSS JOIN LATERAL (
     SELECT count(*) AS count, coalesce(jsonb_agg(jsonb_build_object('user_id', user_id, 'answer', answer, 'atMs', at_ms,
-        'undoneAtMs', undone_at_ms, 'assertion', assertion) ORDER BY place)
+        'undoneAtMs', undone, 'assertion', assertion) ORDER BY place)
       FILTER (WHERE nth <= ${evidenceLimits.answersMax}), '[]') AS answers
     FROM (
-      SELECT *, row_number() OVER (ORDER BY undone_at_ms IS NULL DESC, place DESC) AS nth
-      FROM approval_answers WHERE approval_id = a.approval_id
+      SELECT *, row_number() OVER (ORDER BY undone IS NULL DESC, place DESC) AS nth
+      FROM (
+        SELECT *, CASE WHEN undone_at_ms < ${asOfMs}::bigint THEN undone_at_ms END AS undone
+        FROM approval_answers WHERE approval_id = a.approval_id AND at_ms < ${asOfMs}::bigint
+      ) AS then_known
     ) AS every
   ) AS given
   WHERE a.approval_id = ANY(${ids}::text[])`;
 
-const readStanding = (tx: Transaction, ids: readonly string[]) => tx<StandingRow[]>`
+const readStanding = (tx: Transaction, ids: readonly string[], asOfMs: number) => tx<StandingRow[]>`
   SELECT standing_approval_id AS approval_id, passport_id, owner, gate_id, permission_key, each_micro_usd, total_micro_usd,
-    created_by, ended_by, created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs", ended_at_ms AS "endedAtMs"
+    created_by, CASE WHEN ended_at_ms < ${asOfMs}::bigint THEN ended_by END AS ended_by,
+    created_at_ms AS "createdAtMs", expires_at_ms AS "expiresAtMs",
+    CASE WHEN ended_at_ms < ${asOfMs}::bigint THEN ended_at_ms END AS "endedAtMs"
   FROM standing_approvals WHERE standing_approval_id = ANY(${ids}::text[])`;
 
 const askedBody = ({ createdAtMs, resolvedAtMs, answers, answerCount, ...row }: ApprovalRow) => ({

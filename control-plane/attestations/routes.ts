@@ -62,6 +62,7 @@ const formats = Object.keys(exportFormats) as ExportFormat[];
 const ExportQuery = Type.Object({
   format: Type.Enum(formats, { default: 'jsonl' }),
   since: Type.Optional(Type.String()),
+  as_of: Type.Optional(Type.String()),
 });
 
 /**
@@ -116,11 +117,12 @@ export function attestationRoutes(
       // A HEAD request would read the whole export for its length.
       { config, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
       async (request, reply) => {
-        const { format, since } = request.query;
+        const { format, since, as_of } = request.query;
         const caller = callerOf(request);
         const nowMs = deps.clock.now();
         const sinceMs = readTimeParameter('since', since);
-        const stream = await exportAttestations({ owner: caller, format, sinceMs, nowMs });
+        const asOfMs = readTimeParameter('as_of', as_of);
+        const stream = await exportAttestations({ owner: caller, format, sinceMs, asOfMs, nowMs });
         // 2026-11-20T09:00:00.000Z without characters that file systems and shells dislike.
         const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
         const name = `attestations-${caller.mode}-${moment}.${format}`;

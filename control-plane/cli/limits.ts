@@ -19,6 +19,12 @@ export const cliLimits = {
   inputBytesMax: 8 * 1024 * 1024,
   /** A step of an archive: longer than any statement of the control plane (storageLimits). */
   archiveStepMsMax: minuteMs,
+  /** A proof, a tile or a JWKS, of a busy service. */
+  packCallMsMax: minuteMs / 2,
+  /** Of 8 KiB: proofs of entries beside each other share theirs. */
+  packTilesKeptMax: 1_024,
+  /** How often a pack reads the export again, because the file that it has goes not far enough. */
+  packReadsMax: 3,
 } as const;
 
 mustHold(

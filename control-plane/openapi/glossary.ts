@@ -855,6 +855,7 @@ export const glossary: Readonly<Record<string, string>> = {
   'query.permission_key': 'Only records of requests for exactly this permission.',
   'query.reason': 'Only records with this reason.',
   since: 'Only records from this time on.',
+  as_of: 'Passports and approvals are stated as they were then; default: as they are.',
   until: 'Only records before this time.',
   cursor: '`next_cursor` of the same query.',
   format: 'Format of the export.',

@@ -1,7 +1,8 @@
-import { cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { bundleVerifier, pythonVerifier } from '../../control-plane/cli/pack-verifiers.ts';
 import { refuseUnpatchedDriver } from './driver-patch.ts';
 import { copyNativeCode } from './native-code.ts';
 import { type Bundled, bundledPackages } from './third-party.ts';
@@ -76,8 +77,17 @@ export async function bundlePrograms(folder: string): Promise<readonly Bundled[]
   });
   for (const path of readBesideCode) await cp(join(root, path), join(folder, path), { recursive: true });
   await cp(join(root, 'node_modules', swaggerUi.folder), join(folder, swaggerUi.to), { recursive: true });
+  await writeVerifiers(join(folder, 'evidence'));
   const native = await copyNativeCode({ root, folder });
   return bundledPackages({ root, inputs: Object.keys(metafile.inputs), others: native });
+}
+
+/** What evidence packs bring to be verified with. */
+async function writeVerifiers(folder: string): Promise<void> {
+  await mkdir(join(folder, 'agent_trust'), { recursive: true });
+  await writeFile(join(folder, 'verify.mjs'), await bundleVerifier());
+  for (const { name, content } of await pythonVerifier())
+    if (content instanceof Uint8Array) await writeFile(join(folder, name), content);
 }
 
 /**

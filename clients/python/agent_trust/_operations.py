@@ -3934,6 +3934,7 @@ class Operations:
         *,
         format: Literal["json", "jsonl", "csv"] | None = None,
         since: str | None = None,
+        as_of: str | None = None,
         deadline_ms: float | None = None,
     ) -> BinaryIO:
         """Export whole chains, for offline verification. Needs a key with the scope `attestations:read`."""
@@ -3942,7 +3943,7 @@ class Operations:
             "/v1/attestations/export",
             "stream",
             path_ids={},
-            query={"format": format, "since": since},
+            query={"format": format, "since": since, "as_of": as_of},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -37,15 +37,3 @@ export const count = (value: number): string => plain.format(value);
 
 /** `passport_revoked` as `passport revoked`. */
 export const words = (code: string): string => code.replaceAll('_', ' ');
-
-/** `90 s`, `5 min`, `2 h`, `3 days`: the largest unit that divides it. */
-export function duration(seconds: number): string {
-  for (const [unit, size] of [
-    ['days', 86_400],
-    ['h', 3_600],
-    ['min', 60],
-  ] as const) {
-    if (seconds >= size && seconds % size === 0) return `${seconds / size} ${unit}`;
-  }
-  return `${seconds} s`;
-}

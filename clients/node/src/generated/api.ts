@@ -3875,6 +3875,8 @@ export interface AttestationsResource {
     readonly format?: 'json' | 'jsonl' | 'csv';
     /** Only records from this time on. */
     readonly since?: string;
+    /** Passports and approvals are stated as they were then; default: as they are. */
+    readonly as_of?: string;
   }, options?: CallOptions): Promise<ByteStream>;
   /**
    * Get how long the account keeps records in the database. Needs a key with the scope

@@ -1,0 +1,34 @@
+import { createReadStream } from 'node:fs';
+import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
+import { isRecord } from '../../clients/node/src/verify/export-shapes.ts';
+import type { AttestationAnswer } from '../../shared/wire/attestation.ts';
+import { cliLimits } from './limits.ts';
+
+/** A line of an export as jsonl, without its newline, with what it holds; undefined: no JSON. */
+export interface ExportLine {
+  readonly text: string;
+  readonly value: unknown;
+}
+
+/** Cuts bytes as the verifiers cut them: a record may hold other line breaks than a newline. */
+export async function* readExportLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ExportLine> {
+  const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
+  const parsed = (text: string | null): ExportLine => ({ text: text ?? '', value: parse(text) });
+  for await (const piece of bytes) for (const line of splitter.push(piece)) yield parsed(line);
+  for (const line of splitter.end()) yield parsed(line);
+}
+
+export const exportLinesOf = (path: string): AsyncGenerator<ExportLine> =>
+  readExportLines(createReadStream(path, { highWaterMark: 256 * 1024 }));
+
+function parse(text: string | null): unknown {
+  try {
+    return JSON.parse(String(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** By exactly the members of a record; whether it is signed is for the verifier. */
+export const recordOf = (value: unknown): AttestationAnswer | null =>
+  isRecord(value) ? (value as unknown as AttestationAnswer) : null;
