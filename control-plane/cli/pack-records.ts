@@ -29,7 +29,7 @@ export interface Survey {
   readonly end: End;
 }
 
-/** Keeps an export as it arrives, and finds the chains that have records of the period. Throws CommandError. */
+/** Keeps an export as it arrives, and finds its chains with records of the period. Throws CommandError. */
 export async function keepExport(
   bytes: AsyncIterable<Uint8Array>,
   {

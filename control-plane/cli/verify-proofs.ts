@@ -1,3 +1,4 @@
+import { isAuditStart } from '../../shared/audit/export.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { proofFaults, verifyLogProof } from '../../shared/log/proof.ts';
 import { parseWitnessPolicy, policyBounds, type WitnessPolicy } from '../../shared/log/witness-policy.ts';
@@ -37,6 +38,8 @@ export class ProofCheck {
   #chains = 0;
   /** The first one that does not count; null: all do. */
   #fault: string | null = null;
+  /** Of an export of the audit, which does not name its chain in each entry; null: of attestations. */
+  #auditChain: string | null = null;
 
   private constructor(proven: readonly Proven[], policy: WitnessPolicy) {
     this.#proven = proven;
@@ -78,15 +81,14 @@ export class ProofCheck {
   see(line: string): void {
     const [, inHeader] = /"log_proof":("(?:[^"\\]|\\.)*")/.exec(line) ?? [];
     if (inHeader !== undefined) this.#seeHeader(JSON.parse(inHeader));
+    if (line.startsWith('{"manifest":')) this.#auditChain = auditChainOf(line);
     for (const proven of this.#proven) {
-      if (
-        !line.includes(`"chain_id":"${proven.chainId}"`) ||
-        !line.includes(`"sequence":${proven.sequence},`)
-      )
-        continue;
+      const isNamed = proven.chainId === this.#auditChain || line.includes(`"chain_id":"${proven.chainId}"`);
+      if (!isNamed || !line.includes(`"sequence":${proven.sequence},`)) continue;
       const record = recordOf(line);
-      const isIt = record?.chain_id === proven.chainId && record.sequence === proven.sequence;
-      if (isIt && typeof record.hash === 'string') proven.found = record.hash;
+      const chainId = this.#auditChain ?? record?.chain_id;
+      const isIt = chainId === proven.chainId && record?.sequence === proven.sequence;
+      if (isIt && typeof record?.hash === 'string') proven.found = record.hash;
     }
   }
 
@@ -113,6 +115,13 @@ export class ProofCheck {
     }
     return { isSound: true, text };
   }
+}
+
+/** As the log names the chain of an audit (docs/log.md). */
+function auditChainOf(line: string): string | null {
+  if (!isAuditStart(line)) return null;
+  const [, account, mode] = /"account_id":"([^"]+)".*"mode":"([a-z]+)"/.exec(line) ?? [];
+  return account === undefined ? null : `audit:${account}:${mode}`;
 }
 
 function proofOf(file: string, text: string, policy: WitnessPolicy): Proven | ProofProblem {
