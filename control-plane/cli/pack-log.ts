@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../../shared/errors/assert.ts';
 import { parseSignedCheckpoint, type SignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import type { LoggedHead } from '../../shared/log/entry.ts';
@@ -13,6 +14,7 @@ import {
   widthOf,
 } from '../../shared/log/tiles.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import { type ApiAccess, CommandError, reasonOf } from './call-api.ts';
 import { cliLimits } from './limits.ts';
 
@@ -40,6 +42,8 @@ export async function findLogged(
 }
 
 const retriesMax = 4;
+/** Longer than a control plane takes what it knows of the log for new. */
+const tilePauseMs = 1_000;
 
 /** Again after 429 and 503, when the service says so; a plan may allow few calls in a minute. */
 async function asked(url: string, signal: AbortSignal, key: string | null = null): Promise<Response> {
@@ -54,8 +58,7 @@ async function asked(url: string, signal: AbortSignal, key: string | null = null
     if (left === 0 || (response.status !== 429 && response.status !== 503)) return response;
     const waitS = Math.min(Number(response.headers.get('retry-after') ?? 1) || 1, 60);
     await response.body?.cancel();
-    await new Promise((resolve) => setTimeout(resolve, waitS * 1_000));
-    signal.throwIfAborted();
+    await pause(waitS * secondMs, undefined, { signal });
   }
 }
 
@@ -136,16 +139,25 @@ export class LogProver {
     const width = widthOf(name, size);
     const partial = width === tileWidth ? '' : `.p/${width}`;
     const path = `${logPath(this.#signed.checkpoint.origin)}/tile/${name.level}/${tileNumberPath(name.number)}${partial}`;
-    const response = await asked(`${this.#access.origin}${path}`, this.#signal);
-    const bytes = response.ok ? new Uint8Array(await response.arrayBuffer()) : new Uint8Array();
-    if (bytes.length !== width * 32)
-      throw new CommandError(
-        `${this.#access.origin}${path} is not there: the checkpoint is not one of the log of this service, or it lost its tree.`,
-      );
+    const bytes = await this.#fetchTile(path, width * 32);
     this.#tiles.set(key, bytes);
     const [oldest] = this.#tiles.keys();
     if (this.#tiles.size > cliLimits.packTilesKeptMax && oldest !== undefined) this.#tiles.delete(oldest);
     return bytes;
+  }
+
+  /** Again where a replica does not know yet how far the log was published. */
+  async #fetchTile(path: string, length: number): Promise<Uint8Array> {
+    const { origin } = this.#access;
+    for (let left = retriesMax; left > 0; left--) {
+      const response = await asked(`${origin}${path}`, this.#signal);
+      const bytes = new Uint8Array(await response.arrayBuffer());
+      if (response.ok && bytes.length === length) return bytes;
+      await pause(tilePauseMs, undefined, { signal: this.#signal });
+    }
+    throw new CommandError(
+      `${origin}${path} is not there: the checkpoint is not one of the log of this service, or it lost its tree.`,
+    );
   }
 }
 

@@ -124,9 +124,7 @@ function summary(check: PackCheck): string {
       `${money(spent)} spent, ${money(held)} still held at the end of the period, ${money(refunded)} refunded`,
       ...(found.all.takenBack === 0
         ? []
-        : [
-            `${counted(found.all.takenBack, 'of these decision')} taken back, because the answer was not used`,
-          ]),
+        : [`${count(found.all.takenBack)} of these taken back, because the answer was not used`]),
     ]),
     '<p class="quiet">An agent is a program. A passport is what it shows to say who it is and what it may do. A gate ' +
       'is what stands before a service and answers: permitted, refused, or a person decides. Each answer left a ' +
@@ -179,7 +177,7 @@ function totals({ totals: found, passports }: PackCheck): string {
       ? []
       : [
           paragraph(
-            `${counted(found.earlier, 'record')} of money in this period refer to requests from before it; their money is not in these sums.`,
+            `Records of money in this period about requests from before it, whose money is not in these sums: ${count(found.earlier)}.`,
           ),
         ]),
     groups('By gate', 'Gate', found.gates),
@@ -295,7 +293,7 @@ function ruleSection({ totals: found, policies }: PackCheck, rules: ReadonlyMap<
     'The rules that were in force',
     ...(parts.length === 0 ? [paragraph('No decision names its rule.')] : parts),
     unnamed(rules.size - pageLimits.rulesMax, 'rules'),
-    ...(unknown === 0 ? [] : [paragraph(`${counted(unknown, 'decision')} name no rule.`)]),
+    ...(unknown === 0 ? [] : [paragraph(`Decisions that name no rule: ${count(unknown)}.`)]),
   );
 }
 
@@ -412,7 +410,7 @@ function verified(check: PackCheck): string {
         ? ''
         : `, which these witnesses cosigned after they saw that the log only grew: ${log.witnesses.join(', ')}`;
     items.push(
-      `The public log ${log.origin} has ${count(chains.proven)} of these ${counted(chains.all, 'chain')} in its tree of ${counted(log.size, 'entry').replace('entrys', 'entries')}${by}. (docs/log.md)`,
+      `The public log ${log.origin} has ${count(chains.proven)} of these ${counted(chains.all, 'chain')} in its tree of ${log.size === 1 ? '1 entry' : `${count(log.size)} entries`}${by}. (docs/log.md)`,
     );
   }
   if (replay !== null) {
@@ -420,12 +418,12 @@ function verified(check: PackCheck): string {
     const wrong = replay.contradictions.length + replay.contradictions_unnamed;
     const over = replay.over_limits.length + replay.over_limits_unnamed;
     items.push(
-      `Every decision of the file was made again from the rules in it: ${counted(agreed, 'decision')} came out alike. (docs/replay.md)`,
+      `Every decision of the file was made again from the rules in it: ${count(agreed)} came out alike. (docs/replay.md)`,
       ...(wrong + over === 0
         ? []
         : [
             html(
-              `<span class="bad">${escaped(counted(wrong, 'decision'))} came out otherwise, and ${escaped(counted(over, 'limit'))} were passed.</span>`,
+              `<span class="bad">Decisions that came out otherwise: ${count(wrong)}; limits that were passed: ${count(over)}.</span>`,
             ),
           ]),
       ...replay.contradictions
@@ -449,31 +447,34 @@ function notVerified(check: PackCheck): string {
     );
   if (log !== null && unproven > 0)
     items.push(
-      `${counted(unproven, 'record')} of the period are newer than what the log had, or in chains that it did not have: records that followed them may have been cut off.`,
+      `Records of the period that are newer than what the log had, or in chains that it did not have: ${count(unproven)}. Records that followed them may have been cut off.`,
     );
   if (chains.cut > 0)
     items.push(
-      `${counted(chains.cut, 'chain')} begin later than with their first record. What came before is not in this file, and was not checked.`,
+      `Chains that begin here later than with their first record: ${count(chains.cut)}. What came before is not in this file, and was not checked.`,
     );
   if (broken.broken !== undefined)
     items.push(
-      `The service says itself that ${counted(broken.broken.length + (broken.broken_unnamed ?? 0), 'chain')} of this account are not whole in its database.`,
+      `Chains of this account that are not whole in the database, as the service says itself: ${count(broken.broken.length + (broken.broken_unnamed ?? 0))}.`,
     );
   for (const [why, times] of Object.entries(replay?.unjudged ?? {}))
-    items.push(`${counted(times, 'decision')} could not be made again: ${unjudgedWords[why] ?? why}.`);
+    items.push(
+      `Decisions that could not be made again, because ${unjudgedWords[why] ?? why}: ${count(times)}.`,
+    );
   if (verdict.valid && replay === null)
     items.push('No decision was made again: a newer version of the program is needed for it.');
   if (verdict.valid && verdict.compromised + verdict.compromised_statements > 0)
     items.push(
       html(
-        `<span class="bad">${escaped(counted(verdict.compromised + verdict.compromised_statements, 'signature'))} are by a key that was declared compromised</span>: they do not show who signed.`,
+        `<span class="bad">Signatures by a key that was declared compromised: ${count(verdict.compromised + verdict.compromised_statements)}.</span> They do not show who signed.`,
       ),
     );
   if (verdict.valid && verdict.removed_approvals > 0)
     items.push(
-      `${counted(verdict.removed_approvals, 'approval')} were removed by the service since: nothing shows who answered.`,
+      `Approvals that the service has removed since, so that nothing shows who answered: ${count(verdict.removed_approvals)}.`,
     );
-  if (found.tests > 0) items.push(`${counted(found.tests, 'test of a gate')} in the period count nowhere.`);
+  if (found.tests > 0)
+    items.push(`Tests of gates in the period, which count nowhere: ${count(found.tests)}.`);
   items.push(
     html(
       `Whether the keys in <code>${packFiles.jwks}</code> are those of the service: fetch them yourself, and compare (below).`,
@@ -490,7 +491,7 @@ function notVerified(check: PackCheck): string {
 }
 
 const unjudgedWords: Readonly<Record<string, string>> = {
-  form_1: 'they are from before records named their rule',
+  form_1: 'they come from before records named their rule',
   policy_missing: 'the rule is not on record',
   policy_unknown: 'a newer version of the service made the rule',
   passport_removed: 'the service has the passport no more',
