@@ -7,10 +7,11 @@ import type { Transaction } from '../base/database.ts';
 import { readGenerations } from '../history/history-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { readExportKeys } from '../signing/signing-key-store.ts';
-import type { SigningKey } from '../signing/signing-keys.ts';
+import type { SigningKey, SigningKeys } from '../signing/signing-keys.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import type { RecordMonth } from './archive-store.ts';
 import { walkChains } from './chain-walk.ts';
+import { envelopeSigner } from './envelope-signer.ts';
 import { attestationsLimits } from './limits.ts';
 import { ExportAttachments } from './read-attachments.ts';
 import { type ExportNames, readSlice, sliceArchive, sliceExport } from './read-export.ts';
@@ -49,19 +50,30 @@ export const attestationExporter =
   ): ExportAttestations =>
   (asked) => {
     const key = signingKeys.current('attestation');
-    return exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked, { key, proveChains }));
+    return exportSnapshot(asked.owner.accountId, (tx) =>
+      exportedBytes(tx, asked, { signingKeys, key, proveChains }),
+    );
   };
 
 /** A record has about 950 bytes as JSON. */
 const sliceBytesUsual = attestationsLimits.exportSliceRowsMax * 1_200;
 
+interface ExportMeans {
+  readonly signingKeys: SigningKeys;
+  /** Signs what the export says of its own. */
+  readonly key: SigningKey;
+  readonly proveChains: ProveChains;
+}
+
 /** One chunk per slice. Each record is encoded as it arrives. */
 async function* exportedBytes(
   tx: Transaction,
   asked: ExportAsked,
-  { key, proveChains }: { readonly key: SigningKey; readonly proveChains: ProveChains },
+  { signingKeys, key, proveChains }: ExportMeans,
 ): AsyncGenerator<Buffer> {
-  const writer = exportFormats[asked.format].writer();
+  const { isEvidence, writer: writerOf } = exportFormats[asked.format];
+  const signer = envelopeSigner(signingKeys, key);
+  const writer = writerOf(signer);
   const { sinceMs, nowMs, before, asOfMs = null } = asked;
   // Before the snapshot is taken: a partition of which its chains speak stays until the export is over.
   await tx`LOCK TABLE records IN ACCESS SHARE MODE`;
@@ -72,7 +84,7 @@ async function* exportedBytes(
   yield Buffer.from(writer.manifest({ form: 2, sinceMs, generation, keyIds: listed, createdAtMs }));
   const names: ExportNames = new Map();
   let text = textBuffer(sliceBytesUsual);
-  const attachments = asked.format === 'csv' ? null : new ExportAttachments(tx, asked.owner, { key, asOfMs });
+  const attachments = isEvidence ? new ExportAttachments(tx, asked.owner, { key, asOfMs }) : null;
   let proofs: ReadonlyMap<string, string> = new Map();
   const walk = walkChains((attestation, begins) => {
     if (begins !== null) text.add(writer.chain({ ...begins, logProof: proofs.get(begins.chainId) ?? null }));
@@ -86,9 +98,10 @@ async function* exportedBytes(
       : sliceArchive(tx, asked.owner, before, walk);
   for await (const slice of slices) {
     const begins = slice.flatMap(({ chain, first }) => (first === chain.firstSequence ? [chain] : []));
-    // CSV has no headers of chains.
-    if (asked.format !== 'csv') proofs = await proveChains(tx, begins);
+    if (isEvidence) proofs = await proveChains(tx, begins);
     await readSlice(tx, slice, names, walk);
+    if (writer.signing !== undefined)
+      text.add(writer.signing.write(await signer.signRecords(writer.signing.take())));
     const taken = text.take();
     text = textBuffer(sliceBytesUsual);
     if (taken.length > 0) yield taken;

@@ -125,9 +125,10 @@ export function attestationRoutes(
         const stream = await exportAttestations({ owner: caller, format, sinceMs, asOfMs, nowMs });
         // 2026-11-20T09:00:00.000Z without characters that file systems and shells dislike.
         const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
-        const name = `attestations-${caller.mode}-${moment}.${format}`;
+        const { contentType, extension } = exportFormats[format];
+        const name = `attestations-${caller.mode}-${moment}.${extension}`;
         reply.header('content-disposition', `attachment; filename="${name}"`);
-        return reply.header('cache-control', 'no-store').type(exportFormats[format].contentType).send(stream);
+        return reply.header('cache-control', 'no-store').type(contentType).send(stream);
       },
     );
 

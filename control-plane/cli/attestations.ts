@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import type { ExportFormat } from '../../shared/attestation/export-formats.ts';
 import { UsageError } from './call-api.ts';
 import { choice } from './choice.ts';
 import { given } from './given.ts';
@@ -6,6 +7,8 @@ import type { ApiOptions, CommandHost } from './host.ts';
 import { type ListOptions, lists, printList } from './lists.ts';
 import { recordColumns } from './record-columns.ts';
 import { callsApi, examplesHelp, withApi } from './with-api.ts';
+
+const exportFormatNames = ['jsonl', 'json', 'csv', 'dsse', 'ocsf'] as const satisfies ExportFormat[];
 
 /** Filters of records. */
 interface RecordFilter {
@@ -83,12 +86,14 @@ function addReading(attestations: Command, host: CommandHost): void {
   callsApi(
     attestations
       .command('export')
-      .description('all records as they are signed, for `attestations verify`')
-      .addOption(choice('--format <format>', 'how', ['jsonl', 'json', 'csv']).default('jsonl'))
+      .description(
+        'all records: jsonl and json for `attestations verify`, csv for spreadsheets, dsse and ocsf for what collects them',
+      )
+      .addOption(choice('--format <format>', 'how', exportFormatNames).default('jsonl'))
       .option('--since <time>', 'each chain from its first record that is not older'),
     host,
     ['agent-trust attestations export > records.jsonl'],
-  ).action((options: ApiOptions & { format: 'jsonl' | 'json' | 'csv'; since?: string }) =>
+  ).action((options: ApiOptions & { format: ExportFormat; since?: string }) =>
     withApi(host, options, async ({ client }) => {
       const { writeStream } = await import('./write-stream.ts');
       const { format, since } = options;

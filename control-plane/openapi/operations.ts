@@ -441,7 +441,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Export whole chains, for offline verification',
     description:
       'The complete chains of the passports, gates and account of the caller, streamed from one snapshot. `format` decides the content type; ' +
-      'docs/verify.md describes them and how to verify them.',
+      'docs/verify.md describes json and jsonl and how to verify them, docs/exports.md csv and the formats that others collect.',
     contents: {
       'application/x-ndjson': Type.String(),
       'application/json': ExportAnswer,

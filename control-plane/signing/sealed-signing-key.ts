@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { nonceBytes } from '../../shared/crypto/seal.ts';
@@ -7,6 +8,7 @@ import { MasterKeyError, openSealed } from '../master-key/master-key.ts';
 import type { SigningDeps } from './deps.ts';
 import { signingLimits } from './limits.ts';
 import type { SignPool } from './sign-pool.ts';
+import { type ProvenMessage, type ProvenSignatures, signProven } from './sign-proven.ts';
 import type { StoredSigningKey } from './signing-key-store.ts';
 import type { SigningKey } from './signing-keys.ts';
 
@@ -59,5 +61,23 @@ export function openSigningKey(
       const signed = isWorthATask ? await signPool?.sign(seed, messages) : null;
       return signed ?? Buffer.concat(messages.map((message) => signer.sign(Buffer.from(message, 'latin1'))));
     },
+    signProven: async (asked) => {
+      const isWorthATask = asked.length >= signingLimits.signTaskMessagesMin;
+      const signed = isWorthATask ? await signPool?.signProven(seed, asked) : null;
+      return signed ?? signInTurns(asked, (some) => signProven(ed25519, signer, some));
+    },
   };
+}
+
+/** A few at a time, so that requests are answered in between. */
+async function signInTurns(
+  asked: readonly ProvenMessage[],
+  signSome: (some: readonly ProvenMessage[]) => ProvenSignatures,
+): Promise<ProvenSignatures> {
+  const signed: (Uint8Array | null)[] = [];
+  for (let from = 0; from < asked.length; from += signingLimits.signTaskMessagesMin) {
+    if (from > 0) await nextTurn();
+    signed.push(...signSome(asked.slice(from, from + signingLimits.signTaskMessagesMin)));
+  }
+  return signed;
 }

@@ -3,7 +3,8 @@ import { Piscina } from 'piscina';
 import { assert } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { signingLimits } from './limits.ts';
-import type { SignTask } from './sign-worker.ts';
+import type { ProvenMessage, ProvenSignatures } from './sign-proven.ts';
+import type { SignProvenTask, SignTask } from './sign-worker.ts';
 
 /**
  * Threads that sign, so that the event loop links the next batch meanwhile.
@@ -14,6 +15,8 @@ import type { SignTask } from './sign-worker.ts';
  */
 export interface SignPool {
   sign(seed: Uint8Array, messages: readonly string[]): Promise<Buffer | null>;
+  /** The same for `signProven`. */
+  signProven(seed: Uint8Array, asked: readonly ProvenMessage[]): Promise<ProvenSignatures | null>;
   close(): Promise<void>;
 }
 
@@ -54,30 +57,45 @@ export function signPool(options: {
       messages.every(({ length }) => length === lengths),
       'the messages of a task have one length',
     );
-    return piscina.run({ seed, text: messages.join(''), length: lengths });
+    return (await piscina.run({ seed, text: messages.join(''), length: lengths })) as Uint8Array;
+  }
+
+  /** A task for each thread; null: they did not answer. */
+  async function share<Item, Signed>(
+    items: readonly Item[],
+    task: (part: readonly Item[]) => Promise<Signed>,
+  ): Promise<Signed[] | null> {
+    if (isClosed) return null;
+    const asked = piscina;
+    const size = Math.ceil(items.length / threads);
+    const parts = Array.from({ length: threads }, (_, i) => items.slice(i * size, (i + 1) * size));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${taskMsMax} ms`)), taskMsMax);
+    });
+    try {
+      const tasks = parts.filter(({ length }) => length > 0).map(task);
+      return await Promise.race([Promise.all(tasks), late]);
+    } catch (error) {
+      // Of several that fail together the first replaces the threads.
+      if (!isClosed && asked === piscina) replace(error);
+      return null;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   return {
     sign: async (seed, messages) => {
-      if (isClosed) return null;
-      const asked = piscina;
-      const size = Math.ceil(messages.length / threads);
-      const parts = Array.from({ length: threads }, (_, i) => messages.slice(i * size, (i + 1) * size));
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`no answer within ${taskMsMax} ms`)), taskMsMax);
+      const signed = await share(messages, (part) => run(seed, part));
+      return signed === null ? null : Buffer.concat(signed, messages.length * signatureBytes);
+    },
+    signProven: async (seed, asked) => {
+      const signed = await share(asked, async (part) => {
+        const task: SignProvenTask = { seed, asked: part };
+        return (await piscina.run(task, { name: 'signProven' })) as ProvenSignatures;
       });
-      try {
-        const tasks = parts.filter(({ length }) => length > 0).map((part) => run(seed, part));
-        const signed = await Promise.race([Promise.all(tasks), late]);
-        return Buffer.concat(signed, messages.length * signatureBytes);
-      } catch (error) {
-        // Of several that fail together the first replaces the threads.
-        if (!isClosed && asked === piscina) replace(error);
-        return null;
-      } finally {
-        clearTimeout(timer);
-      }
+      return signed?.flat() ?? null;
     },
     close: async () => {
       isClosed = true;
@@ -86,8 +104,10 @@ export function signPool(options: {
   };
 }
 
-function startThreads(threads: number, logger: Logger): Piscina<SignTask, Uint8Array> {
-  const piscina = new Piscina<SignTask, Uint8Array>({
+type Task = SignTask | SignProvenTask;
+
+function startThreads(threads: number, logger: Logger): Piscina<Task, unknown> {
+  const piscina = new Piscina<Task, unknown>({
     filename: workerFile,
     name: 'sign',
     minThreads: 0,

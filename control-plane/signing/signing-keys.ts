@@ -8,6 +8,7 @@ import type { Signer } from '../../shared/crypto/ed25519.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { KeyPurpose, VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { ProvenMessage, ProvenSignatures } from './sign-proven.ts';
 import type { StoredSigningKey } from './signing-key-store.ts';
 
 /** A key that signs now. */
@@ -20,6 +21,11 @@ export interface SigningKey {
    * threads where there are many, and the same bytes without them.
    */
   signAll(messages: readonly string[]): Promise<Buffer>;
+  /**
+   * For what the database says: a signature over each message whose proof verifies, so that writing to the
+   * database is not enough to get one. By threads; without them in short turns of the event loop.
+   */
+  signProven(asked: readonly ProvenMessage[]): Promise<ProvenSignatures>;
   /** The same key for bytes: what `signPassportToken` takes. */
   readonly signer: Signer;
 }

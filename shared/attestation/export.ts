@@ -5,6 +5,7 @@ import { AttestationAnswer, renderAttestation } from '../wire/attestation.ts';
 import { closed, FreeForm, nullable } from '../wire/fields.ts';
 import type { Attachment } from './attachments.ts';
 import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
+import type { EnvelopeSignature, UnsignedRecord } from './envelope.ts';
 
 /**
  * The lines of `GET /attestations/export` as jsonl (contract §9): a manifest, then each chain's header with
@@ -74,9 +75,22 @@ export interface ExportWriter {
   manifest(manifest: ExportManifest): string;
   chain(chain: ExportChain): string;
   record(attestation: Attestation): string;
+  /** Absent: records are written as they come. */
+  readonly signing?: RecordSigning;
   /** Behind all chains, in the order of `Attachment`. */
   attachment(attachment: Attachment): string;
   end(end: ExportEnd): string;
+}
+
+/**
+ * For a format whose records wait for signatures. Both are called after at most `exportSliceRowsMax` records,
+ * and before anything that is no record.
+ */
+interface RecordSigning {
+  /** The records since the last call. */
+  take(): readonly UnsignedRecord[];
+  /** What was taken, as it is written; the signatures in the same order. */
+  write(signatures: readonly EnvelopeSignature[]): string;
 }
 
 const line = (value: object): string => `${JSON.stringify(value)}\n`;

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { canonicalJson } from './canonical-json.ts';
 
 /** Lower-case hex; a string is hashed as its UTF-8. */
@@ -11,6 +11,12 @@ export const sha256Bytes = (data: string | Uint8Array): Uint8Array => hash('sha2
  * the heap.
  */
 export const sha256Chars = (text: string): string => hash('sha256', text, 'binary');
+
+/** SHA-256 of a long text that comes in parts. */
+export function textHasher(): { add(text: string): void /** Once, at the end. */; hex(): string } {
+  const state = createHash('sha256');
+  return { add: (text) => void state.update(text, 'utf8'), hex: () => state.digest('hex') };
+}
 
 /** `sha256:` + hex over the UTF-8 of a text that is already in its final form. */
 export const textHash = (text: string): string => `sha256:${sha256Hex(text)}`;

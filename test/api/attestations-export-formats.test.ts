@@ -225,7 +225,7 @@ describe('the headers', () => {
     const reply = await api.call({ url: '/v1/attestations/export?format=xml' });
     expect(reply.body.error).toMatchObject({
       param: 'format',
-      message: 'format must be one of: json, jsonl, csv.',
+      message: 'format must be one of: json, jsonl, csv, dsse, ocsf.',
     });
     expect(reply.headers['content-disposition']).toBeUndefined();
   });

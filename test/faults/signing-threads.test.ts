@@ -60,6 +60,8 @@ const signedTogether = async (keys: SigningKeys): Promise<string> => {
   return messages.map((_, i) => bytes.subarray(64 * i, 64 * (i + 1)).toString('base64url')).join();
 };
 
+const hexOf = (bytes: Uint8Array | null | undefined) => Buffer.from(bytes ?? []).toString('hex');
+
 describe('signing threads', () => {
   it('give the signatures of the event loop', () =>
     withThreads(async (keys) => {
@@ -93,6 +95,33 @@ describe('signing threads', () => {
       expect((await key.signAll(messages)).length).toBe(64 * messages.length);
       expect(await signedTogether(keys)).toBe(signedOneByOne());
     }, 1));
+
+  it('sign what is proven, and nothing else, with the signatures of the event loop', () =>
+    withThreads(async (keys) => {
+      const key = keys.current('attestation');
+      const [another, own] = ['catalog', 'attestation'].map((purpose) =>
+        must(
+          keys.all().find((each) => each.purpose === purpose),
+          'each purpose has a key',
+        ),
+      );
+      const publicKey = must(own, 'it has a key').publicKey;
+      const asked = messages.map((proof, i) => ({
+        message: `${'ä'.repeat(i)} ${proof}`,
+        proof: {
+          publicKey: i % 5 === 4 ? must(another, 'it has a key').publicKey : publicKey,
+          message: proof,
+          signature: key.signer.sign(Buffer.from(i % 5 === 3 ? `${proof}.` : proof)),
+        },
+      }));
+      const inThreads = await key.signProven(asked);
+      expect(threads.length).toBeGreaterThan(0);
+      expect(inThreads.map((each) => each !== null)).toEqual(asked.map((_, i) => i % 5 < 3));
+      const oneByOne = await api.deps.signingKeys.current('attestation').signProven(asked);
+      expect(inThreads.map(hexOf)).toEqual(oneByOne.map(hexOf));
+      const [first] = asked;
+      expect(hexOf(inThreads[0])).toBe(hexOf(key.signer.sign(Buffer.from(first?.message ?? '', 'utf8'))));
+    }));
 
   it('are not needed for a few signatures', () =>
     withThreads(async (keys) => {

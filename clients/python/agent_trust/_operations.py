@@ -3932,7 +3932,7 @@ class Operations:
     def export_attestations(
         self,
         *,
-        format: Literal["json", "jsonl", "csv"] | None = None,
+        format: Literal["json", "jsonl", "csv", "dsse", "ocsf"] | None = None,
         since: str | None = None,
         as_of: str | None = None,
         deadline_ms: float | None = None,

@@ -9,7 +9,13 @@ const formats = [
   ['jsonl', 'JSON Lines: to verify, and to keep'],
   ['json', 'JSON: one document, to verify'],
   ['csv', 'CSV: for a spreadsheet'],
+  ['ocsf', 'OCSF: for a SIEM or a security data lake'],
+  ['dsse', 'DSSE: in-toto statements, each signed'],
 ] as const;
+
+/** As the service names the file. */
+const extensionOf = (format: string): string =>
+  format === 'ocsf' || format === 'dsse' ? `${format}.jsonl` : format;
 
 const periods = [
   ['', 'Everything'],
@@ -65,7 +71,11 @@ function ExportDialog({
         <button type="button" className="button" onClick={onClose}>
           Close
         </button>
-        <ExportLink path={`${path}?${query}`} file={`${file}.${format}`} className="button primary">
+        <ExportLink
+          path={`${path}?${query}`}
+          file={`${file}.${extensionOf(format)}`}
+          className="button primary"
+        >
           Download
         </ExportLink>
       </div>

@@ -3872,7 +3872,7 @@ export interface AttestationsResource {
   /** Export whole chains, for offline verification. Needs a key with the scope `attestations:read`. */
   export(query?: {
     /** Format of the export. */
-    readonly format?: 'json' | 'jsonl' | 'csv';
+    readonly format?: 'json' | 'jsonl' | 'csv' | 'dsse' | 'ocsf';
     /** Only records from this time on. */
     readonly since?: string;
     /** Passports and approvals are stated as they were then; default: as they are. */
