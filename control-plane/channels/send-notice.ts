@@ -70,6 +70,7 @@ function signedEvent(
   const endedAtMs = status === 'expired' ? expiresAtMs : (resolvedAtMs ?? expiresAtMs);
   const message = {
     id: messageId,
+    format: 'standard' as const,
     timestampS: toSeconds(nowMs),
     body: renderEvent({
       event,

@@ -66,8 +66,10 @@ export async function readAccount(client: Client): Promise<Account> {
   }));
   const webhooks = await found(
     client.webhooks.list(all),
-    ({ url, webhook_id, events, description, status, labels = {} }) =>
-      url === null ? null : { name: url, id: webhook_id, members: { events, description, status, labels } },
+    ({ url, webhook_id, events, format, description, status, labels = {} }) =>
+      url === null
+        ? null
+        : { name: url, id: webhook_id, members: { events, format, description, status, labels } },
   );
   const gateNames = new Map([...gates].flatMap(([name, each]) => each.map(({ id }) => [id, name] as const)));
   const channels = await found(client.channels.list(all), (channel) => {

@@ -182,7 +182,7 @@ function templateOf(name: string, file: ApplyFile, { templates }: Known): Templa
 }
 
 function desiredWebhook(
-  { url, events, description, status, labels = {} }: Entry<'webhooks'>,
+  { url, events, format, description, status, labels = {} }: Entry<'webhooks'>,
   common: Labels,
 ) {
   const members = {
@@ -190,7 +190,10 @@ function desiredWebhook(
     description: description ?? null,
     labels: parseLabels({ ...common, ...labels }),
   };
-  return { url, members: { ...members, ...(status === undefined ? {} : { status }) } };
+  return {
+    url,
+    members: { ...members, ...(format !== undefined && { format }), ...(status !== undefined && { status }) },
+  };
 }
 
 /** The members of a catalog that its publisher sets. */

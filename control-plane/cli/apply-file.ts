@@ -6,7 +6,7 @@ import { issuerStatuses } from '../../shared/model/issuer.ts';
 import { labelNamePattern, labelsMax, labelValueCharsMax } from '../../shared/model/labels.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
-import { webhookEvents, webhookStatuses } from '../../shared/model/webhook.ts';
+import { webhookEvents, webhookFormats, webhookStatuses } from '../../shared/model/webhook.ts';
 import { bodyReader } from '../../shared/wire/body.ts';
 import { CatalogPublication } from '../../shared/wire/catalog.ts';
 import { GateConstraints } from '../../shared/wire/constraints.ts';
@@ -54,6 +54,7 @@ const GateEntry = closed({
 const WebhookEntry = closed({
   url: Type.String({ maxLength: limits.webhookUrlCharsMax, description: 'Tells webhooks apart.' }),
   events: Type.Array(Type.Enum(webhookEvents), { minItems: 1, maxItems: webhookEvents.length }),
+  format: Type.Optional(Type.Enum(webhookFormats)),
   description: Type.Optional(Description),
   status: Type.Optional(Type.Enum(webhookStatuses)),
   labels: Type.Optional(Labels),

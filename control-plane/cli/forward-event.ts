@@ -2,6 +2,7 @@ import { readWebhookSecret, signWebhook } from '../../shared/crypto/webhook-sign
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { toSeconds, type UnixMillis } from '../../shared/model/time.ts';
+import type { WebhookFormat } from '../../shared/model/webhook.ts';
 import { parseWebUrl } from '../../shared/wire/domain.ts';
 import { webhookHeaders } from '../../shared/wire/webhook.ts';
 import { reasonOf, UsageError } from './call-api.ts';
@@ -15,15 +16,17 @@ export async function forwardEvent(
   event: {
     readonly id: string;
     readonly body: string;
+    /** Of the body. */
+    readonly format: WebhookFormat;
     readonly secret: string;
     readonly nowMs: UnixMillis;
     /** Ends it early. */
     readonly signal?: AbortSignal;
   },
 ): Promise<{ readonly isTaken: boolean; readonly outcome: string }> {
-  const { id, body, secret, nowMs } = event;
+  const { id, body, format, secret, nowMs } = event;
   const key = must(readWebhookSecret(secret), 'a secret that was checked');
-  const message = { id, timestampS: toSeconds(nowMs), body };
+  const message = { id, format, timestampS: toSeconds(nowMs), body };
   const deadline = AbortSignal.timeout(limits.webhookTimeoutMs);
   try {
     const response = await fetch(url, {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { WebhookCreation, WebhookUpdate } from '../../clients/node/src/generated/api.ts';
-import { webhookEvents } from '../../shared/model/webhook.ts';
+import { type WebhookFormat, webhookEvents, webhookFormats } from '../../shared/model/webhook.ts';
 import { choice } from './choice.ts';
 import { given } from './given.ts';
 import type { ApiOptions, CommandHost } from './host.ts';
@@ -47,13 +47,17 @@ function addReading(webhooks: Command, host: CommandHost): void {
 interface EndpointOptions extends ApiOptions {
   readonly url?: string;
   readonly events?: readonly string[];
+  readonly format?: WebhookFormat;
   readonly description?: string;
   readonly secretFile?: string;
   readonly overlap?: number;
   readonly yes?: boolean;
 }
 
-const bodyOf = ({ url, events, description }: EndpointOptions) => given({ url, events, description });
+const bodyOf = ({ url, events, format, description }: EndpointOptions) =>
+  given({ url, events, format, description });
+
+export const formatOption = () => choice('--format <format>', 'of what is sent', webhookFormats);
 
 function addChanging(webhooks: Command, host: CommandHost): void {
   callsApi(
@@ -62,6 +66,7 @@ function addChanging(webhooks: Command, host: CommandHost): void {
       .description('subscribe an endpoint; its secret is shown this once')
       .requiredOption('--url <url>', 'where to, over https')
       .addOption(choice('--events <names...>', 'what it gets', webhookEvents).makeOptionMandatory())
+      .addOption(formatOption())
       .option('--description <text>', 'text for people')
       .option(...secretFileOption),
     host,
@@ -83,6 +88,7 @@ function addChanging(webhooks: Command, host: CommandHost): void {
       .argument('<webhook>', 'wh_…')
       .option('--url <url>', 'where to, over https')
       .addOption(choice('--events <names...>', 'all that it is to get', webhookEvents))
+      .addOption(formatOption())
       .option('--description <text>', 'text for people')
       .addOption(choice('--status <status>', 'whether anything is sent', ['enabled', 'disabled'])),
     host,

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
-import { type WebhookEvent, webhookEvents } from '../../shared/model/webhook.ts';
+import { type WebhookEvent, type WebhookFormat, webhookEvents } from '../../shared/model/webhook.ts';
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
 import { type ApiAccess, CommandError, callApi, UsageError } from './call-api.ts';
 import { checkForwardUrl, forwardEvent } from './forward-event.ts';
@@ -13,6 +13,8 @@ export interface ListenOptions {
   readonly forwardTo: string;
   /** Empty: all. */
   readonly events: readonly string[];
+  /** Default: standard. */
+  readonly format?: WebhookFormat;
   /** Ends it. */
   readonly signal: AbortSignal;
   readonly output: TextSink;
@@ -35,12 +37,13 @@ const seenMax = 10_000;
  * Each event is forwarded once, in order of creation as far as known; a refused one is shown and not retried.
  */
 export async function listenCommand(options: ListenOptions): Promise<void> {
-  const { api, forwardTo, signal, output, clock = systemClock } = options;
+  const { api, forwardTo, format = 'standard', signal, output, clock = systemClock } = options;
   checkForwardUrl(forwardTo);
   const events = checkEvents(options.events);
   const made = await callApi(api, 'POST', '/webhooks', {
     url: null,
     events,
+    format,
     description: 'agent-trust webhooks listen',
   });
   const path = `/webhooks/${String(made.body['webhook_id'])}`;
@@ -54,7 +57,10 @@ export async function listenCommand(options: ListenOptions): Promise<void> {
       const { deliveries, pauseMs } = await fetchNew(api, path, seen, output);
       for (const { id, event, body } of deliveries) {
         if (signal.aborted) break;
-        const { outcome } = await forwardEvent(forwardTo, { id, body, secret, nowMs: clock.now(), signal });
+        const { outcome } = await forwardEvent(forwardTo, {
+          ...{ id, body, format, secret },
+          ...{ nowMs: clock.now(), signal },
+        });
         output.write(`${new Date(clock.now()).toISOString()}  ${event.padEnd(24)} ${id}  -> ${outcome}\n`);
       }
       // The signal ends the pause; the loop checks it.

@@ -5,10 +5,10 @@ import {
   webhookSecretBytes,
 } from '../../shared/crypto/webhook-signature.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { WebhookEvent } from '../../shared/model/webhook.ts';
+import type { WebhookEvent, WebhookFormat } from '../../shared/model/webhook.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { renderEvent } from '../../shared/wire/webhook.ts';
+import { renderEvent, sentBody } from '../../shared/wire/webhook.ts';
 import { sampleData } from '../../shared/wire/webhook-samples.ts';
 import { type ApiAccess, CommandError, callApi, UsageError } from './call-api.ts';
 import { checkForwardUrl, forwardEvent } from './forward-event.ts';
@@ -28,6 +28,8 @@ export async function triggerCommand(options: {
   readonly forwardTo: string | null;
   /** For `forwardTo`; null: one is generated and shown. */
   readonly secret: string | null;
+  /** For `forwardTo`: endpoints have their own. */
+  readonly format: WebhookFormat;
   /** Called only without `forwardTo`. */
   readonly api: () => Promise<ApiAccess>;
   readonly output: TextSink;
@@ -35,7 +37,7 @@ export async function triggerCommand(options: {
   const { output } = options;
   const [event] = checkEvents([options.event]);
   if (event === undefined) throw new UsageError('name an event');
-  if (options.forwardTo !== null) return sendFromHere(event, options.forwardTo, options.secret, output);
+  if (options.forwardTo !== null) return sendFromHere(event, options.forwardTo, options);
   await sendFromService(event, await options.api(), output);
   return 0;
 }
@@ -43,8 +45,11 @@ export async function triggerCommand(options: {
 async function sendFromHere(
   event: WebhookEvent,
   url: string,
-  given: string | null,
-  output: TextSink,
+  {
+    secret: given,
+    format,
+    output,
+  }: { readonly secret: string | null; readonly format: WebhookFormat; readonly output: TextSink },
 ): Promise<TriggerExitCode> {
   checkForwardUrl(url);
   if (given !== null && readWebhookSecret(given) === null) {
@@ -54,9 +59,10 @@ async function sendFromHere(
   const secret = given ?? makeWebhookSecret(random.bytes(webhookSecretBytes));
   if (given === null) output.write(`Signed with ${secret}\n`);
   const nowMs = systemClock.now();
-  const body = renderEvent({ event, timestampMs: nowMs, data: sampleData(event) });
   const id = random.newId('evt', nowMs);
-  const { isTaken, outcome } = await forwardEvent(url, { id, body, secret, nowMs });
+  const standard = renderEvent({ event, timestampMs: nowMs, data: sampleData(event) });
+  const body = sentBody({ eventId: id, body: standard, format, source: 'https://trust.example.com' });
+  const { isTaken, outcome } = await forwardEvent(url, { id, body, format, secret, nowMs });
   output.write(`${event} ${id} -> ${outcome}\n`);
   return isTaken ? 0 : 1;
 }

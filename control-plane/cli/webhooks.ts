@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { webhookEvents } from '../../shared/model/webhook.ts';
+import { type WebhookFormat, webhookEvents } from '../../shared/model/webhook.ts';
 import { exitCode } from '../../shared/runtime/exit-codes.ts';
 import type { CommandHost } from './host.ts';
-import { addEndpointCommands } from './webhook-endpoints.ts';
+import { addEndpointCommands, formatOption } from './webhook-endpoints.ts';
 
 interface ListenerOptions {
   readonly api?: string;
@@ -29,34 +29,44 @@ export function addWebhooksCommand(program: Command, host: CommandHost): void {
     .description('forward the events of your account to a program on this machine, until Ctrl-C')
     .requiredOption('--forward-to <url>', 'where to, such as http://localhost:3000/webhooks')
     .option('--events <names...>', 'only these events; default: all')
+    .addOption(formatOption().default('standard'))
     .option(...apiOption)
     .option(...profileOption)
     .addHelpText('after', host.help)
-    .action(async (options: ListenerOptions & { forwardTo: string; events?: string[] }) => {
-      const { listenCommand } = await import('./webhooks-listen.ts');
-      const { forwardTo, events = [] } = options;
-      const api = await access(options);
-      await listenCommand({ api, forwardTo, events, signal: host.stopSignal(), output: host.output });
-      host.setExitCode(exitCode.success);
-    });
+    .action(
+      async (options: ListenerOptions & { forwardTo: string; events?: string[]; format: WebhookFormat }) => {
+        const { listenCommand } = await import('./webhooks-listen.ts');
+        const { forwardTo, events = [], format } = options;
+        const api = await access(options);
+        await listenCommand({
+          ...{ api, forwardTo, events, format },
+          ...{ signal: host.stopSignal(), output: host.output },
+        });
+        host.setExitCode(exitCode.success);
+      },
+    );
 
   webhooks
     .command('trigger')
     .description('send an event with sample data to every webhook that subscribes to it, or to --forward-to')
     .argument('<event>', webhookEvents.join(', '))
     .option('--forward-to <url>', 'send it from here to this address, signed with AGENT_TRUST_WEBHOOK_SECRET')
+    .addOption(formatOption().default('standard'))
     .option(...apiOption)
     .option(...profileOption)
     .addHelpText('after', host.help)
-    .action(async (event: string, options: ListenerOptions & { forwardTo?: string }) => {
-      const { triggerCommand } = await import('./webhooks-trigger.ts');
-      const code = await triggerCommand({
-        event,
-        forwardTo: options.forwardTo ?? null,
-        secret: host.env['AGENT_TRUST_WEBHOOK_SECRET'] || null,
-        api: () => access(options),
-        output: host.output,
-      });
-      host.setExitCode(code);
-    });
+    .action(
+      async (event: string, options: ListenerOptions & { forwardTo?: string; format: WebhookFormat }) => {
+        const { triggerCommand } = await import('./webhooks-trigger.ts');
+        const code = await triggerCommand({
+          event,
+          forwardTo: options.forwardTo ?? null,
+          format: options.format,
+          secret: host.env['AGENT_TRUST_WEBHOOK_SECRET'] || null,
+          api: () => access(options),
+          output: host.output,
+        });
+        host.setExitCode(code);
+      },
+    );
 }

@@ -62,6 +62,7 @@ const webhook = {
   webhook_id: 'wh_01m7w8f9nqk2c8d5e9f1g7hjaa',
   url: 'https://hooks.example.com/agent-trust',
   events: ['passport.revoked', 'spend_limit.approaching'],
+  format: 'standard',
   description: 'Pages whoever is on call',
   status: 'enabled',
   disabled_reason: null,

@@ -661,6 +661,11 @@ export const glossary: Readonly<Record<string, string>> = {
   url: 'Where events are sent, over https; null if its deliveries are fetched instead.',
   'WebhookUpdate.url': 'Where events are sent, over https.',
   events: 'The events that it subscribes to.',
+  'WebhookCreation.format':
+    '`standard`, or `cloudevents`: CloudEvents 1.0 in structured mode. Default: `standard`.',
+  'WebhookUpdate.format': 'What is sent from now on, also what waits.',
+  'Webhook.format': 'What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.',
+  'NewWebhook.format': 'What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.',
   disabled_reason:
     'Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three days; `unread`: nobody fetched for an hour; null if it is enabled.',
   failing_since: 'When the first attempt after the last success failed; null if none failed.',

@@ -5,13 +5,14 @@ import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { trimBlanks } from '../../shared/wire/request-headers.ts';
 import { parseTraceparent, renderTraceHeaders } from '../../shared/wire/trace-context.ts';
-import { webhookHeaders } from '../../shared/wire/webhook.ts';
+import { sentBody, webhookHeaders } from '../../shared/wire/webhook.ts';
 import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
 import { webhooksLimits } from './limits.ts';
 import type { Ended } from './outbox.ts';
 import { redactAnswer } from './redact-answer.ts';
+import { sourceOf } from './source-of.ts';
 import { openWebhookSecret } from './webhook-secret.ts';
 
 /** One attempt, and its meaning for the endpoint. */
@@ -27,7 +28,7 @@ export interface Attempt extends Ended {
  * cannot be opened.
  */
 export async function attemptDelivery(
-  deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound' | 'tracer'>,
+  deps: Pick<WebhookDeps, 'baseUrl' | 'clock' | 'random' | 'sealer' | 'outbound' | 'tracer'>,
   delivery: LockedDelivery,
   signal: AbortSignal,
 ): Promise<Attempt> {
@@ -36,7 +37,8 @@ export async function attemptDelivery(
   const message = {
     id: delivery.eventId,
     timestampS: toSeconds(startedAtMs),
-    body: delivery.body,
+    format: delivery.format,
+    body: sentBody({ ...delivery, source: sourceOf(deps) }),
   };
   const signatures = secretsOf(deps, delivery, startedAtMs).map((secret) => signWebhook(secret, message));
   const parent = parseTraceparent(delivery.traceparent ?? undefined, delivery.tracestate ?? '');
@@ -46,7 +48,7 @@ export async function attemptDelivery(
     ...webhookHeaders({ ...message, signatures }),
     ...(trace !== null && renderTraceHeaders(trace)),
   };
-  const outcome = await send(deps, delivery, headers, signal);
+  const outcome = await send(deps, { url: delivery.url, body: message.body, headers }, signal);
   const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));
   const attempt = assessOutcome(deps, delivery, outcome, { startedAtMs, latencyMs });
   span?.end(spanEndOf(delivery, attempt));
@@ -82,8 +84,11 @@ type Outcome = GuardedAnswer | { readonly status: null; readonly error: string }
 
 async function send(
   { outbound }: Pick<WebhookDeps, 'outbound'>,
-  { url, body }: LockedDelivery,
-  headers: Readonly<Record<string, string>>,
+  {
+    url,
+    body,
+    headers,
+  }: { readonly url: string; readonly body: string; readonly headers: Readonly<Record<string, string>> },
   signal: AbortSignal,
 ): Promise<Outcome> {
   try {

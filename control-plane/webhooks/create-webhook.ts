@@ -40,6 +40,7 @@ export async function createWebhook(
     mode: owner.mode,
     url: wanted.url,
     events: distinctEvents(wanted.events),
+    format: wanted.format ?? 'standard',
     description: wanted.description ?? null,
     labels: parseLabels(wanted.labels ?? {}),
     status: 'enabled',

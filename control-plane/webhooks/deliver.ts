@@ -16,7 +16,16 @@ import { trimDeliveries } from './trim-deliveries.ts';
 
 type DeliverDeps = Pick<
   WebhookDeps,
-  'sql' | 'clock' | 'random' | 'sealer' | 'outbound' | 'tracer' | 'logger' | 'metrics' | 'replicaId'
+  | 'sql'
+  | 'baseUrl'
+  | 'clock'
+  | 'random'
+  | 'sealer'
+  | 'outbound'
+  | 'tracer'
+  | 'logger'
+  | 'metrics'
+  | 'replicaId'
 >;
 
 /** Delivers webhooks; see `startOutbox`. */

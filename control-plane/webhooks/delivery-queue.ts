@@ -1,7 +1,7 @@
 import type { DeliveryId, EventId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { DeliveryStatus } from '../../shared/model/webhook.ts';
+import type { DeliveryStatus, WebhookFormat } from '../../shared/model/webhook.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import { webhooksLimits } from './limits.ts';
@@ -60,7 +60,9 @@ export interface LockedDelivery extends Claimed, WebhookSecrets, Owner {
   readonly deliveryId: DeliveryId;
   readonly webhookId: WebhookId;
   readonly eventId: EventId;
+  /** In the standard format. */
   readonly body: string;
+  readonly format: WebhookFormat;
   /** Of the request that caused the event. */
   readonly traceparent: string | null;
   readonly tracestate: string | null;
@@ -108,7 +110,7 @@ export async function lockDeliveries(
       WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
         AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
       RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, v.traceparent, v.tracestate, d.attempts, d.tries,
-        d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.era AS generation,
+        d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.format, w.era AS generation,
         w.sealed_secret AS "sealedSecret", w.previous_secrets AS "previousSecrets"
     )
     SELECT locked.*, picked.next_attempt_at_ms AS "dueAtMs" FROM locked JOIN picked ON picked.delivery_id = locked."deliveryId"

@@ -9,7 +9,7 @@ import { webhooksLimits } from './limits.ts';
 type DeliveryRow = Omit<Delivery, 'attempts'>;
 
 const columns = (sql: Database | Transaction) => sql`
-  d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.event, v.body, d.status,
+  d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.event, v.body, w.format, d.status,
   d.attempts AS "attemptCount", d.next_attempt_at_ms AS "nextAttemptAtMs", d.created_at_ms AS "createdAtMs"`;
 
 /** Newest first. */
@@ -31,7 +31,7 @@ export async function listDeliveries(
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM webhook_deliveries d WHERE ${where}`,
     rows: async (limit) => {
       const rows = await sql<DeliveryRow[]>`
-        SELECT ${columns(sql)} FROM webhook_deliveries d JOIN webhook_events v USING (event_id)
+        SELECT ${columns(sql)} FROM webhook_deliveries d JOIN webhook_events v USING (event_id) JOIN webhooks w USING (webhook_id)
         WHERE ${where} ${page.behind === null ? sql`` : sql`AND d.delivery_id < ${page.behind}`}
         ORDER BY d.delivery_id DESC LIMIT ${limit} OFFSET ${page.offset}`;
       return withAttempts(sql, rows);
@@ -56,7 +56,7 @@ export async function findDelivery(
   deliveryId: DeliveryId,
 ): Promise<Delivery | null> {
   const rows = await sql<DeliveryRow[]>`
-    SELECT ${columns(sql)} FROM webhook_deliveries d JOIN webhook_events v USING (event_id)
+    SELECT ${columns(sql)} FROM webhook_deliveries d JOIN webhook_events v USING (event_id) JOIN webhooks w USING (webhook_id)
     WHERE d.delivery_id = ${deliveryId} AND d.webhook_id = ${webhookId}`;
   const [delivery] = await withAttempts(sql, rows);
   return delivery ?? null;

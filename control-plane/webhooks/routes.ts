@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime, secondMs } from '../../shared/model/time.ts';
+import type { Delivery } from '../../shared/model/webhook.ts';
 import { ApiKeyRoll } from '../../shared/wire/api-key.ts';
 import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
 import {
@@ -28,6 +29,7 @@ import { listDeliveries } from './delivery-store.ts';
 import type { WebhookDeps } from './deps.ts';
 import { recover, resend, sendTest } from './redeliver.ts';
 import { rollSecret } from './roll-secret.ts';
+import { sourceOf } from './source-of.ts';
 import { updateWebhook } from './update-webhook.ts';
 import { webhookOnRecord } from './webhook-on-record.ts';
 import { findWebhook, hasWebhookWithUrl, listWebhooks, touchFetched } from './webhook-store.ts';
@@ -127,6 +129,7 @@ function endpointRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
 }
 
 function deliveryRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
+  const render = (delivery: Delivery) => renderDelivery(delivery, sourceOf(deps));
   return async (app) => {
     app.post(
       '/webhooks/:id/test',
@@ -134,7 +137,7 @@ function deliveryRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
       async (request) => {
         const webhookId = webhookIdOf(request.params.id);
         const event = request.body.event ?? null;
-        return renderDelivery(await sendTest(deps, callerOf(request), { webhookId, event }));
+        return render(await sendTest(deps, callerOf(request), { webhookId, event }));
       },
     );
 
@@ -157,7 +160,7 @@ function deliveryRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
         const page = placePage(query, owner, 'deliveries', [webhookId, status]);
         if (webhook.url === null) await touchFetched(deps.sql, webhookId, deps.clock.now());
         const found = await listDeliveries(deps.sql, { webhookId, status, page });
-        return renderPage(found, page, renderDelivery);
+        return renderPage(found, page, render);
       },
     );
 
@@ -167,7 +170,7 @@ function deliveryRoutes(deps: WebhookDeps): FastifyPluginAsyncTypebox {
       async (request) => {
         const webhookId = webhookIdOf(request.params.id);
         const deliveryId = pathId('dlv', request.params.delivery_id, 'delivery_not_found');
-        return renderDelivery(await resend(deps, callerOf(request), { webhookId, deliveryId }));
+        return render(await resend(deps, callerOf(request), { webhookId, deliveryId }));
       },
     );
 

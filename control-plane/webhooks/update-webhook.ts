@@ -62,6 +62,7 @@ function changed(before: Webhook, update: Static<typeof WebhookUpdate>): Webhook
     ...before,
     url: update.url ?? before.url,
     events: update.events === undefined ? before.events : distinctEvents(update.events),
+    format: update.format ?? before.format,
     description: update.description === undefined ? before.description : update.description,
     labels: update.labels === undefined ? before.labels : parseLabels(update.labels),
     status,

@@ -9,7 +9,7 @@ import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
-  webhook_id AS "webhookId", account_id AS "accountId", mode, url, events, description, labels, status,
+  webhook_id AS "webhookId", account_id AS "accountId", mode, url, events, format, description, labels, status,
   disabled_reason AS "disabledReason", failing_since_ms AS "failingSinceMs", created_at_ms AS "createdAtMs",
   updated_at_ms AS "updatedAtMs"`;
 
@@ -18,10 +18,10 @@ const ownedBy = (sql: Database | Transaction, { accountId, mode }: Owner) =>
 
 export async function insertWebhook(tx: Transaction, webhook: Webhook, sealedSecret: string): Promise<void> {
   await tx`
-    INSERT INTO webhooks (webhook_id, account_id, mode, url, events, description, labels, status, disabled_reason,
+    INSERT INTO webhooks (webhook_id, account_id, mode, url, events, format, description, labels, status, disabled_reason,
       sealed_secret, fetched_at_ms, created_at_ms, updated_at_ms)
     VALUES (${webhook.webhookId}, ${webhook.accountId}, ${webhook.mode}, ${webhook.url}, ${[...webhook.events]},
-      ${webhook.description}, ${JSON.stringify(webhook.labels)}::text::jsonb, ${webhook.status}, ${webhook.disabledReason}, ${sealedSecret}, ${webhook.createdAtMs},
+      ${webhook.format}, ${webhook.description}, ${JSON.stringify(webhook.labels)}::text::jsonb, ${webhook.status}, ${webhook.disabledReason}, ${sealedSecret}, ${webhook.createdAtMs},
       ${webhook.createdAtMs}, ${webhook.updatedAtMs})`;
 }
 
@@ -76,7 +76,7 @@ export async function listWebhooks(
 
 export async function updateWebhookRow(tx: Transaction, webhook: Webhook): Promise<void> {
   await tx`
-    UPDATE webhooks SET url = ${webhook.url}, events = ${[...webhook.events]}, description = ${webhook.description},
+    UPDATE webhooks SET url = ${webhook.url}, events = ${[...webhook.events]}, format = ${webhook.format}, description = ${webhook.description},
       labels = ${JSON.stringify(webhook.labels)}::text::jsonb, status = ${webhook.status}, disabled_reason = ${webhook.disabledReason},
       fetched_at_ms = greatest(fetched_at_ms, ${webhook.updatedAtMs}), updated_at_ms = ${webhook.updatedAtMs}
     WHERE webhook_id = ${webhook.webhookId}`;

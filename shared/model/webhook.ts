@@ -19,6 +19,10 @@ export const webhookEvents = [
 ] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 
+/** What is sent: `standard` is the body of contract §14, `cloudevents` a CloudEvent with the same data. */
+export const webhookFormats = ['standard', 'cloudevents'] as const;
+export type WebhookFormat = (typeof webhookFormats)[number];
+
 export const webhookStatuses = ['enabled', 'disabled'] as const;
 export type WebhookStatus = (typeof webhookStatuses)[number];
 
@@ -41,6 +45,8 @@ export interface Webhook {
   /** Null: nothing is sent; deliveries wait to be fetched, as `agent-trust webhooks listen` does. */
   readonly url: string | null;
   readonly events: readonly WebhookEvent[];
+  /** Of what is sent from now on, also of what waits. */
+  readonly format: WebhookFormat;
   readonly description: string | null;
   readonly labels: Labels;
   readonly status: WebhookStatus;
@@ -76,8 +82,10 @@ export interface Delivery {
   /** The `webhook-id` header: the same in every attempt, and at every endpoint that gets the event. */
   readonly eventId: EventId;
   readonly event: WebhookEvent;
-  /** The sent bytes. */
+  /** The sent bytes in the standard format. */
   readonly body: string;
+  /** Of the endpoint. */
+  readonly format: WebhookFormat;
   readonly status: DeliveryStatus;
   /** The newest attempts, newest first. */
   readonly attempts: readonly DeliveryAttempt[];

@@ -8,9 +8,12 @@ import {
   disablingReasons,
   type Webhook,
   type WebhookEvent,
+  type WebhookFormat,
   webhookEvents,
+  webhookFormats,
   webhookStatuses,
 } from '../model/webhook.ts';
+import { cloudEventContentType, cloudEventOf } from './cloud-event.ts';
 import { closed, Description, FreeForm, nullable, Timestamp } from './fields.ts';
 import { renderLabels } from './labels.ts';
 import { pagingQuery } from './paging.ts';
@@ -22,6 +25,8 @@ const Events = Type.Array(Type.Enum(webhookEvents), { minItems: 1, maxItems: web
 export const WebhookCreation = closed({
   url: nullable(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   events: Events,
+  /** Default: standard. */
+  format: Type.Optional(Type.Enum(webhookFormats)),
   description: Type.Optional(Description),
   labels: Type.Optional(FreeForm),
 });
@@ -39,6 +44,7 @@ const webhookHealth = {
 export const WebhookUpdate = closed({
   url: Type.Optional(Type.String({ maxLength: limits.webhookUrlCharsMax })),
   events: Type.Optional(Events),
+  format: Type.Optional(Type.Enum(webhookFormats)),
   description: Type.Optional(Description),
   /** Replaced as a whole. */
   labels: Type.Optional(FreeForm),
@@ -69,6 +75,7 @@ export const WebhookAnswer = Type.Object({
   ...webhookHealth,
   url: nullable(Type.String()),
   events: Events,
+  format: Type.Enum(webhookFormats),
   description: Description,
   /** Only if it has some. */
   labels: Type.Optional(FreeForm),
@@ -124,6 +131,7 @@ export const renderWebhook = (webhook: Webhook): Static<typeof WebhookAnswer> =>
   webhook_id: webhook.webhookId,
   url: webhook.url,
   events: [...webhook.events],
+  format: webhook.format,
   description: webhook.description,
   ...renderLabels(webhook.labels),
   status: webhook.status,
@@ -133,13 +141,14 @@ export const renderWebhook = (webhook: Webhook): Static<typeof WebhookAnswer> =>
   updated_at: renderTime(webhook.updatedAtMs),
 });
 
-export const renderDelivery = (delivery: Delivery): DeliveryAnswer => ({
+/** `source`: as `sentBody` takes it. */
+export const renderDelivery = (delivery: Delivery, source: string): DeliveryAnswer => ({
   delivery_id: delivery.deliveryId,
   webhook_id: delivery.webhookId,
   event_id: delivery.eventId,
   event: delivery.event,
   status: delivery.status,
-  payload: JSON.parse(delivery.body),
+  payload: JSON.parse(sentBody({ ...delivery, source })),
   attempt_count: delivery.attemptCount,
   attempts: delivery.attempts.map((each) => ({
     attempt: each.attempt,
@@ -165,13 +174,26 @@ export const renderEvent = (happened: {
     data: happened.data,
   });
 
+/** The bytes of a delivery. `source`: the origin of the service, by which CloudEvents name it. */
+export const sentBody = (delivery: {
+  readonly eventId: string;
+  /** In the standard format. */
+  readonly body: string;
+  readonly format: WebhookFormat;
+  readonly source: string;
+}): string =>
+  delivery.format === 'standard'
+    ? delivery.body
+    : cloudEventOf(delivery.body, { id: delivery.eventId, source: delivery.source });
+
 /** The headers of a delivery, of Standard Webhooks. */
 export const webhookHeaders = (message: {
   readonly id: string;
+  readonly format: WebhookFormat;
   readonly timestampS: number;
   readonly signatures: readonly string[];
 }): Readonly<Record<string, string>> => ({
-  'content-type': 'application/json',
+  'content-type': message.format === 'standard' ? 'application/json' : cloudEventContentType,
   'webhook-id': message.id,
   'webhook-timestamp': String(message.timestampS),
   'webhook-signature': message.signatures.join(' '),

@@ -23,6 +23,7 @@ describe('creating a webhook', () => {
       ...good,
       webhook_id: expect.stringMatching(/^wh_/),
       description: 'On call',
+      format: 'standard',
       status: 'enabled',
       disabled_reason: null,
       failing_since: null,

@@ -2826,6 +2826,8 @@ class WebhookCreation(TypedDict):
     url: str | None
     # The events that it subscribes to.
     events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
+    # `standard`, or `cloudevents`: CloudEvents 1.0 in structured mode. Default: `standard`.
+    format: NotRequired[Literal["standard", "cloudevents", None]]
     # Text for people.
     description: NotRequired[str | None]
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -2838,6 +2840,8 @@ class WebhookUpdate(TypedDict):
     url: NotRequired[str | None]
     # The events that it subscribes to.
     events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]] | None]
+    # What is sent from now on, also what waits.
+    format: NotRequired[Literal["standard", "cloudevents", None]]
     # Text for people.
     description: NotRequired[str | None]
     # Replaces all labels.
@@ -2883,6 +2887,8 @@ class Webhook(TypedDict):
     url: str | None
     # The events that it subscribes to.
     events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
+    # What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.
+    format: Literal["standard", "cloudevents"]
     # Text for people.
     description: str | None
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -2908,6 +2914,8 @@ class NewWebhook(TypedDict):
     url: str | None
     # The events that it subscribes to.
     events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
+    # What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.
+    format: Literal["standard", "cloudevents"]
     # Text for people.
     description: str | None
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision

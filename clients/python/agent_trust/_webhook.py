@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 # One for the secret, and one for each of at most four earlier ones; others may add their own.
 _SIGNATURES_MAX = 16
+# Of the type of a CloudEvent, which endpoints of the format `cloudevents` get.
+_TYPE_PREFIX = "agent-trust."
 
 # Of any framework: names in any letters, values alone or in lists, both as text or bytes.
 Headers = Mapping[str, Any] | Iterable[tuple[Any, Any]]
@@ -42,10 +44,10 @@ def verify_webhook(
 ) -> Webhook:
     """Whether the service sent exactly this body, at most `tolerance_s` from `now_s` (default: now).
 
-    `body` is what arrived, byte for byte. `headers` may have their names in any letters, and their values in
-    lists; pairs are taken, too. `secrets`: that of the endpoint, or the old and the new one while
-    it is rolled. Raises ValueError for text that is no `whsec_…` secret, and nothing else. Does NOT
-    remember ids: an event may come more than once.
+    `body` is what arrived, byte for byte: in the standard format or as a CloudEvent, with the same result.
+    `headers` may have their names in any letters, and their values in lists; pairs are taken, too. `secrets`:
+    that of the endpoint, or the old and the new one while it is rolled. Raises ValueError for text that is no
+    `whsec_…` secret, and nothing else. Does NOT remember ids: an event may come more than once.
     """
     keys = [_key_of(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
     ids, times, lines = (
@@ -68,8 +70,14 @@ def verify_webhook(
         return Webhook("too_old" if age_s > 0 else "too_new")
     try:
         value = json.loads(body.decode())
-        event, at, data = value["event"], value["timestamp"], value["data"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+        if value.get("specversion") == "1.0":
+            event, at = value["type"].removeprefix(_TYPE_PREFIX), value["time"]
+            if event == value["type"]:
+                return Webhook("malformed")
+        else:
+            event, at = value["event"], value["timestamp"]
+        data = value["data"]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return Webhook("malformed")
     if not isinstance(event, str) or not isinstance(at, str) or not isinstance(data, dict):
         return Webhook("malformed")

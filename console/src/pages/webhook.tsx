@@ -16,7 +16,13 @@ import { words } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
 import { Card, Empty, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Ago, Time } from '../ui/time.tsx';
-import { EventChoice, SecretDialog, type WebhookEvent } from './webhooks.tsx';
+import {
+  EventChoice,
+  FormatChoice,
+  SecretDialog,
+  type WebhookEvent,
+  type WebhookFormat,
+} from './webhooks.tsx';
 
 const disabledWords: Readonly<Record<string, string>> = {
   owner: 'Somebody switched it off.',
@@ -61,6 +67,7 @@ export default function WebhookPage(): ReactNode {
       )}
       <Card title="Subscribed to">
         <p>{webhook.events.join(', ')}</p>
+        {webhook.format === 'cloudevents' ? <p className="soft small">Sent as CloudEvents 1.0.</p> : null}
       </Card>
       <Deliveries
         id={id}
@@ -266,12 +273,14 @@ function EditDialog({ webhook, onClose }: { readonly webhook: Webhook; onClose()
   const [url, setUrl] = useState(webhook.url ?? '');
   const [description, setDescription] = useState(webhook.description ?? '');
   const [events, setEvents] = useState<readonly WebhookEvent[]>(webhook.events);
+  const [format, setFormat] = useState<string>(webhook.format);
   const save = useAction({
     run: () =>
       api.webhooks.update(webhook.webhook_id, {
         ...(webhook.url === null ? {} : { url: url.trim() }),
         ...(description.trim() === '' ? {} : { description: description.trim() }),
         events,
+        format: format as WebhookFormat,
       }),
     changes: ['webhooks'],
     done: 'Saved.',
@@ -285,6 +294,7 @@ function EditDialog({ webhook, onClose }: { readonly webhook: Webhook; onClose()
         )}
         <TextField label="Description" param="description" value={description} onChange={setDescription} />
         <EventChoice chosen={events} onChange={setEvents} />
+        <FormatChoice chosen={format} onChange={setFormat} />
         {save.error === null ? null : <Problem error={save.error} />}
         <DialogActions onCancel={onClose} submit="Save" isBusy={save.isPending || events.length === 0} />
       </Form>

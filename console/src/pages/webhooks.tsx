@@ -8,13 +8,18 @@ import { Badge } from '../ui/badge.tsx';
 import { Secret } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
-import { Check, TextField } from '../ui/field.tsx';
+import { Check, Select, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { useNameFilter } from '../ui/name-filter.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago } from '../ui/time.tsx';
 
 export type WebhookEvent = Webhook['events'][number];
+export type WebhookFormat = Webhook['format'];
+const formats: readonly (readonly [WebhookFormat, string])[] = [
+  ['standard', 'Standard: event, timestamp and data'],
+  ['cloudevents', 'CloudEvents 1.0: for brokers and functions'],
+];
 const webhookEvents: readonly (readonly [WebhookEvent, string])[] = [
   ['passport.verified', 'a request was permitted'],
   ['passport.denied', 'a request was blocked'],
@@ -110,11 +115,13 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
   const [url, setUrl] = useState('');
   const [description, setDescription] = useState('');
   const [events, setEvents] = useState<readonly WebhookEvent[]>(['approval.requested', 'passport.revoked']);
+  const [format, setFormat] = useState<string>('standard');
   const create = useAction({
     run: () =>
       api.webhooks.create({
         url: url.trim(),
         events,
+        format: format as WebhookFormat,
         ...(description.trim() === '' ? {} : { description: description.trim() }),
       }),
     changes: ['webhooks'],
@@ -141,11 +148,22 @@ function CreateDialog({ onClose }: { onClose(): void }): ReactNode {
           onChange={setDescription}
         />
         <EventChoice chosen={events} onChange={setEvents} />
+        <FormatChoice chosen={format} onChange={setFormat} />
         {create.error === null ? null : <Problem error={create.error} />}
         <DialogActions onCancel={onClose} submit="Add" isBusy={create.isPending || events.length === 0} />
       </Form>
     </Dialog>
   );
+}
+
+export function FormatChoice({
+  chosen,
+  onChange,
+}: {
+  readonly chosen: string;
+  onChange(format: string): void;
+}): ReactNode {
+  return <Select label="Format" value={chosen} onChange={onChange} options={formats} />;
 }
 
 export function SecretDialog({

@@ -321,6 +321,17 @@ function webhooks(): readonly object[] {
   return [
     of('as it is', null),
     of('with names as HTTP writes them', null, { headers: { ...withoutId, 'Webhook-Id': 'evt_1' } }),
+    ...[
+      { specversion: '1.0', type: 'agent-trust.passport.revoked', time: '2026-11-20T10:36:42.024Z' },
+      { specversion: '1.0', type: 'com.example.passport.revoked', time: '2026-11-20T10:36:42.024Z' },
+      { specversion: '1.0', type: 'agent-trust.passport.revoked' },
+      { specversion: '1.0', type: 7, time: '2026-11-20T10:36:42.024Z' },
+      { specversion: '0.3', type: 'agent-trust.passport.revoked', time: '2026-11-20T10:36:42.024Z' },
+    ].map((attributes, i) => {
+      const text = JSON.stringify({ ...attributes, data: { reason: 'Größe' } });
+      const fault = i === 0 ? null : 'malformed';
+      return of(`as a CloudEvent, ${i}`, fault, { body: text, headers: signed(text) });
+    }),
     of('with values in lists', null, {
       headers: Object.entries(signed(body)).map(([name, value]) => [name.toUpperCase(), [value]]),
     }),

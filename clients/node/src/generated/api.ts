@@ -3013,6 +3013,8 @@ export interface WebhookCreation {
   readonly url: string | null;
   /** The events that it subscribes to. */
   readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
+  /** `standard`, or `cloudevents`: CloudEvents 1.0 in structured mode. Default: `standard`. */
+  readonly format?: 'standard' | 'cloudevents' | null;
   /** Text for people. */
   readonly description?: string | null;
   /**
@@ -3027,6 +3029,8 @@ export interface WebhookUpdate {
   readonly url?: string | null;
   /** The events that it subscribes to. */
   readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[] | null;
+  /** What is sent from now on, also what waits. */
+  readonly format?: 'standard' | 'cloudevents' | null;
   /** Text for people. */
   readonly description?: string | null;
   /** Replaces all labels. */
@@ -3076,6 +3080,8 @@ export interface Webhook {
   readonly url: string | null;
   /** The events that it subscribes to. */
   readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
+  /** What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode. */
+  readonly format: 'standard' | 'cloudevents';
   /** Text for people. */
   readonly description: string | null;
   /**
@@ -3105,6 +3111,8 @@ export interface NewWebhook {
   readonly url: string | null;
   /** The events that it subscribes to. */
   readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
+  /** What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode. */
+  readonly format: 'standard' | 'cloudevents';
   /** Text for people. */
   readonly description: string | null;
   /**

@@ -36,7 +36,8 @@ export type WebhookHeaders =
 
 /**
  * Whether the service sent exactly this body, and not long ago (docs/webhooks.md). `body` is what arrived,
- * byte for byte. `headers` may have their names in any letters, and their values in arrays.
+ * byte for byte: in the standard format or as a CloudEvent, with the same verdict. `headers` may have their
+ * names in any letters, and their values in arrays.
  * `secrets`: that of the endpoint, or the old and the new one while it is rolled. Throws TypeError for text
  * that is no `whsec_…` secret, and nothing else. Does NOT remember ids: an event may come more than once.
  */
@@ -110,7 +111,7 @@ function eventOf(id: string, body: Uint8Array): WebhookVerdict {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
     if (!isObject(value)) return invalid('malformed');
-    const { event, timestamp, data } = value;
+    const { event, timestamp, data } = value['specversion'] === '1.0' ? standardOf(value) : value;
     const isEvent = typeof event === 'string' && typeof timestamp === 'string' && isObject(data);
     return isEvent ? { valid: true, id, event, timestamp, data } : invalid('malformed');
   } catch {
@@ -118,5 +119,13 @@ function eventOf(id: string, body: Uint8Array): WebhookVerdict {
     return invalid('malformed');
   }
 }
+
+/** Of a CloudEvent, which endpoints of the format `cloudevents` get. */
+const standardOf = ({ type, time, data }: Json): Json => {
+  const isOurs = typeof type === 'string' && type.startsWith(typePrefix);
+  return { event: isOurs ? type.slice(typePrefix.length) : null, timestamp: time, data };
+};
+
+const typePrefix = 'agent-trust.';
 
 const invalid = (fault: keyof typeof webhookFaults): WebhookVerdict => ({ valid: false, fault });
