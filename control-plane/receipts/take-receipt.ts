@@ -17,11 +17,18 @@ import { findAttestation } from '../attestations/list-attestations.ts';
 import { type OnRegressed, takeReport } from '../history/take-report.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findRevokedKey } from '../signing-keys/sidecar-key-store.ts';
+import type { ReceiptLines } from './receipt-lines.ts';
 
 export type ReceiptDeps = Pick<
   SigningDeps,
   'sql' | 'sealer' | 'ed25519' | 'signingKeys' | 'clock' | 'logger'
 >;
+
+/** A receipt, and the account of the key that shows it. */
+interface ShownReceipt {
+  readonly receipt: DecisionReceipt;
+  readonly shownBy: AccountId;
+}
 
 /**
  * Where the history went back behind what the sidecar was told, that is known from now on (contract §17): the
@@ -29,8 +36,8 @@ export type ReceiptDeps = Pick<
  * receipt that does not verify.
  */
 export async function takeReceipt(
-  deps: ReceiptDeps,
-  receipt: DecisionReceipt,
+  deps: ReceiptDeps & { readonly lines: ReceiptLines },
+  { receipt, shownBy }: ShownReceipt,
   onRegressed: OnRegressed,
 ): Promise<ReceiptReport> {
   const keys = keyset(deps.ed25519, deps.signingKeys.all());
@@ -44,9 +51,15 @@ export async function takeReceipt(
   const told = { receipts: history === null ? [] : [history], entries: [] };
   const { state: known } = await takeReport(deps, accountId, told, onRegressed);
   const state = await stateOf(deps, accountId, statement);
-  if (state === 'missing' || state === 'contradicted')
+  const leftOut = state === 'missing' || state === 'contradicted' ? deps.lines.take(shownBy) : null;
+  if (leftOut !== null)
     deps.logger.error(
-      { attestation_id: statement.attestation_id, sidecar_id: certificate.sidecar_id, state },
+      {
+        attestation_id: statement.attestation_id,
+        sidecar_id: certificate.sidecar_id,
+        state,
+        ...(leftOut > 0 && { left_out: leftOut }),
+      },
       'a receipt was shown whose record is not here as it says (docs/receipts.md)',
     );
   return { attestation_id: statement.attestation_id, state, history: known };
