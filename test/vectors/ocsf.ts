@@ -135,7 +135,7 @@ export const ocsfObjects: Readonly<Record<string, OcsfShape>> = {
   product: { members: { name: string, uid: string, vendor_name: string }, atLeastOne: entity },
   actor: {
     members: { app_name: string, app_uid: string },
-    atLeastOne: ['process', 'user', 'iam_role', 'invoked_by', 'session', 'app_name', 'app_uid'],
+    atLeastOne: ['process', 'user', 'invoked_by', 'session', 'app_name', 'app_uid'],
   },
   api: { members: { operation: requiredString, service: object('service') } },
   service: { members: { name: string, uid: string }, atLeastOne: entity },
