@@ -5,7 +5,7 @@ import type { Attestation } from '../model/attestation.ts';
 import { type CatalogEntry, type CatalogTerms, catalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { DigestWords } from '../model/id-digest.ts';
-import type { AccountId, IssuerId, PassportId } from '../model/ids.ts';
+import type { AccountId, ApprovalId, IssuerId, PassportId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import { isGrantablePermission, type PermissionKey } from '../model/permission.ts';
@@ -67,8 +67,13 @@ interface ApprovalEnd {
 /** What later records have made of a PERMIT. */
 interface Effect {
   isVoided: boolean;
-  /** Of the first record that changes it, and of the last one. Null: no record has. */
-  amounts: { readonly first: number; readonly last: number; readonly rises: number } | null;
+  /** Of the first record that changes it, the last and the largest one. Null: no record has. */
+  amounts: {
+    readonly first: number;
+    readonly last: number;
+    readonly rises: number;
+    readonly most: number;
+  } | null;
 }
 
 /**
@@ -82,6 +87,7 @@ export class Evidence {
   readonly #passports = new Map<string, KnownPassport | Unjudged>();
   readonly #approvals = new Map<string, SignedApproval['body']>();
   readonly #ends = new Map<string, ApprovalEnd>();
+  readonly #used = new Set<string>();
   readonly #effects = new Map<string, Effect>();
   readonly #compiled = new Map<string, CompiledPolicy | Unjudged>();
 
@@ -97,8 +103,14 @@ export class Evidence {
     }
   }
 
-  /** How an approval ended, or what became of a PERMIT. Records of a chain come in their order. */
-  note({ resolution, refersTo, timestampMs, amountMicroUsd }: Attestation): void {
+  /**
+   * How an approval ended, which PERMIT used it, and what became of a PERMIT. Records of a chain come in their
+   * order.
+   */
+  note(record: Attestation): void {
+    const { resolution, refersTo, timestampMs } = record;
+    const amount = record.amountMicroUsd ?? 0;
+    if (resolution === null && isPresented(record)) this.#used.add(record.approvalId);
     if (resolution === null || refersTo === null) return;
     if (refersTo.startsWith('appr_')) {
       const known = resolution === 'voided' ? null : (this.#ends.get(refersTo)?.approvedMs ?? null);
@@ -107,18 +119,17 @@ export class Evidence {
     }
     const effect = this.#effects.get(refersTo) ?? { isVoided: false, amounts: null };
     this.#effects.set(refersTo, effect);
-    if (resolution === 'voided') effect.isVoided = true;
-    else if (amountMicroUsd !== null) {
-      const { amounts } = effect;
-      effect.amounts =
-        amounts === null
-          ? { first: amountMicroUsd, last: amountMicroUsd, rises: 0 }
-          : {
-              first: amounts.first,
-              last: amountMicroUsd,
-              rises: amounts.rises + Math.max(0, amountMicroUsd - amounts.last),
-            };
+    if (resolution === 'voided') {
+      effect.isVoided = true;
+      return;
     }
+    const known = effect.amounts ?? { first: amount, last: amount, rises: 0, most: amount };
+    effect.amounts = {
+      first: known.first,
+      last: amount,
+      rises: known.rises + Math.max(0, amount - known.last),
+      most: Math.max(known.most, amount),
+    };
   }
 
   isVoided(id: string): boolean {
@@ -136,13 +147,27 @@ export class Evidence {
     return Math.max(0, Math.min(amount, amounts.last - rises));
   }
 
+  /** What a PERMIT may have held of its windows at one moment at the most, before it was voided too. */
+  mostTaken(id: string, amount: number): number {
+    return Math.max(amount, this.#effects.get(id)?.amounts?.most ?? 0);
+  }
+
+  /** By a PERMIT, which counts its money then. */
+  isUsed(approvalId: string): boolean {
+    return this.#used.has(approvalId);
+  }
+
   endOf(approvalId: string): ApprovalEnd | null {
     return this.#ends.get(approvalId) ?? null;
   }
 
   /** That the record names; null: none, or the file lacks it. */
   approvalOf({ approvalId }: Attestation): SignedApproval['body'] | null {
-    return approvalId === null ? null : (this.#approvals.get(approvalId) ?? null);
+    return approvalId === null ? null : this.approval(approvalId);
+  }
+
+  approval(approvalId: string): SignedApproval['body'] | null {
+    return this.#approvals.get(approvalId) ?? null;
   }
 
   passport(passportId: string): KnownPassport | Unjudged {
@@ -186,6 +211,12 @@ export class Evidence {
     this.#catalogs.set(String(hash), entries.every(isKnown) ? catalogTerms(entries) : null);
   }
 }
+
+/** Whether it is a PERMIT by an approval that was asked for. */
+export const isPresented = (
+  record: Attestation,
+): record is Attestation & { readonly approvalId: ApprovalId } =>
+  record.decision === 'PERMIT' && record.approvalId?.startsWith('appr_') === true;
 
 /** Null: this version does not know all that is in it, so it cannot say what it demands. */
 function constraintsOf(value: unknown, of: 'gate' | 'passport'): Constraints | null {

@@ -10,12 +10,16 @@ import type {
   WalletView,
   WindowView,
 } from '../decision/facts.ts';
-import { must } from '../errors/assert.ts';
 import type { Attestation } from '../model/attestation.ts';
 import type { DecisionReason, Outcome } from '../model/decision.ts';
-import type { ApprovalId } from '../model/ids.ts';
 import { minuteMs, parseTime, type UnixMillis } from '../model/time.ts';
-import { type Evidence, type KnownPassport, standingTermsOf, type Unjudged } from './evidence.ts';
+import {
+  type Evidence,
+  isPresented,
+  type KnownPassport,
+  standingTermsOf,
+  type Unjudged,
+} from './evidence.ts';
 
 /**
  * agrees: the policy, the passport and the records of the export give this decision. contradicted: they
@@ -105,31 +109,37 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
   if (approval !== null) return approval;
   const input: Input = { record, policy, known, evidence };
   if (isHistoryCut(input)) return unjudged('passport_history');
-  const [first, ...others] = decisionsAgain(input, null);
-  const found = [must(first, 'a passport has a status at any time'), ...others];
-  if (reason === 'approvals_pending_exceeded') {
-    const isAsked = found.some(({ outcome }) => outcome === 'SUSPEND');
-    return isAsked ? unjudged('pending') : differs(found[0] as Decision, record);
-  }
+  const found = decisionsAgain(input, null);
   if (found.some((each) => isSame(each, record))) return agrees;
+  if (reason === 'approvals_pending_exceeded') {
+    const isAsked = found.some((each) => each.outcome === 'SUSPEND' && hasSameChecks(each, record));
+    return isAsked ? unjudged('pending') : differs(found, record);
+  }
   const claim = reason === null ? undefined : claims[reason];
   if (claim === undefined || !decisionsAgain(input, reason).some((each) => isSame(each, record)))
-    return differs(found.find(({ outcome }) => outcome !== decision) ?? (found[0] as Decision), record);
+    return differs(found, record);
   if (claim === 'units' && windows.wereFull(record, policy, known)) return agrees;
   return unjudged(claim);
 }
 
-const differs = (again: Decision, record: Attestation): Judgement =>
-  again.outcome === record.decision && again.reason === record.reason
-    ? contradicted('checks')
-    : contradicted('decision', { decision: again.outcome, reason: again.reason });
+/** By the first of these with another decision, else by the first with another reason. */
+function differs(found: readonly Decision[], record: Attestation): Judgement {
+  const other =
+    found.find(({ outcome }) => outcome !== record.decision) ??
+    found.find(({ reason }) => reason !== record.reason);
+  if (other === undefined) return contradicted('checks');
+  return contradicted('decision', { decision: other.outcome, reason: other.reason });
+}
 
 const isSame = (again: Decision, record: Attestation): boolean =>
   again.outcome === record.decision &&
   again.reason === record.reason &&
   again.amountMicroUsd === record.amountMicroUsd &&
-  again.evaluated.length === record.constraintsEvaluated.length &&
-  again.evaluated.every((name, place) => name === record.constraintsEvaluated[place]);
+  hasSameChecks(again, record);
+
+const hasSameChecks = ({ evaluated }: Decision, { constraintsEvaluated }: Attestation): boolean =>
+  evaluated.length === constraintsEvaluated.length &&
+  evaluated.every((name, place) => name === constraintsEvaluated[place]);
 
 /** Where a gate found personal data in a value that records name, they leave it out (contract §7). */
 const isWithheld = ({ pii }: Attestation): boolean =>
@@ -228,14 +238,14 @@ const agesOf = ({ stateAgeMs }: Attestation): readonly number[] =>
   stateAgeMs === null ? [0] : [stateAgeMs, stateAgeMs + 1];
 
 function requestOf(record: Attestation, claim: DecisionReason | null): Omit<RequestFacts, 'hold'> {
-  const isPresented = record.decision === 'PERMIT' && record.approvalId?.startsWith('appr_') === true;
+  const presented = isPresented(record) ? record.approvalId : null;
   return {
     permissionKey: record.permissionKey,
     amountMicroUsd: record.amountMicroUsd,
     currency: claim === 'currency_unsupported' ? 'another' : null,
     domain: record.domain,
-    approvalId: isPresented ? (record.approvalId as ApprovalId) : null,
-    approval: approvalStates[claim ?? ''] ?? (isPresented ? 'approved' : 'none'),
+    approvalId: presented,
+    approval: approvalStates[claim ?? ''] ?? (presented === null ? 'none' : 'approved'),
     idempotencyKey: null,
     proof: proofOf(record, claim),
     display: null,

@@ -7,7 +7,8 @@
 import type { Attestation } from '../model/attestation.ts';
 import { type Outcome, outcomes } from '../model/decision.ts';
 import { parseTime, type UnixMillis } from '../model/time.ts';
-import { Evidence, type Statement, standingTermsOf, type Unjudged } from './evidence.ts';
+import type { WindowLimit } from '../quota/window-limit.ts';
+import { Evidence, isPresented, type Statement, standingTermsOf, type Unjudged } from './evidence.ts';
 import { type Judgement, judge } from './judge.ts';
 import { type OverLimit, WindowSums } from './window-sums.ts';
 
@@ -48,6 +49,8 @@ const namedMax = 100;
 export class Replay {
   readonly #evidence = new Evidence();
   readonly #sums = new WindowSums();
+  /** Approvals whose money was counted while they waited. */
+  readonly #held = new Set<string>();
   readonly #standing = new Map<
     string,
     { readonly counter: string; readonly startsAt: string; readonly limit: number; units: number }
@@ -68,25 +71,23 @@ export class Replay {
     this.#evidence.note(record);
   }
 
-  /** Counts what a PERMIT took of limits. */
+  /** Counts what a PERMIT took of limits, and what was taken for a while and given back. */
   add(record: Attestation): void {
-    const { decision, resolution, test, id, passportId } = record;
-    if (decision !== 'PERMIT' || resolution !== null || test || passportId === null) return;
-    if (this.#evidence.isVoided(id)) return;
-    const known = this.#evidence.passport(passportId);
-    if (typeof known === 'string') return;
-    const policy = this.#evidence.policy(record, known.passport.mode);
-    const limitsOf = (kind: 'spendWindows' | 'rateWindows') => [
-      ...(typeof policy === 'string' ? [] : policy[kind]),
-      ...known.passport[kind],
-    ];
-    const units = this.#evidence.leastTaken(id, record.amountMicroUsd ?? 0);
-    const atMs = this.#paidAtMs(record);
-    if (atMs !== null)
-      for (const limit of limitsOf('spendWindows')) this.#sums.add(limit, record, { units, atMs });
-    for (const limit of limitsOf('rateWindows'))
-      this.#sums.add(limit, record, { units: 1, atMs: record.timestampMs });
-    this.#addStanding(record, units);
+    const { decision, resolution, refersTo, test, id, timestampMs } = record;
+    const limits = this.#limitsOf(record);
+    if (limits === null) return;
+    if (resolution !== null && refersTo?.startsWith('appr_') === true)
+      this.#addHeld(record, refersTo, limits.spend);
+    if (decision !== 'PERMIT' || resolution !== null || test) return;
+    const isVoided = this.#evidence.isVoided(id);
+    const amount = record.amountMicroUsd ?? 0;
+    const units = isVoided ? 0 : this.#evidence.leastTaken(id, amount);
+    const most = this.#evidence.mostTaken(id, amount);
+    const atMs = isPresented(record) ? this.#heldFromMs(record.approvalId) : timestampMs;
+    if (atMs !== null) for (const limit of limits.spend) this.#sums.add(limit, record, { units, most, atMs });
+    const request = { units: isVoided ? 0 : 1, most: 1, atMs: timestampMs };
+    for (const limit of limits.rate) this.#sums.add(limit, record, request);
+    if (!isVoided) this.#addStanding(record, units);
   }
 
   judge(record: Attestation): void {
@@ -120,11 +121,31 @@ export class Replay {
     };
   }
 
-  /** An approval has held the money since it was asked for. Null: that time is not known. */
-  #paidAtMs(record: Attestation): UnixMillis | null {
-    const { approvalId, timestampMs } = record;
-    if (approvalId === null || approvalId.startsWith('sappr_')) return timestampMs;
-    const createdAt = this.#evidence.approvalOf(record)?.created_at;
+  /** Null: the file does not say what they were. */
+  #limitsOf(record: Attestation) {
+    const known = record.passportId === null ? null : this.#evidence.passport(record.passportId);
+    if (known === null || typeof known === 'string') return null;
+    const { passport } = known;
+    const policy = this.#evidence.policy(record, passport.mode);
+    if (typeof policy === 'string') return null;
+    return {
+      spend: [...policy.spendWindows, ...passport.spendWindows],
+      rate: [...policy.rateWindows, ...passport.rateWindows],
+    };
+  }
+
+  /** An approval that no PERMIT used held its money all the same. It may have several records of its end. */
+  #addHeld(record: Attestation, approvalId: string, limits: readonly WindowLimit[]): void {
+    if (this.#evidence.isUsed(approvalId) || this.#held.has(approvalId)) return;
+    this.#held.add(approvalId);
+    const atMs = this.#heldFromMs(approvalId);
+    const most = record.amountMicroUsd ?? 0;
+    if (atMs !== null) for (const limit of limits) this.#sums.add(limit, record, { units: 0, most, atMs });
+  }
+
+  /** An approval holds its money from when it was asked for. Null: that time is not known. */
+  #heldFromMs(approvalId: string): UnixMillis | null {
+    const createdAt = this.#evidence.approval(approvalId)?.created_at;
     return createdAt === undefined ? null : parseTime(createdAt);
   }
 

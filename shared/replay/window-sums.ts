@@ -18,6 +18,18 @@ interface Sum {
   sure: number;
   /** Of all PERMITs with a time in it. */
   all: number;
+  /** The same, with what was given back later. */
+  most: number;
+}
+
+/** What a PERMIT took, or an approval held. */
+export interface Taken {
+  /** At the least; 0 where all of it was given back. */
+  readonly units: number;
+  /** Before something was given back. */
+  readonly most: number;
+  /** When it was taken. */
+  readonly atMs: UnixMillis;
 }
 
 /** A window whose PERMITs took more than its limit. */
@@ -38,20 +50,16 @@ export interface OverLimit {
 export class WindowSums {
   readonly #sums = new Map<string, Sum>();
 
-  /** `units` at the time at which they were taken. */
-  add(
-    limit: WindowLimit,
-    record: Attestation,
-    { units, atMs }: { readonly units: number; readonly atMs: UnixMillis },
-  ): void {
+  add(limit: WindowLimit, record: Attestation, { units, most, atMs }: Taken): void {
     const sum = this.#sumOf(limit, record, atMs);
     sum.limit = Math.max(sum.limit, limit.limit);
     sum.all += units;
+    sum.most += most;
     const { endsAtMs } = windowAt(limit.window, atMs);
     if (atMs - clockLeewayMs >= sum.startsAtMs && atMs + clockLeewayMs < endsAtMs) sum.sure += units;
   }
 
-  /** Whether one of these windows had no room for the request of a record, by what is in the export. */
+  /** Whether one of these windows may have had no room for the request of a record, by the export. */
   wereFull(record: Attestation, policy: CompiledPolicy, { passport }: KnownPassport): boolean {
     const isOfMoney = record.reason === 'spend_limit_exceeded';
     const requested = isOfMoney ? (record.amountMicroUsd ?? 0) : 1;
@@ -60,7 +68,7 @@ export class WindowSums {
       : [...policy.rateWindows, ...passport.rateWindows];
     return limits.some((limit) => {
       const { key } = nameOf(limit, record, record.timestampMs);
-      return (this.#sums.get(key)?.all ?? 0) + requested > limit.limit;
+      return (this.#sums.get(key)?.most ?? 0) + requested > limit.limit;
     });
   }
 
@@ -80,7 +88,7 @@ export class WindowSums {
     const { key, ...name } = nameOf(limit, record, atMs);
     const known = this.#sums.get(key);
     if (known !== undefined) return known;
-    const sum: Sum = { ...name, limit: 0, sure: 0, all: 0 };
+    const sum: Sum = { ...name, limit: 0, sure: 0, all: 0, most: 0 };
     this.#sums.set(key, sum);
     return sum;
   }

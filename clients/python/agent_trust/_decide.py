@@ -227,8 +227,9 @@ class Case:
                 yield from _block(amount is None and unpriced == "block", "amount_missing")
                 is_asked = is_asked or (amount or 0) > round(rule["above_usd"] * 1e6)
             is_asked = is_asked or _covers(rule.get("permissions", []), key or "")
-        if is_asked:
+        if is_asked and self._policy:
             yield _belief("approvals_pending_exceeded", "pending")
+        if is_asked:
             yield _belief("quota_unavailable", "ledger")
         if is_asked and not self._is_approved:
             yield ("SUSPEND" if self._policy else "BLOCK"), "approval_required", None

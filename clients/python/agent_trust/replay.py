@@ -39,7 +39,8 @@ class Replay:
         self._approved: dict[str, int] = {}  # When, if no later record takes it back.
         self._ended: set[str] = set()
         self._later: dict[str, list[int]] = {}  # The amounts that PERMITs counted from then on.
-        self._sums: dict[tuple[str, str, int], list[int]] = {}  # Sure, all, and the limit.
+        self._used: set[str] = set()  # Approvals whose money is that of a PERMIT.
+        self._sums: dict[tuple[str, str, int], list[int]] = {}  # Sure, all, most, and the limit.
         self._decisions = {each: dict.fromkeys(_KINDS, 0) for each in ("PERMIT", "SUSPEND", "BLOCK")}
         self._statements = 0
         self._words: dict[str, int] = {}
@@ -59,59 +60,64 @@ class Replay:
 
     def note(self, record: dict[str, Any]) -> None:
         resolution, about = record["resolution"], record.get("refers_to")
+        if resolution is None and record["decision"] == "PERMIT":
+            self._used.add(record["approval_id"])
         if resolution is None or about is None:
             return
-        if resolution == "voided":
-            self._voided.add(about)
-            # An answer that was undone: the approval is not approved any more.
-            if about.startswith("appr_"):
-                self._ended.add(about)
-                self._approved.pop(about, None)
-        elif record["decision"] == "PERMIT":
-            self._later.setdefault(about, []).append(record["amount_micro_usd"] or 0)
-        else:
+        if about.startswith("appr_"):
             self._ended.add(about)
-            if resolution == "approved":
+            if resolution == "voided":  # An answer that was undone.
+                self._approved.pop(about, None)
+            elif resolution == "approved":
                 self._approved.setdefault(about, ms_of(record["timestamp"]))
+        elif resolution == "voided":
+            self._voided.add(about)
+        else:
+            self._later.setdefault(about, []).append(record["amount_micro_usd"] or 0)
 
     def add(self, record: dict[str, Any]) -> None:
-        """What a PERMIT took of its limits."""
-        is_permit = record["decision"] == "PERMIT" and record["resolution"] is None
-        if not is_permit or record["test"] or record["id"] in self._voided:
-            return
+        """What a PERMIT took of its limits, and what an approval held that none has used."""
         try:  # A sum is not of what the file does not say.
             self._facts(record)
         except _Unjudged:
             return
-        at = ms_of(record["timestamp"])
-        named = record.get("approval_id") or ""
-        approval = self._approvals.get(named, {})
-        money_at: int | None = at
-        if named.startswith("appr_"):  # Without it, nothing says when its money was taken.
-            money_at = ms_of(approval["created_at"]) if "created_at" in approval else None
-        amount = self._took(record)
-        for counter, kind, window, limit in self._limits(record):
-            if kind == "rate":
-                self._count(counter, window, limit, at, 1)
-            elif money_at is not None:
-                self._count(counter, window, limit, money_at, amount)
-        if named.startswith("sappr_") and "total_micro_usd" in approval:
-            total = named, "total", ms_of(approval["created_at"])
-            sums = self._sums.setdefault(total, [0, 0, approval["total_micro_usd"]])
-            sums[0], sums[1] = sums[0] + amount, sums[1] + amount
-
-    def _took(self, record: dict[str, Any]) -> int:
-        first = record["amount_micro_usd"] or 0
-        amounts = [first, *self._later.get(record["id"], [])]
+        amount = record["amount_micro_usd"] or 0
+        if record["resolution"] is not None:
+            about = record.get("refers_to") or ""
+            if about.startswith("appr_") and about not in self._used:
+                self._used.add(about)  # It may end more than once.
+                self._count(record, {"spend": (self._held_from(about), 0, amount)})
+            return
+        if record["decision"] != "PERMIT" or record["test"]:
+            return
+        at, named = ms_of(record["timestamp"]), record["approval_id"] or ""
+        is_kept = record["id"] not in self._voided
+        amounts = [amount, *self._later.get(record["id"], [])]
         rises = sum(max(0, after - before) for before, after in zip(amounts, amounts[1:]))
-        return max(0, min(first, amounts[-1] - rises))
+        least = max(0, min(amount, amounts[-1] - rises)) if is_kept else 0
+        money_at = self._held_from(named) if named.startswith("appr_") else at
+        self._count(record, {"spend": (money_at, least, max(amounts)), "rate": (at, int(is_kept), 1)})
+        approval = self._approvals.get(named, {})
+        if named.startswith("sappr_") and "total_micro_usd" in approval and is_kept:
+            total = named, "total", ms_of(approval["created_at"])
+            sums = self._sums.setdefault(total, [0, 0, 0, approval["total_micro_usd"]])
+            sums[0] += least
 
-    def _count(self, counter: str, window: str, limit: int, at: int, units: int) -> None:
-        start, end = window_at(window, at)
-        sums = self._sums.setdefault((counter, window, start), [0, 0, limit])
-        sums[0] += units if start + LEEWAY_MS < at < end - LEEWAY_MS else 0
-        sums[1] += units
-        sums[2] = max(sums[2], limit)
+    def _held_from(self, approval: str) -> int | None:
+        """None: nothing says when its money was taken."""
+        created_at = self._approvals.get(approval, {}).get("created_at")
+        return created_at and ms_of(created_at)
+
+    def _count(self, record: dict[str, Any], taken: dict[str, tuple[int | None, int, int]]) -> None:
+        """`taken`: of money and of requests when, the least, and the most at one moment."""
+        for counter, kind, window, limit in self._limits(record):
+            at, least, most = taken.get(kind, (None, 0, 0))
+            if at is not None:
+                start, end = window_at(window, at)
+                sums = self._sums.setdefault((counter, window, start), [0, 0, 0, limit])
+                sums[0] += least if start + LEEWAY_MS <= at < end - LEEWAY_MS else 0
+                sums[1], sums[2] = sums[1] + least, sums[2] + most
+                sums[3] = max(sums[3], limit)
 
     def _limits(self, record: dict[str, Any]) -> Iterator[tuple[str, str, str, int]]:
         """Counter, kind, window and limit of each limit that the request draws on."""
@@ -228,7 +234,7 @@ class Replay:
             units = 1 if kind == "rate" else record["amount_micro_usd"] or 0
             for counter, of, window, limit in self._limits(record):
                 start, _ = window_at(window, ms_of(record["timestamp"]))
-                taken = self._sums.get((counter, window, start), [0, 0, 0])[1]
+                taken = self._sums.get((counter, window, start), [0, 0, 0, 0])[2]
                 if of == kind and taken + units > limit:
                     return True
             return False
@@ -271,7 +277,7 @@ class Replay:
 
     def report(self) -> dict[str, Any]:
         over: list[dict[str, Any]] = []
-        for (counter, window, start), (sure, units, limit) in self._sums.items():
+        for (counter, window, start), (sure, units, _, limit) in self._sums.items():
             if sure > limit or units > 3 * limit:
                 named = {"counter": counter, "window": window, "starts_at": time_of(start), "limit": limit}
                 over.append({**named, "units": sure if sure > limit else units})
