@@ -160,9 +160,8 @@ function presentedApproval(record: Attestation, evidence: Evidence): Judgement |
     const isApproved = approvedMs !== null && approvedMs <= timestampMs + clockLeewayMs;
     return isApproved ? null : contradicted('approval');
   }
-  const bornMs = parseTime(body.created_at ?? '') ?? 0;
   const endedMs = typeof body.ended_at === 'string' ? parseTime(body.ended_at) : null;
-  const isInForce = timestampMs + clockLeewayMs >= bornMs && (endedMs ?? Infinity) > knownFromMs(record);
+  const isInForce = (endedMs ?? Infinity) > knownFromMs(record);
   return isInForce && standingTermsOf(body) !== null ? null : contradicted('approval');
 }
 
@@ -287,7 +286,9 @@ function quotaOf(
   const rate = [...policy.rateWindows, ...passport.rateWindows];
   const isStanding = record.decision === 'PERMIT' && record.approvalId?.startsWith('sappr_') === true;
   const body = isStanding ? evidence.approvalOf(record) : null;
-  const terms = body === null ? null : standingTermsOf(body);
+  const bornMs = parseTime(body?.created_at ?? '') ?? 0;
+  const isBorn = record.timestampMs + clockLeewayMs >= bornMs;
+  const terms = body === null || !isBorn ? null : standingTermsOf(body);
   return {
     spend: spend.map(view(claim === 'spend_limit_exceeded')),
     rate: rate.map(view(claim === 'rate_limit_exceeded')),

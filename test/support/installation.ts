@@ -60,6 +60,8 @@ export async function installation(
     readonly secrets?: { readonly adminKey: string; readonly masterKey: string };
     /** Further settings of every program. */
     readonly env?: Readonly<Record<string, string>>;
+    /** How long a program may take until it is ready. Default: a minute. */
+    readonly readyMsMax?: number;
   },
 ): Promise<Installation> {
   const folder = temporaryFolder();
@@ -100,7 +102,7 @@ export async function installation(
       stop: (signal) => program.stop(signal),
       start: async () => {
         program = launch();
-        await answering(`${origin}${place}`, program);
+        await answering(`${origin}${place}`, program, options.readyMsMax);
       },
       restart: async (signal) => {
         await program.stop(signal);
@@ -108,7 +110,7 @@ export async function installation(
       },
     };
     running.push(self);
-    await answering(`${origin}${place}`, program);
+    await answering(`${origin}${place}`, program, options.readyMsMax);
     return self;
   }
 
@@ -186,12 +188,12 @@ export async function installation(
 
 export const independentVerifier = fileURLToPath(new URL('./independent-verifier.mjs', import.meta.url));
 
-function answering(url: string, program: Program): Promise<void> {
+function answering(url: string, program: Program, timeoutMs = 60_000): Promise<void> {
   const isReady = async (): Promise<boolean> => {
     if (!program.isRunning) throw new Error('the program ended before it was ready');
     return (await call(url).catch(() => null))?.status === 200;
   };
-  return until(isReady, { what: `a program that is ready: ${url}` }).catch((error: unknown) => {
+  return until(isReady, { what: `a program that is ready: ${url}`, timeoutMs }).catch((error: unknown) => {
     const state = program.isRunning ? whereItIs(program.pid) : '';
     throw new Error(`${error instanceof Error ? error.message : error}\n${program.output()}\n${state}`);
   });

@@ -7,6 +7,7 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import { renderVkey, signatureTypes } from '../../shared/log/note.ts';
+import { minuteMs } from '../../shared/model/time.ts';
 import { call } from './http-client.ts';
 import { type Installation, installation, type Running } from './installation.ts';
 import { testDatabase } from './postgres.ts';
@@ -31,7 +32,9 @@ export function describeLogKills(killsAtAnyMoment: number): void {
     beforeAll(async () => {
       database = await testDatabase();
       sql = connect({ url: database.url, connectionsMax: 4 });
-      world = await installation(await bundledPrograms(), { databaseUrl: database.url });
+      // Hundreds of starts on a machine that others use: one of them may be late.
+      const readyMsMax = 10 * minuteMs;
+      world = await installation(await bundledPrograms(), { databaseUrl: database.url, readyMsMax });
       // Its origin and its key are known once it has run.
       controlPlane = await world.startControlPlane();
       await checkpointBehind(0);
@@ -149,6 +152,8 @@ export function describeLogKills(killsAtAnyMoment: number): void {
           await controlPlane.stop('SIGKILL');
           await takeOver();
           await controlPlane.start();
+          // An hour in which nothing is seen otherwise.
+          if (kills % 50 === 49) console.info(`${kills + 1} kills, ${served.size} checkpoints served`);
         }
         await grow();
         await witnessedAll();

@@ -120,9 +120,9 @@ class Case:
             yield "domain_allowlist", list(self._of_domain())
         if "pii_controls" in self._at_gate:
             mode = self._at_gate["pii_controls"].get("mode")
-            found = _block(mode == "block", "pii_detected")
+            found = _block(mode == "block" and record["pii"], "pii_detected")
             too_long = [_belief("pii_detected", "request")] if mode != "log_only" else []
-            yield "pii_controls", found if record["pii"] else too_long
+            yield "pii_controls", [*found, *too_long]
         is_foreign = record["reason"] == "currency_unsupported"
         lacks_amount = self._holds and self._amount is None
         if self._has("spend_limits", _BINDING) or lacks_amount or is_foreign or record["wallet_id"]:

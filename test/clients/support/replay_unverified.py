@@ -2,10 +2,16 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from agent_trust.replay import replay_lines
 
-for name in sys.argv[1:]:
+
+def lines_of(name: str) -> Iterator[dict[str, Any]]:
     with open(name, "rb") as file:
-        lines = [json.loads(line) for line in file]
-    print(json.dumps(replay_lines(lambda: lines)))
+        yield from map(json.loads, file)
+
+
+for name in sys.argv[1:]:
+    print(json.dumps(replay_lines(lambda: lines_of(name))))
