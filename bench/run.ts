@@ -23,8 +23,8 @@ marked with - too.
 ${rows.map(rowHelp).join('\n')}
 
   --quick     fewer and shorter rounds, three minutes in all: for a look, not for a claim
-  --embedded  leases, latency, propagation, ingest and keyed on the embedded PostgreSQL; default: on Debian's,
-              over TCP
+  --embedded  leases, latency, propagation, ingest, keyed and witnessed on the embedded PostgreSQL; default:
+              on Debian's, over TCP
 Needs two cores, taskset and setpriv, and for some rows wrk, haproxy, nginx, redis-server and PostgreSQL
 (Debian: apt-get install wrk haproxy nginx redis-server postgresql). What is missing is named as skipped.
 Exit code: 0 when every row came to its end, whatever it measured; 1 when one failed; 2 for a wrong command.

@@ -31,6 +31,7 @@ import { threads } from './threads.ts';
 import { verify } from './verify.ts';
 import { warm } from './warm.ts';
 import { webhooks } from './webhooks.ts';
+import { witnessed } from './witnessed.ts';
 
 /** Every row, in the order in which they run. */
 export const rows: readonly Row[] = [
@@ -202,6 +203,14 @@ export const rows: readonly Row[] = [
     seconds: { full: 180, quick: 40 },
     onlyByName: 'quick',
     run: outcomes,
+  },
+  {
+    name: 'witnessed',
+    describe: 'from a decision to a checkpoint of the log that two of three witnesses cosigned, under load',
+    targets: ['P31'],
+    seconds: { full: 160, quick: 45 },
+    onlyByName: 'quick',
+    run: witnessed,
   },
   {
     name: 'stream',

@@ -251,4 +251,59 @@ describe('the log', () => {
       await publish(sql, { tree: other, note: 'of another tree', isWitnessed: true });
     expect((await checkpoint()).checkpoint).toEqual(before);
   });
+
+  /** What stands in the database cannot be written on, or is not what was signed. */
+  const expectUntouched = async (fault: object): Promise<void> => {
+    const { checkpoint: before } = await checkpoint();
+    const { answers } = await decide();
+    expect(answers[0].decision).toBe('PERMIT');
+    await expect(round()).rejects.toMatchObject(fault);
+    expect((await decide()).answers[0].decision).toBe('PERMIT');
+    expect((await checkpoint()).checkpoint).toEqual(before);
+  };
+  const expectGrowth = async (): Promise<void> => {
+    const { size } = (await checkpoint()).checkpoint;
+    const { answers } = await decide();
+    await round();
+    expect((await checkpoint()).checkpoint.size).toBeGreaterThan(size);
+    const { status } = await api.call({ url: `/v1/attestations/${answers[0].attestation_id}/proof` });
+    expect(status).toBe(200);
+  };
+
+  it.each([
+    [
+      'changed',
+      (sql: Api['deps']['sql']) =>
+        sql`UPDATE log_tiles SET hashes = set_byte(hashes, 0, 255 - get_byte(hashes, 0))`,
+    ],
+    ['gone', (sql: Api['deps']['sql']) => sql`DELETE FROM log_tiles`],
+    ['cut', (sql: Api['deps']['sql']) => sql`UPDATE log_tiles SET hashes = substr(hashes, 1, 32)`],
+  ])('signs nothing over tiles that are %s, and goes on once they are back', async (_what, damage) => {
+    const { sql } = api.deps;
+    await decide();
+    await round();
+    await sql`CREATE TABLE whole_tiles AS SELECT * FROM log_tiles`;
+    await damage(sql);
+    await expectUntouched({
+      name: 'LogDamaged',
+      message: expect.stringContaining('restore table log_tiles'),
+    });
+    await sql`DELETE FROM log_tiles`;
+    await sql`INSERT INTO log_tiles SELECT * FROM whole_tiles`;
+    await sql`DROP TABLE whole_tiles`;
+    await expectGrowth();
+  });
+
+  it('stays as it is while the disk of the database is full, and goes on when it is not', async () => {
+    const { sql } = api.deps;
+    await decide();
+    await round();
+    await sql.unsafe(`
+      CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
+      CREATE TRIGGER disk_full BEFORE INSERT ON log_entries EXECUTE FUNCTION disk_full()`);
+    await expectUntouched({ code: '53100' });
+    await sql.unsafe('DROP TRIGGER disk_full ON log_entries; DROP FUNCTION disk_full()');
+    await expectGrowth();
+  });
 });
