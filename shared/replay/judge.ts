@@ -7,6 +7,7 @@ import type {
   PresentedProof,
   QuotaView,
   RequestFacts,
+  VerifiedPassport,
   WalletView,
   WindowView,
 } from '../decision/facts.ts';
@@ -187,7 +188,7 @@ const isHistoryCut = ({ record, known: { isCut, changes } }: Input): boolean =>
  * believed.
  */
 function decisionsAgain(input: Input, claim: DecisionReason | null): readonly Decision[] {
-  const { record, policy, known, evidence } = input;
+  const { record, policy, evidence } = input;
   const mode = claim === 'mode_mismatch' ? otherMode(policy.mode) : policy.mode;
   const isHeld = record.holdExpiresAtMs !== null;
   const asks =
@@ -205,7 +206,7 @@ function decisionsAgain(input: Input, claim: DecisionReason | null): readonly De
           isKeyCompromised: claim === 'passport_unknown_key',
           isInWallet: record.walletId !== null,
         };
-        const facts: PassportFacts = { kind: 'verified', passport: known.passport, standing };
+        const facts: PassportFacts = { kind: 'verified', passport: shownOf(input), standing };
         const request = { ...requestOf(record, claim), hold };
         const quota = quotaOf(input, claim, evidence);
         return walletsOf(record, claim).map((wallet) =>
@@ -215,6 +216,10 @@ function decisionsAgain(input: Input, claim: DecisionReason | null): readonly De
     ),
   );
 }
+
+/** A subject that was named without its token counts as L1 (contract §16). */
+const shownOf = ({ record, known: { passport } }: Input): VerifiedPassport =>
+  record.asserted === true ? { ...passport, trustTier: 'L1' } : passport;
 
 const otherMode = (mode: CompiledPolicy['mode']): CompiledPolicy['mode'] =>
   mode === 'live' ? 'test' : 'live';

@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { appendRecords } from '../../control-plane/attestations/append-records.ts';
-import { voidSettlements } from '../../control-plane/decisions/void-settlements.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
-import { freeUnits } from '../../control-plane/quota/hold.ts';
-import type { AttestationId } from '../../shared/model/ids.ts';
 import { dayMs, hourMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { exportText } from '../support/exports.ts';
 import { replayText } from '../support/replay.ts';
+import { voidPermit } from '../support/void-permit.ts';
 
 let api: Api;
 beforeAll(async () => {
@@ -456,22 +453,12 @@ describe('GET /attestations?outcome=', () => {
 });
 
 describe('a voided PERMIT', () => {
-  const voidNow = (id: string) =>
-    api.deps.sql.begin(async (tx) => {
-      const nowMs = api.deps.clock.now();
-      const unknown = [{ id: id as AttestationId, took: [], amountMicroUsd: null }];
-      const by = { source: 'control-plane', sourceAccount: null, nowMs } as const;
-      const { records, units } = await voidSettlements(tx, api.deps, unknown, by);
-      await appendRecords(tx, api.deps, records);
-      await freeUnits(tx, units, nowMs);
-    });
-
   it('gives back what it still counts, and takes no outcome', async () => {
     const shop = await open();
     await check(shop, { amount: 50 });
     const { attestation_id: id } = await check(shop);
     await post(id, 'refund', { amount: 4 });
-    await voidNow(id);
+    await voidPermit(api, id);
     expect(await used(shop)).toEqual([50, 50]);
     for (const path of ['outcome', 'refund'])
       expectError(await post(id, path, path === 'outcome' ? { outcome: 'served' } : {}), 'outcome_conflict');
@@ -481,7 +468,7 @@ describe('a voided PERMIT', () => {
   it('ends its hold', async () => {
     const shop = await open();
     const id = await hold(shop);
-    await voidNow(id);
+    await voidPermit(api, id);
     expect(await used(shop)).toEqual([0, 0]);
     const { body } = await api.call({ url: `/v1/attestations/${id}/outcome` });
     expect(body).toMatchObject({ hold: { status: 'released' }, counts_usd: 0 });

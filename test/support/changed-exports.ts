@@ -19,6 +19,7 @@ const members: Readonly<Record<string, readonly string[]>> = {
   record: [
     'amount_micro_usd',
     'approval_id',
+    'asserted',
     'constraints_evaluated',
     'decision',
     'domain',
@@ -35,6 +36,7 @@ const members: Readonly<Record<string, readonly string[]>> = {
     'test',
     'timestamp',
     'trust_level',
+    'wallet_id',
   ],
   policy: ['catalog_hash', 'trust_level', ...Array<string>(6).fill('constraints')],
   catalog: ['permissions'],

@@ -158,6 +158,8 @@ class Case:
         return is_named or ("own" in trusted and self._is_own())
 
     def _tier(self) -> str:
+        if self._record["asserted"]:  # Nobody showed the token.
+            return "L1"
         named = self._passport["issuer_id"] in self._at_gate.get("trusted_issuers", [])
         return str(self._passport["trust_tier"]) if self._is_own() or named else "L1"
 
@@ -204,6 +206,7 @@ class Case:
             yield _belief("spend_limit_exceeded", "full" if self._is_full("spend") else "units")
         if self._record["wallet_id"]:
             yield _belief("wallet_frozen", "standing")
+        if self._wallet_money and amount:
             yield _belief("wallet_limit_exceeded", "ledger")
         yield _belief("quota_unavailable", "ledger")
 
