@@ -60,7 +60,8 @@ export async function repeatExport(file: string, into: string, records: number):
   const ids = /\b((?:pass|gate|att|appr|sappr)_[0-9a-z]{22})[0-9a-z]{4}\b/g;
   async function* pieces(): AsyncGenerator<string> {
     for (let copy = 0; copy < copies; copy++) {
-      const end = copy.toString(32).padStart(4, '0');
+      // Digits that an id may have, which has no i, l, o and u.
+      const end = copy.toString(16).padStart(4, '0');
       for (let from = 0; from < lines.length; from += 1_000) {
         const piece = lines.slice(from, from + 1_000).join('\n');
         yield `${piece.replace(ids, `$1${end}`)}\n`;
