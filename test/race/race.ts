@@ -1,7 +1,9 @@
+import { mkdirSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../../shared/errors/assert.ts';
 import type { Programs } from '../support/programs.ts';
 import type { TestRedis } from '../support/redis.ts';
+import { saveExport } from '../support/save-export.ts';
 import { rules } from '../support/sound-database.ts';
 import { until } from '../support/until.ts';
 import { allShipped } from './all-shipped.ts';
@@ -42,6 +44,8 @@ export interface RaceOptions {
    */
   readonly enough: { readonly contested: number; readonly permits: number; readonly lies: number };
   readonly say: (line: string) => void;
+  /** Where the export of all rounds and the keys go, to be replayed. Default: nowhere. */
+  readonly exportTo?: string;
 }
 
 export interface RaceReport {
@@ -119,6 +123,7 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
       course: heldInWallets,
     });
     const end = await endOfHolds(world, [calm, lying, faults]);
+    if (options.exportTo !== undefined) await saveRace(world, options.exportTo, say);
     const violations = [
       ...calm.violations,
       ...lying.violations,
@@ -141,6 +146,17 @@ export async function race(options: RaceOptions): Promise<RaceReport> {
   } finally {
     await world.close();
   }
+}
+
+async function saveRace(
+  { installation, controlPlanes }: World,
+  folder: string,
+  say: RaceOptions['say'],
+): Promise<void> {
+  const { origin } = must(controlPlanes[0], 'there is a control plane');
+  mkdirSync(folder, { recursive: true });
+  const { file, jwks } = await saveExport({ adminKey: installation.adminKey, origin }, folder);
+  say(`\nExported: agent-trust attestations replay ${file} --jwks ${jwks}`);
 }
 
 interface Round {

@@ -31,9 +31,15 @@ const command = new Command('npm run race --')
     'of requests and faults; printed, so that a run can be repeated',
     whole(0, 2 ** 32 - 1),
   );
-const options = command
-  .parse()
-  .opts<{ seconds: number; clients: number; size: number; passports: number; seed?: number }>();
+command.option('--export <folder>', 'keeps what was recorded, for agent-trust attestations replay');
+const options = command.parse().opts<{
+  seconds: number;
+  clients: number;
+  size: number;
+  passports: number;
+  seed?: number;
+  export?: string;
+}>();
 
 /**
  * Everything that was started, to be ended also where somebody has seen enough; PostgreSQL and Redis end with
@@ -72,6 +78,7 @@ try {
     // Each kind of lie several times.
     enough: { contested: 1, permits: 0, lies: 40 },
     say,
+    ...(options.export === undefined ? {} : { exportTo: options.export }),
   });
   if (!isAllPassed(naive))
     say('\nFAILED: the naive gates did not pass both a wallet and a cap, so this race proves nothing.');

@@ -1,10 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createWriteStream, readFileSync, writeFileSync } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { request } from 'undici';
 import type { ReplayReport } from '../../../shared/replay/replay.ts';
-import type { Installation } from '../../support/installation.ts';
 import { pythonEnv, pythonFolder, pythons } from './python.ts';
 
 /** What one of the two programs made of an export. */
@@ -15,20 +13,6 @@ export interface Replayed {
   readonly seconds: number;
   /** At most, in MiB, where the system tells it (proc(5)); else 0. */
   readonly peakMib: number;
-}
-
-/** Writes the export and the keys of an installation into a folder. */
-export async function saveExport(
-  world: Pick<Installation, 'adminKey'> & { readonly origin: string },
-  folder: string,
-): Promise<{ readonly file: string; readonly jwks: string }> {
-  const names = { file: join(folder, 'export.jsonl'), jwks: join(folder, 'jwks.json') };
-  const headers = { authorization: `Bearer ${world.adminKey}` };
-  const exported = await request(`${world.origin}/v1/attestations/export`, { headers, bodyTimeout: 0 });
-  await pipeline(exported.body, createWriteStream(names.file));
-  const keys = await request(`${world.origin}/.well-known/jwks.json`);
-  writeFileSync(names.jwks, await keys.body.text());
-  return names;
 }
 
 /** Both programs, one after the other, each in a process of its own. */

@@ -4,10 +4,11 @@ import { type Installation, installation, type Running } from '../../support/ins
 import { ordinaryTraffic } from '../../support/ordinary-traffic.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { programsIn } from '../../support/programs.ts';
+import { saveExport } from '../../support/save-export.ts';
 import { sharedService } from '../../support/shared-services.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { until } from '../../support/until.ts';
-import { repeatExport, replayBoth, replayBothUnverified, saveExport, toldOf } from './replay-both.ts';
+import { repeatExport, replayBoth, replayBothUnverified, toldOf } from './replay-both.ts';
 
 /** Of ordinary traffic at most so many decisions cannot be judged. */
 const unjudgedShareMax = 0.01;
