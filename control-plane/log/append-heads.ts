@@ -12,15 +12,15 @@ export class LogMoved extends Error {
 }
 
 /** What the database has of the tree does not make its root: it was damaged, or changed by hand. */
-export class LogDamaged extends Error {
+class LogDamaged extends Error {
   override readonly name = 'LogDamaged';
 }
 
 /**
  * The tree with these heads behind it, at most `entriesPerAppendMax`: entries, tiles, root and checkpoint are
  * one transaction, so whoever is killed anywhere leaves the tree before or after it. Nobody is shown the
- * checkpoint before the commit. Throws LogMoved unless the database still has `tree`, and LogDamaged where its
- * tiles are of another one: what would be signed then contradicts every checkpoint before.
+ * checkpoint before the commit. Throws LogMoved unless the database still has `tree`, and LogDamaged where
+ * its tiles are of another one: what would be signed then contradicts every checkpoint before.
  */
 export async function appendHeads(
   deps: LogDeps,

@@ -104,8 +104,8 @@ export class Evidence {
   }
 
   /**
-   * How an approval ended, which PERMIT used it, and what became of a PERMIT. Records of a chain come in their
-   * order.
+   * How an approval ended, which PERMIT used it, and what became of a PERMIT. Records of a chain come in
+   * their order.
    */
   note(record: Attestation): void {
     const { resolution, refersTo, timestampMs } = record;

@@ -30,8 +30,8 @@ const command = new Command('npm run race --')
     '--seed <n>',
     'of requests and faults; printed, so that a run can be repeated',
     whole(0, 2 ** 32 - 1),
-  );
-command.option('--export <folder>', 'keeps what was recorded, for agent-trust attestations replay');
+  )
+  .option('--export <folder>', 'keeps what was recorded, for agent-trust attestations replay');
 const options = command.parse().opts<{
   seconds: number;
   clients: number;

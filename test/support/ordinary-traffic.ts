@@ -41,6 +41,8 @@ interface Answer {
 const agentCount = 60;
 const batchSize = 32;
 const clients = 6;
+/** A busy machine sends many away; this is how often each may be. */
+const triesMax = 5;
 const amountsUsd = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
 /** Of requests with an amount. */
 const meanUsd = amountsUsd.reduce((sum, each) => sum + each, 0) / amountsUsd.length;
@@ -62,16 +64,16 @@ export async function ordinaryTraffic(options: TrafficOptions): Promise<Traffic>
   const gates = await makeGates(world, decisions);
   const agents = await makeAgents(world, decisions);
   const told: Told = { counts: new Map(), recorded: 0 };
-  let left = decisions;
+  let asked = 0;
+  const isOver = () => told.recorded >= decisions || asked >= decisions * triesMax;
   const one = async (client: Chance): Promise<void> => {
-    while (left > 0) {
-      left -= batchSize;
+    while (!isOver()) {
+      asked += batchSize;
       await askBatch({ ...options, client, told, gate: client.pick(gates), agents });
     }
   };
-  const revoking = revokeSome(world, agents, () => 1 - left / decisions);
+  const revoking = revokeSome(world, agents, () => (isOver() ? 1 : told.recorded / decisions));
   await Promise.all(Array.from({ length: clients }, (_, number) => one(random.branch(`client ${number}`))));
-  left = 0;
   await revoking;
   return told;
 }
@@ -167,12 +169,9 @@ const sidecarOf = ({ client, sidecars }: Batch): string => client.pick(sidecars)
 async function check(batch: Batch, checks: readonly object[]): Promise<readonly Answer[]> {
   const url = `${sidecarOf(batch)}/v1/gates/${batch.gate.id}/check/batch`;
   const { status, body } = await call(url, { key: batch.world.adminKey, body: { checks } });
-  if (status !== 200) {
-    // A busy machine may send one away.
-    await pause(50);
-    return [];
-  }
-  return body.results;
+  const answers: readonly Answer[] = status === 200 ? body.results : [];
+  if (answers.length === 0 || answers.some(({ error }) => error?.code === 'overloaded')) await pause(50);
+  return answers;
 }
 
 /** A quarter: what came to less goes back, or all of it. */

@@ -12,7 +12,7 @@ import { repeatExport, replayBoth, replayBothUnverified, toldOf } from './replay
 
 /** Of ordinary traffic at most so many decisions cannot be judged. */
 const unjudgedShareMax = 0.01;
-/** Some kilobytes for each passport, some hundred bytes for each PERMIT that changed, whatever else there is. */
+/** A kilobyte for each passport and some hundred bytes for each PERMIT that changed. */
 const peakMibMax = 1_024;
 
 const sidecarCount = 3;

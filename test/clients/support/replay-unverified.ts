@@ -5,7 +5,7 @@ import { must } from '../../../shared/errors/assert.ts';
 import { Replay } from '../../../shared/replay/replay.ts';
 import { parseAttestation } from '../../../shared/wire/attestation.ts';
 
-/** Prints the report of a file, read a line at a time, without verifying it: its lines were changed by a test. */
+/** Prints the report of a file, read a line at a time, without verifying it: a test has changed its lines. */
 const file = must(process.argv[2], 'it is given a file');
 const replay = new Replay();
 for (const pass of ['learn', 'note', 'add', 'judge'] as const) {
