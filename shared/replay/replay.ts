@@ -51,10 +51,6 @@ export class Replay {
   readonly #sums = new WindowSums();
   /** Approvals whose money was counted while they waited. */
   readonly #held = new Set<string>();
-  readonly #standing = new Map<
-    string,
-    { readonly counter: string; readonly startsAt: string; readonly limit: number; units: number }
-  >();
   readonly #decisions = Object.fromEntries(
     outcomes.map((outcome) => [outcome, { agrees: 0, contradicted: 0, unjudged: 0 }]),
   ) as Record<Outcome, Counts>;
@@ -109,7 +105,7 @@ export class Replay {
   }
 
   report(): ReplayReport {
-    const over = [...this.#sums.overLimits(), ...this.#overApproved()];
+    const over = [...this.#sums.overLimits()];
     return {
       decisions: this.#decisions,
       statements: this.#statements,
@@ -151,18 +147,11 @@ export class Replay {
 
   #addStanding(record: Attestation, units: number): void {
     const { approvalId } = record;
-    const body = approvalId?.startsWith('sappr_') === true ? this.#evidence.approvalOf(record) : null;
+    if (approvalId?.startsWith('sappr_') !== true) return;
+    const body = this.#evidence.approval(approvalId);
     const limit = body === null ? null : (standingTermsOf(body)?.totalMicroUsd ?? null);
-    if (approvalId === null || body === null || limit === null) return;
-    const startsAt = body.created_at ?? '';
-    const known = this.#standing.get(`${approvalId} ${startsAt}`);
-    if (known !== undefined) known.units += units;
-    else this.#standing.set(`${approvalId} ${startsAt}`, { counter: approvalId, startsAt, limit, units });
-  }
-
-  *#overApproved(): Generator<OverLimit> {
-    for (const { counter, startsAt, limit, units } of this.#standing.values())
-      if (units > limit) yield { counter, window: 'total', starts_at: startsAt, limit, units };
+    const startsAtMs = parseTime(body?.created_at ?? '');
+    if (limit !== null && startsAtMs !== null) this.#sums.addTotal(approvalId, { startsAtMs, limit, units });
   }
 }
 

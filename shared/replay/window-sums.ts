@@ -59,6 +59,25 @@ export class WindowSums {
     if (atMs - clockLeewayMs >= sum.startsAtMs && atMs + clockLeewayMs < endsAtMs) sum.sure += units;
   }
 
+  /** Money of a standing approval: one window without edges. */
+  addTotal(
+    counter: string,
+    { startsAtMs, limit, units }: Pick<Sum, 'startsAtMs' | 'limit'> & { readonly units: number },
+  ): void {
+    const key = `${counter} ${startsAtMs}`;
+    const sum = this.#sums.get(key) ?? {
+      counter,
+      window: 'total',
+      startsAtMs,
+      limit,
+      sure: 0,
+      all: 0,
+      most: 0,
+    };
+    this.#sums.set(key, sum);
+    sum.sure += units;
+  }
+
   /** Whether one of these windows may have had no room for the request of a record, by the export. */
   wereFull(record: Attestation, policy: CompiledPolicy, { passport }: KnownPassport): boolean {
     const isOfMoney = record.reason === 'spend_limit_exceeded';

@@ -57,6 +57,12 @@ const members: Readonly<Record<string, readonly string[]>> = {
   standing: ['each_micro_usd', 'ended_at', 'expires_at', 'gate_id', 'passport_id', 'permission_key'],
 };
 
+/** What records from before 2026-11-27 lack. */
+const ofForm2 = [
+  ...['approval_id', 'asserted', 'domain', 'hold_expires_at', 'policy_hash', 'proof', 'state_age_ms'],
+  ...['trust_level', 'wallet_id'],
+];
+
 const together: Readonly<Record<string, readonly string[]>> = {
   decision: ['decision', 'reason', 'resolution', 'refers_to'],
   reason: ['decision', 'reason', 'resolution', 'refers_to', 'constraints_evaluated'],
@@ -134,6 +140,7 @@ export function changed(lines: readonly Line[], seed: number, times: number): re
     const line = copy[place];
     if (line === undefined || line === null) continue;
     if (below(20) === 0) copy[place] = null;
+    else if (kind === 'record' && below(40) === 0) for (const name of ofForm2) delete line[name];
     else {
       const name = one(members[kind] ?? []);
       if (!(name in bodyOf(line))) continue;

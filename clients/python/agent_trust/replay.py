@@ -61,7 +61,7 @@ class Replay:
     def note(self, record: dict[str, Any]) -> None:
         resolution, about = record["resolution"], record.get("refers_to")
         if resolution is None and record["decision"] == "PERMIT":
-            self._used.add(record["approval_id"])
+            self._used.add(record.get("approval_id") or "")  # Records in form 1 name none.
         if resolution is None or about is None:
             return
         if about.startswith("appr_"):
