@@ -3,9 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Pool } from 'undici';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { renderChainPart, renderOutcomePart, renderRowHead } from '../../shared/wire/spooled-record.ts';
+import {
+  renderChainPart,
+  renderOutcomePart,
+  renderRowHead,
+  renderRowTail,
+} from '../../shared/wire/spooled-record.ts';
 import { syncVersion } from '../../shared/wire/sync.ts';
 import { BatchBuilder, type ShippingConnection } from '../../sidecar/attest/batch.ts';
 import { BlockWriter, frameBytesMax, frameRecords, SharedPart } from '../../sidecar/attest/spool-segment.ts';
@@ -50,9 +55,10 @@ async function backlogOf(
   stage: AuditStage,
   batches: number,
   tokens: ReadonlyMap<string, string>,
+  areHeld: boolean,
 ): Promise<Backlog> {
   const { sidecarId, connectionId, epoch } = await connectStage(stage);
-  const records = recordsOf(stage, tokens);
+  const records = recordsOf(stage, tokens, areHeld);
   const block = new BlockWriter(frameBytesMax);
   const batch = new BatchBuilder();
   const backlog: Buffer[] = [];
@@ -77,6 +83,7 @@ async function backlogOf(
 function recordsOf(
   stage: AuditStage,
   tokens: ReadonlyMap<string, string>,
+  areHeld: boolean,
 ): { next(block: BlockWriter, seq: number): void } {
   const { passportIds, gateIds } = stage;
   const of = <Item>(list: readonly Item[], index: number): Item =>
@@ -95,6 +102,7 @@ function recordsOf(
     constraints_evaluated: ['passport', 'trust_level', 'freshness', 'issuer', 'permission', 'spend_limit'],
     pii: [],
     caller_mode: 'live',
+    ...(areHeld ? { policy_hash: null, trust_level: 'L1' } : {}),
   }));
   const outcomeParts = outcomes.map((outcome) => new SharedPart(renderOutcomePart(outcome)));
   return {
@@ -104,7 +112,8 @@ function recordsOf(
       const hash = `sha256:${Buffer.from(random.bytes(32)).toString('hex')}`;
       const amount = 12_500_000 + seq;
       if (seq % 10 !== 3) {
-        const head = renderRowHead(id, hash, amount, nowMs, []);
+        const tail = areHeld ? renderRowTail(0, { hold_expires_at_ms: nowMs + hourMs }) : '';
+        const head = renderRowHead(id, hash, amount, nowMs, []) + tail;
         block.addParts(seq, { head, chain: of(chainParts, seq), outcome: of(outcomeParts, seq) });
         return;
       }
@@ -115,6 +124,7 @@ function recordsOf(
           ...of(chains, seq),
           ...of(outcomes, seq),
           ...{ decision: 'BLOCK', reason: 'spend_limit_exceeded' },
+          ...(areHeld ? { state_age_ms: 0, extras: null } : {}),
         }),
       );
     },
@@ -263,7 +273,12 @@ interface Shipped {
 /** The passports and gates that a stage needs for it. */
 export const ingestStage = { passports: 2 * passports, gates, core: bothCores };
 
-export async function ingestLoad(stage: AuditStage, batches: number): Promise<IngestLoad> {
+/** `areHeld`: the amounts of PERMITs are, for an hour. */
+export async function ingestLoad(
+  stage: AuditStage,
+  batches: number,
+  { areHeld = false }: { readonly areHeld?: boolean } = {},
+): Promise<IngestLoad> {
   const rows = await stage.sql<{ id: string; hash: string }[]>`
     SELECT passport_id AS id, token_hash AS hash FROM passports`;
   const tokens = new Map(rows.map(({ id, hash }) => [id, hash]));
@@ -274,7 +289,7 @@ export async function ingestLoad(stage: AuditStage, batches: number): Promise<In
     close: () => pool.close(),
     prepare: async () => {
       const backlogs = await Promise.all(
-        Array.from({ length: sidecars }, () => backlogOf(stage, batches, tokens)),
+        Array.from({ length: sidecars }, () => backlogOf(stage, batches, tokens, areHeld)),
       );
       return async () => {
         const [ownBefore, databaseBefore] = [stage.controlPlane.cpuSeconds(), server.cpuSeconds()];

@@ -23,7 +23,7 @@ export async function outcomes({ isQuick, database, say }: BenchOptions): Promis
   const stage = await setAuditStage({ ...ingestStage, database });
   try {
     // One record in ten is a BLOCK.
-    const load = await ingestLoad(stage, batches);
+    const load = await ingestLoad(stage, batches, { areHeld: true });
     const server = await databaseServer(stage);
     const pool = new Pool(stage.origin, { connections: 2 });
     let settled = 0;
@@ -31,7 +31,7 @@ export async function outcomes({ isQuick, database, say }: BenchOptions): Promis
       name: 'control plane and PostgreSQL, two cores',
       measure: async () => {
         await (await load.prepare())();
-        const bodies = await reportsOf(stage, await holdAll(stage));
+        const bodies = await reportsOf(stage, await openHolds(stage));
         const [ownBefore, databaseBefore] = [stage.controlPlane.cpuSeconds(), server.cpuSeconds()];
         const before = performance.now();
         for (const body of bodies.texts) await send(stage, pool, body);
@@ -76,16 +76,9 @@ export async function outcomes({ isQuick, database, say }: BenchOptions): Promis
   }
 }
 
-/** Makes open holds of the PERMITs that have none, as their records would have. Their ids. */
-async function holdAll({ sql, owner }: AuditStage): Promise<readonly string[]> {
-  const endsAtMs = Date.now() + 3_600_000;
+async function openHolds({ sql }: AuditStage): Promise<readonly string[]> {
   const rows = await sql<{ id: string }[]>`
-    INSERT INTO permit_outcomes (attestation_id, account_id, mode, gate_id, passport_id, counts_micro_usd,
-      hold_micro_usd, hold_status, hold_expires_at_ms, due_at_ms)
-    SELECT attestation_id, ${owner.accountId}, ${owner.mode}, gate_id, passport_id, amount_micro_usd,
-      amount_micro_usd, 'open', ${endsAtMs}::bigint, ${endsAtMs}::bigint
-    FROM attestations WHERE decision = 'PERMIT' AND resolution IS NULL
-    ON CONFLICT (attestation_id) DO NOTHING RETURNING attestation_id AS id`;
+    SELECT attestation_id AS id FROM permit_outcomes WHERE hold_status = 'open'`;
   await sql`ANALYZE permit_outcomes`;
   return rows.map(({ id }) => id);
 }

@@ -6,7 +6,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import type { MoneySource } from '../quota/return-money.ts';
-import { CopyRows, copyIn } from '../storage/copy-rows.ts';
+import { CopyRows, copyIn, copyStatement } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
 import type { RecordNames } from './record-names.ts';
@@ -109,12 +109,7 @@ const columns: readonly Column[] = [
   column('pii', (to, { attestation: { pii } }) => (pii.length === 0 ? to.null() : to.jsonb(pii))),
 ];
 
-/** Built once. */
-const statement = ((): TemplateStringsArray => {
-  const names = [...columns.map(({ name }) => name), 'signature'];
-  const text = [`COPY records (${names.join(', ')}) FROM STDIN (FORMAT binary)`];
-  return Object.assign(text, { raw: text });
-})();
+const statement = copyStatement('records', [...columns.map(({ name }) => name), 'signature']);
 
 /**
  * Builds the COPY that stores linked records in one statement; positions rise in the order given.

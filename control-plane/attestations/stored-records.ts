@@ -4,9 +4,10 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 import type { MoneySource } from '../quota/return-money.ts';
 import { distinct } from '../storage/distinct.ts';
+import { together } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
 import { earliestOf, uuidOfId } from './id-uuid.ts';
-import { attestationsOf, recordColumns, type StoredRecord } from './record-row.ts';
+import { decisionsOf, recordColumns, type StoredRecord } from './record-row.ts';
 
 /**
  * Stored records with their accounts, as needed for a further record of the same decision. Without a gate,
@@ -20,9 +21,11 @@ export async function findStoredRecords(
   const rows = await tx<(StoredRecord & { money_from: readonly MoneySource[] | null })[]>`
     SELECT ${tx([...recordColumns, 'money_from'])} FROM records
     WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
-  const records = await attestationsOf(tx, rows);
-  const passports = await passportOwners(tx, distinct(records.map(({ passportId }) => passportId)));
-  const gates = await gateOwners(tx, distinct(records.map(({ gateId }) => gateId)));
+  const records = await decisionsOf(tx, rows);
+  const [passports, gates] = await together([
+    () => passportOwners(tx, distinct(records.map(({ passportId }) => passportId))),
+    () => gateOwners(tx, distinct(records.map(({ gateId }) => gateId))),
+  ]);
   return new Map(
     records.flatMap((record, place) => {
       const moneyFrom = rows[place]?.money_from ?? [];

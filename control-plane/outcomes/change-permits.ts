@@ -140,17 +140,7 @@ async function readPermits(tx: Transaction, ids: readonly AttestationId[]): Prom
   const records = await findStoredRecords(tx, ids);
   const permits = [...records.values()].filter((found) => whyNoPermit(found) === null);
   // All are there before the first is locked, as where PERMITs are voided: so the two meet in one order.
-  await beginPermits(
-    tx,
-    permits.map(({ record, passportOwner, gateOwner }) => ({
-      attestationId: record.id,
-      owner: record.gateId === null ? (passportOwner ?? gateOwner) : gateOwner,
-      gateId: record.gateId,
-      passportId: record.passportId,
-      countsMicroUsd: record.amountMicroUsd,
-      isVoid: false,
-    })),
-  );
+  await beginPermits(tx, permits, false);
   const [locked, voids, rules] = await together([
     () =>
       lockPermits(

@@ -1,8 +1,10 @@
+import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { HoldStatus, ServiceOutcome } from '../../shared/model/hold.ts';
 import { type AttestationId, type GateId, makeId, type PassportId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { NewRecord } from '../attestations/append-records.ts';
 import type { AppendedRecord } from '../attestations/deps.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
@@ -76,16 +78,23 @@ export const permitOfRow = (row: PermitRow): StoredPermit => ({
   recordId: row.recordId,
 });
 
+/** Its row came with its record. */
+const isHeld = ({
+  decision,
+  resolution,
+  holdExpiresAtMs,
+  amountMicroUsd,
+  test,
+}: AttestationRecord): boolean =>
+  decision === 'PERMIT' &&
+  resolution === null &&
+  !test &&
+  holdExpiresAtMs !== null &&
+  amountMicroUsd !== null;
+
 /** Held PERMITs begin as open holds, with their records. */
 export async function keepHolds(tx: Transaction, appended: readonly AppendedRecord[]): Promise<void> {
-  const held = appended.filter(
-    ({ attestation: { decision, resolution, holdExpiresAtMs, amountMicroUsd, test } }) =>
-      decision === 'PERMIT' &&
-      resolution === null &&
-      !test &&
-      holdExpiresAtMs !== null &&
-      amountMicroUsd !== null,
-  );
+  const held = appended.filter(({ attestation }) => isHeld(attestation));
   if (held.length === 0) return;
   const owners = held.map(({ reader, otherReader }) => otherReader ?? reader);
   const records = held.map(({ attestation }) => attestation);
@@ -116,26 +125,28 @@ export async function lockPermits(
   return new Map(rows.map((row) => [row.attestationId, permitOfRow(row)]));
 }
 
-/** Makes the rows of PERMITs that have none, for `lockPermits`. */
+/** Makes the rows of PERMITs that have none, for `lockPermits`. `isVoid`: of those that it makes. */
 export async function beginPermits(
   tx: Transaction,
-  permits: readonly Pick<
-    StoredPermit,
-    'attestationId' | 'owner' | 'gateId' | 'passportId' | 'countsMicroUsd' | 'isVoid'
-  >[],
+  known: readonly NewRecord[],
+  isVoid: boolean,
 ): Promise<void> {
+  const permits = known.filter(({ record }) => !isHeld(record));
   if (permits.length === 0) return;
+  const owners = permits.map(({ record, passportOwner, gateOwner }) =>
+    record.gateId === null ? (passportOwner ?? gateOwner) : gateOwner,
+  );
+  const records = permits.map(({ record }) => record);
   await tx`
     INSERT INTO permit_outcomes (attestation_id, account_id, mode, gate_id, passport_id, counts_micro_usd, is_void)
-    SELECT attestation_id, account_id, mode, gate_id, passport_id, counts_micro_usd, is_void = 1 FROM unnest(
-      ${permits.map(({ attestationId }) => attestationId)}::text[],
-      ${permits.map(({ owner }) => owner.accountId)}::text[],
-      ${permits.map(({ owner }) => owner.mode)}::text[],
-      ${permits.map(({ gateId }) => gateId)}::text[],
-      ${permits.map(({ passportId }) => passportId)}::text[],
-      ${permits.map(({ countsMicroUsd }) => countsMicroUsd)}::bigint[],
-      ${permits.map(({ isVoid }) => (isVoid ? 1 : 0))}::int[]
-    ) AS new (attestation_id, account_id, mode, gate_id, passport_id, counts_micro_usd, is_void)
+    SELECT attestation_id, account_id, mode, gate_id, passport_id, counts_micro_usd, ${isVoid}::boolean FROM unnest(
+      ${records.map(({ id }) => id)}::text[],
+      ${owners.map(({ accountId }) => accountId)}::text[],
+      ${owners.map(({ mode }) => mode)}::text[],
+      ${records.map(({ gateId }) => gateId)}::text[],
+      ${records.map(({ passportId }) => passportId)}::text[],
+      ${records.map(({ amountMicroUsd }) => amountMicroUsd)}::bigint[]
+    ) AS new (attestation_id, account_id, mode, gate_id, passport_id, counts_micro_usd)
     ORDER BY attestation_id
     ON CONFLICT (attestation_id) DO NOTHING`;
 }

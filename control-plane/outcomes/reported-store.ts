@@ -9,6 +9,7 @@ import type { Page, PagePlace } from '../../shared/wire/paging.ts';
 import type { TakeOutcomes } from '../attestations/ingest-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { CopyRows, copyIn, copyStatement } from '../storage/copy-rows.ts';
 import { readPage } from '../storage/read-page.ts';
 import { outcomesLimits } from './limits.ts';
 
@@ -57,28 +58,44 @@ const ofRow = (row: ReportedRow): ReportedOutcome => ({
   refusal: row.code === null ? null : { code: row.code, message: row.message ?? '' },
 });
 
+const copiedColumns = [
+  'outcome_id',
+  'account_id',
+  'mode',
+  'sidecar_id',
+  'attestation_id',
+  'outcome',
+  'amount_micro_usd',
+  'detail',
+  'reported_at_ms',
+  'received_at_ms',
+  'due_at_ms',
+];
+const copyReported = copyStatement('reported_outcomes', copiedColumns);
+/** Of a typical row. */
+const rowBytes = 260;
+
 /** Stores what a batch of a sidecar has brought, to be applied in this order. */
 async function insertReported(tx: Transaction, reported: readonly ReportedOutcome[]): Promise<void> {
   if (reported.length === 0) return;
-  await tx`
-    INSERT INTO reported_outcomes (outcome_id, account_id, mode, sidecar_id, attestation_id, outcome, amount_micro_usd,
-      detail, reported_at_ms, received_at_ms, due_at_ms)
-    SELECT outcome_id, account_id, mode, sidecar_id, attestation_id, outcome, amount, detail, reported_at_ms,
-      received_at_ms, received_at_ms
-    FROM unnest(
-      ${reported.map(({ outcomeId }) => outcomeId)}::text[],
-      ${reported.map(({ owner }) => owner.accountId)}::text[],
-      ${reported.map(({ owner }) => owner.mode)}::text[],
-      ${reported.map(({ sidecarId }) => sidecarId)}::text[],
-      ${reported.map(({ attestationId }) => attestationId)}::text[],
-      ${reported.map(({ given }) => given.outcome)}::text[],
-      ${reported.map(({ given }) => given.amountMicroUsd)}::bigint[],
-      ${reported.map(({ given }) => given.detail)}::text[],
-      ${reported.map(({ reportedAtMs }) => reportedAtMs)}::bigint[],
-      ${reported.map(({ receivedAtMs }) => receivedAtMs)}::bigint[]
-    ) WITH ORDINALITY AS new (outcome_id, account_id, mode, sidecar_id, attestation_id, outcome, amount, detail,
-      reported_at_ms, received_at_ms, nth)
-    ORDER BY nth`;
+  const rows = new CopyRows(reported.length * rowBytes);
+  for (const { outcomeId, owner, sidecarId, attestationId, given, reportedAtMs, receivedAtMs } of reported) {
+    rows.row(copiedColumns.length);
+    rows.text(outcomeId);
+    rows.text(owner.accountId);
+    rows.text(owner.mode);
+    rows.text(sidecarId);
+    rows.text(attestationId);
+    rows.text(given.outcome);
+    if (given.amountMicroUsd === null) rows.null();
+    else rows.bigint(given.amountMicroUsd);
+    if (given.detail === null) rows.null();
+    else rows.text(given.detail);
+    rows.bigint(reportedAtMs);
+    rows.bigint(receivedAtMs);
+    rows.bigint(receivedAtMs);
+  }
+  await copyIn(tx, copyReported, rows.take());
 }
 
 /** Outcomes of a batch of a sidecar, in the form of ingest. */
@@ -99,16 +116,20 @@ export const takeShipped =
       })),
     );
 
-/** Those to be applied now, in the order in which they came. `only`: at most this one. */
+/** Outcomes of one PERMIT are in one lane: the parity of the last character of its id. */
+export type Lane = 0 | 1;
+
+/** Those of a lane to be applied now, in the order in which they came. `only`: at most this one. */
 export async function findDueReported(
   sql: Database | Transaction,
   nowMs: UnixMillis,
-  { only, max }: { readonly only: OutcomeId | null; readonly max: number },
+  { lane, only, max }: { readonly lane: Lane; readonly only: OutcomeId | null; readonly max: number },
 ): Promise<readonly ReportedOutcome[]> {
   const rows = await sql<ReportedRow[]>`
     SELECT ${columns(sql)} FROM (
       SELECT * FROM reported_outcomes
-      WHERE due_at_ms <= ${nowMs} ${only === null ? sql`` : sql`AND outcome_id = ${only}`}
+      WHERE due_at_ms <= ${nowMs} AND ascii(right(attestation_id, 1)) % 2 = ${lane}
+        ${only === null ? sql`` : sql`AND outcome_id = ${only}`}
       ORDER BY due_at_ms, place LIMIT ${max}
     ) AS due ORDER BY place`;
   return rows.map(ofRow);

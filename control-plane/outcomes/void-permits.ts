@@ -30,17 +30,7 @@ export async function voidPermits(
   permits: ReadonlyMap<AttestationId, NewRecord>,
 ): Promise<ReadonlyMap<AttestationId, VoidedPermit>> {
   if (permits.size === 0) return new Map();
-  await beginPermits(
-    tx,
-    [...permits.values()].map(({ record, passportOwner, gateOwner }) => ({
-      attestationId: record.id,
-      owner: record.gateId === null ? (passportOwner ?? gateOwner) : gateOwner,
-      gateId: record.gateId,
-      passportId: record.passportId,
-      countsMicroUsd: record.amountMicroUsd,
-      isVoid: true,
-    })),
-  );
+  await beginPermits(tx, [...permits.values()], true);
   const locked = await lockPermits(tx, [...permits.keys()].sort());
   await writePermits(
     tx,

@@ -121,10 +121,16 @@ export class CopyRows {
   }
 }
 
+/** `COPY <table> (<columns>) FROM STDIN (FORMAT binary)`, to be built once. */
+export function copyStatement(table: string, columns: readonly string[]): TemplateStringsArray {
+  const text = [`COPY ${table} (${columns.join(', ')}) FROM STDIN (FORMAT binary)`];
+  return Object.assign(text, { raw: text });
+}
+
 /**
- * Runs `COPY <table> (<columns>) FROM STDIN (FORMAT binary)` with the rows, in the transaction of the caller.
- * Both are sent in one go, and what is sent next travels behind them. Rejects with the error of PostgreSQL,
- * as any query does; nothing is stored then.
+ * Runs a `copyStatement` with the rows, in the transaction of the caller. Both are sent in one go, and what
+ * is sent next travels behind them. Rejects with the error of PostgreSQL, as any query does; nothing is
+ * stored then.
  */
 export function copyIn(tx: Transaction, statement: TemplateStringsArray, rows: Buffer): PromiseLike<unknown> {
   const query = tx(statement).simple();

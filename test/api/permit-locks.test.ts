@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { findStoredRecords } from '../../control-plane/attestations/stored-records.ts';
 import { changePermits } from '../../control-plane/outcomes/change-permits.ts';
 import { beginPermits, lockPermits } from '../../control-plane/outcomes/outcome-store.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
-import type { MicroUsd } from '../../shared/model/money.ts';
-import type { Owner } from '../../shared/model/owner.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
@@ -25,23 +24,11 @@ it('a void and an outcome of the same two PERMITs lock them in one order', async
   const plain = await permit({});
   const held = await permit({ hold: true });
   const { sql } = api.deps;
-  const [owner] = await sql<
-    [Owner]
-  >`SELECT account_id AS "accountId", mode FROM gates WHERE gate_id = ${gateId}`;
   const waiting = async () =>
     (await sql`SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`).length;
   let outcomes: Promise<unknown> = Promise.resolve();
   await sql.begin(async (tx) => {
-    await beginPermits(tx, [
-      {
-        attestationId: plain,
-        owner,
-        gateId,
-        passportId: null,
-        countsMicroUsd: 10_000_000 as MicroUsd,
-        isVoid: false,
-      },
-    ]);
+    await beginPermits(tx, [...(await findStoredRecords(tx, [plain])).values()], false);
     outcomes = sql.begin((other) =>
       changePermits(
         other,
