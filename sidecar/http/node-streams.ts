@@ -21,8 +21,12 @@ export function nodeStreams(logger: Logger): {
     closeTimeout: httpLimits.streamCloseMsMax,
   };
   const server = new WebSocketServer(options);
+  let further: NonNullable<Upgrade['headers']> = [];
+  server.on('headers', (lines) => lines.push(...further.map(([name, value]) => `${name}: ${value}`)));
   return {
-    upgrade: (req, socket, head, { open }) => {
+    upgrade: (req, socket, head, { open, headers = [] }) => {
+      // The answer is written before `handleUpgrade` returns.
+      further = headers;
       server.handleUpgrade(req, socket, head, (ws) => {
         try {
           listen(ws, { socket, listener: open(new NodeStream(ws, socket)), logger });

@@ -131,6 +131,8 @@ export interface StreamListener {
 
 /** The request becomes a WebSocket, and `open` is called with it before the handler's turn ends. */
 export interface Upgrade {
+  /** Of the answer, beside those of RFC 6455; names in lower case. */
+  readonly headers?: readonly (readonly [name: string, value: string])[];
   readonly open: (socket: StreamSocket) => StreamListener;
 }
 

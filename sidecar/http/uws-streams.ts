@@ -54,6 +54,8 @@ export function uwsStreams(logger: Logger): {
     },
     upgrade: (res, req, context, to) => {
       const kept: Kept = { stream: new UwsStream(to) };
+      res.writeStatus('101 Switching Protocols');
+      for (const [name, value] of to.headers ?? []) res.writeHeader(name, value);
       // No subprotocol and no extension: none is offered back.
       res.upgrade(kept, req.getHeader('sec-websocket-key'), '', '', context);
     },

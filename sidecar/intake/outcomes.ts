@@ -81,7 +81,7 @@ export function outcomeOfFrame(
 ): { readonly attestationId: string; readonly body: object } {
   assertSafeJson(members);
   assertLossless(text, members);
-  const { id: _, attestation_id: attestationId, ...body } = members;
+  const { id: _, attestation_id: attestationId, traceparent: _1, tracestate: _2, ...body } = members;
   if (typeof attestationId !== 'string')
     throw invalidRequest('attestation_id', 'attestation_id must be the id of a PERMIT.');
   return { attestationId, body };

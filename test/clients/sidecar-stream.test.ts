@@ -73,6 +73,12 @@ describe('the client over a stream of a real sidecar', () => {
     ]);
   });
 
+  it('sends the trace of a call along, since the sidecar takes it', async () => {
+    const trace = { traceparent: `00-${'a'.repeat(32)}-00f067aa0ba902b7-01`, tracestate: 'vendor=x' };
+    const decision = await open().check(gateId, { passport, request: order }, trace);
+    expect(decision).toMatchObject({ decision: 'PERMIT' });
+  });
+
   it('throws what a repetition cannot cure, as over requests', async () => {
     const sidecar = open();
     const check = (gate: string, request: DecisionRequest) => sidecar.check(gate, { passport, request });
@@ -120,7 +126,12 @@ describe('the client over a stream that fails', () => {
   async function serve(
     answer: (socket: WebSocket, frame: { readonly id: string }, number: number) => void,
     options: ServerOptions = {},
-  ): Promise<{ readonly url: string; readonly connections: () => number; readonly open: () => number }> {
+  ): Promise<{
+    readonly url: string;
+    readonly connections: () => number;
+    readonly open: () => number;
+    readonly onHeaders: (listener: (lines: string[]) => void) => void;
+  }> {
     const server = new WebSocketServer({ port: 0, host: '127.0.0.1', ...options });
     let connections = 0;
     let frames = 0;
@@ -137,10 +148,36 @@ describe('the client over a stream that fails', () => {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       connections: () => connections,
       open: () => server.clients.size,
+      onHeaders: (listener) => void server.on('headers', listener),
     };
   }
   const say = (socket: WebSocket, id: string, answer: object) =>
     socket.send(JSON.stringify({ id, ...answer }));
+
+  it('sends the trace of a call only where the handshake has named its members', async () => {
+    const trace = { traceparent: `00-${'a'.repeat(32)}-00f067aa0ba902b7-01`, tracestate: 'a=1, b=2' };
+    const framesTo = async (members: string | null) => {
+      const frames: object[] = [];
+      const server = await serve((socket, frame) => {
+        frames.push(frame);
+        say(socket, frame.id, permit);
+      });
+      if (members !== null) server.onHeaders((lines) => lines.push(`Agent-Trust-Frame-Members: ${members}`));
+      const sidecar = streamTo(server.url);
+      await sidecar.check('gate_1', input, trace);
+      await sidecar.check('gate_1', input, { traceparent: 'none', tracestate: 'a=1' });
+      return frames;
+    };
+    const plain = { gate_id: 'gate_1', ...input };
+    expect(await framesTo(null)).toEqual([
+      { id: '0', ...plain },
+      { id: '1', ...plain },
+    ]);
+    expect(await framesTo('other, traceparent, tracestate')).toEqual([
+      { id: '0', ...trace, ...plain },
+      { id: '1', ...plain },
+    ]);
+  });
 
   it('is UNAVAILABLE without a sidecar', async () => {
     const decision = await streamTo(`http://127.0.0.1:${await freePort()}`).check('gate_1', input);

@@ -77,6 +77,7 @@ async function startStreams(adapter: ServerPort): Promise<Opened> {
   const streams: Told[] = [];
   const statuses: number[] = [];
   const upgrade: Upgrade = {
+    headers: [['x-members', 'one, two']],
     open: (socket) => {
       const stream = new Told(socket);
       streams.push(stream);
@@ -177,6 +178,7 @@ describe.each(adapters)('$name: streams', (adapter) => {
     const accepted = await raw.next();
     expect(accepted?.status).toBe(101);
     expect(accepted?.headers.get('sec-websocket-accept')).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
+    expect(accepted?.headers.get('x-members')).toBe('one, two');
     const refused = await server.connect();
     await refused.send(request('GET /stream', { headers: [...handshake, 'X-Want: no'] }));
     expect(await refused.next()).toMatchObject({ status: 403, body: '{"served":true}' });

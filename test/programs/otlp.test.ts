@@ -10,6 +10,7 @@ import { type ExportedSpan, type OtlpCollector, startOtlpCollector } from '../su
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { bundledPrograms } from '../support/programs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { StreamClient } from '../support/stream-client.ts';
 import { until } from '../support/until.ts';
 
 const headerSecret = 'header-secret-of-the-collector';
@@ -142,10 +143,19 @@ describe.each(['http/protobuf', 'http/json'])('OTLP of both programs over %s', (
       call(path, { key: service.adminKey, body, headers: { traceparent } });
     await ask({ passport: token, request: { permission_key: 'other:thing' } }, traceparentOf(3));
     await ask({ passport: token }, traceparentOf(4));
+    const stream = await StreamClient.open(sidecar.origin, service.adminKey);
+    const request = { permission_key: 'other:thing' };
+    await stream.ask({ gate_id: gate, passport: token, request, traceparent: traceparentOf(8) });
+    await stream.leave();
     await until(() => spansOf(3).length > 0 && spansOf(4).length > 0, { what: 'two spans' });
     expect(spanOf(3, 'check')?.attributes).toMatchObject({
       'agent_trust.decision': 'BLOCK',
       'agent_trust.reason': expect.stringMatching(/permission/),
+    });
+    await until(() => spansOf(8).length > 0, { what: 'the span of a frame' });
+    expect(spanOf(8, 'check')).toMatchObject({
+      parentSpanId: callersSpan,
+      attributes: { 'agent_trust.decision': 'BLOCK' },
     });
     expect(spanOf(4, 'check')).toMatchObject({
       isError: false,

@@ -4,6 +4,7 @@ import { type Installation, installation, type Running } from '../support/instal
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { bundledPrograms } from '../support/programs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { StreamClient } from '../support/stream-client.ts';
 import { until } from '../support/until.ts';
 
 const traceOf = (n: number) => String(n).padStart(32, 'a');
@@ -158,6 +159,13 @@ describe('traceparent at the sidecar', () => {
         },
       }),
   };
+  /** Over one connection, whose handshake is in a trace of its own. */
+  const overStream = async (frame: object) => {
+    const client = await StreamClient.open(sidecar.origin, service.adminKey);
+    const answer = await client.ask({ gate_id: gate, passport: token, ...frame });
+    await client.leave();
+    return answer;
+  };
   const tracesOfCalls = () =>
     linesOf(controlPlane)
       .filter(({ route }) => route === '/v1/sync/settlements')
@@ -168,6 +176,30 @@ describe('traceparent at the sidecar', () => {
     const answer = await ask(n, traceparentOf(n));
     expect([200, 202, 403], JSON.stringify(answer.body)).toContain(answer.status);
     await until(() => tracesOfCalls().includes(traceOf(n)), { what: 'a call in the trace' });
+  });
+
+  it('goes on with what a frame of a stream asks, with its tracestate', async () => {
+    const trace = { traceparent: traceparentOf(40), tracestate: 'vendor=x' };
+    const answer = await overStream({ request: { permission_key: permission, amount: 13 }, ...trace });
+    expect(answer.decision).toBe('SUSPEND');
+    const hook = () => receiver.received.find(({ body }) => body.includes(answer.approval_id));
+    await until(() => hook() !== undefined, { what: 'a webhook' });
+    expect(hook()?.headers).toMatchObject(trace);
+    expect(tracesOfCalls()).toContain(traceOf(40));
+  });
+
+  it('of a frame is ignored where it is not valid, and refused where it is no text', async () => {
+    const ask = (n: number, traceparent: unknown) => overStream({ request: keyed(n), traceparent });
+    const before = tracesOfCalls().length;
+    expect((await ask(41, traceparentOf(41).toUpperCase())).decision).toBe('PERMIT');
+    await until(() => tracesOfCalls().length > before, { what: 'a call' });
+    expect(
+      tracesOfCalls()
+        .slice(before)
+        .every((trace) => trace === undefined),
+    ).toBe(true);
+    expect((await ask(42, null)).decision).toBe('PERMIT');
+    expect((await ask(43, 1)).error).toMatchObject({ code: 'invalid_request', param: 'traceparent' });
   });
 
   it('is that of the webhook of an approval which a check asks for', async () => {

@@ -29,17 +29,23 @@ const usualMembers = {
   request: usually(requests),
 };
 
+const usualNames: (keyof typeof usualMembers)[] = ['gate_id', 'passport', 'request'];
+const traceMembers = { traceparent: usually(fc.constant('00-a-b-01')), tracestate: usually(fc.string()) };
+
 /** The text of a frame whose id is in order: usual ones, and ones with other members, or in another order. */
 const frames: Arbitrary<string> = fc
   .tuple(
     fc.oneof(
       { weight: 3, arbitrary: fc.record(usualMembers) },
+      { weight: 2, arbitrary: fc.record({ ...usualMembers, ...traceMembers }, { requiredKeys: usualNames }) },
       { weight: 1, arbitrary: fc.record({ ...usualMembers, more: strange }, { requiredKeys: [] }) },
     ),
     fc.boolean(),
     fc.oneof(
       { weight: 4, arbitrary: fc.constant('') },
-      fc.constantFrom(',"__proto__":{}', ',"request":{"n":1e999}', ',"gate_id":"gate_2"'),
+      fc.constantFrom(
+        ...[',"__proto__":{}', ',"request":{"n":1e999}', ',"gate_id":"gate_2"', ',"traceparent":"x"'],
+      ),
     ),
   )
   .map(([members, isReversed, more]) => {
@@ -69,7 +75,7 @@ it('a frame is read in one walk like member by member', () => {
         return;
       }
       usual++;
-      const { id: _, gate_id: gateId, ...call } = named.members;
+      const { id: _, gate_id: gateId, traceparent: _1, tracestate: _2, ...call } = named.members;
       expect(read).toEqual({ gateId, read: { call, canonical: canonicalJson(call['request']) } });
       expect(plain).toEqual(read);
     }),

@@ -165,10 +165,11 @@ export class Sidecar {
     const body = JSON.stringify({ passport, request });
     const stream = this.#stream;
     const frame = stream === null ? '' : `"gate_id":${JSON.stringify(gateId)},${body.slice(1)}`;
-    const isFrame = stream !== null && Buffer.byteLength(frame) <= frameBytesMax;
+    const trace = stream === null ? '' : traceMembers(options);
+    const isFrame = stream !== null && trace.length + Buffer.byteLength(frame) <= frameBytesMax;
     const outcome = await this.#transport.exchange(
       this.#callOf(path, body, repeatsOf([check]), options),
-      isFrame ? (call) => stream.attempt(call, frame) : undefined,
+      isFrame ? (call) => stream.attempt(call, frame, trace) : undefined,
     );
     const answer = answerOf(outcome);
     if (answer.kind === 'none') return answer.decision;
@@ -192,6 +193,12 @@ export class Sidecar {
     };
   }
 }
+
+/** The headers of its trace as members of a frame, in ASCII; each is followed by a comma. */
+const traceMembers = (options: CallOptions): string =>
+  Object.entries(traceHeaders(options))
+    .map(([name, value]) => `"${name}":${JSON.stringify(value)},`)
+    .join('');
 
 /** When a call may be sent again. */
 type Repeats = Pick<Call, 'isIdempotent' | 'isVoidAt503'>;

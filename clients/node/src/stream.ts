@@ -30,8 +30,11 @@ export class StreamClient {
     });
   }
 
-  /** One attempt, as of a request. Rejects only for an abort. */
-  attempt(call: Call, members: string): Promise<Outcome> {
+  /**
+   * One attempt, as of a request. `trace`: further members, left out where the sidecar does not take them.
+   * Rejects only for an abort.
+   */
+  attempt(call: Call, members: string, trace: string): Promise<Outcome> {
     const { signal } = call;
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
@@ -64,7 +67,7 @@ export class StreamClient {
         }
         // It was given up while the connection was made.
         if (signal?.aborted === true || performance.now() >= call.deadlineAt) return;
-        id = opened.ask(members, end);
+        id = opened.ask(opened.takesTraces ? trace + members : members, end);
         if (id !== '') stream = opened;
       });
     });
@@ -92,7 +95,10 @@ function open(
     sent.once('upgrade', (message: IncomingMessage, socket: Socket, early: Buffer) => {
       clearTimeout(timer);
       const isOurs = message.headers['sec-websocket-accept'] === accept;
-      if (isOurs) return resolve(new Stream(socket, early, onClose));
+      if (isOurs) {
+        const taken = String(message.headers['agent-trust-frame-members'] ?? '').split(/ *, */);
+        return resolve(new Stream(socket, early, { takesTraces: taken.includes('traceparent'), onClose }));
+      }
       socket.destroy();
       resolve({ kind: 'failed', code: 'bad_answer', isUnsent: false, cause: null });
     });
@@ -113,6 +119,8 @@ function open(
 
 /** The client's side of RFC 6455, as far as a sidecar uses it: Node.js 20 has none that takes a header. */
 class Stream {
+  /** Of its frames. A sidecar of 0.2.0 refuses members that it does not know. */
+  readonly takesTraces: boolean;
   readonly #socket: Socket;
   readonly #onClose: () => void;
   readonly #waiting = new Map<string, (outcome: Outcome) => void>();
@@ -124,7 +132,12 @@ class Stream {
   #owesSince = Number.POSITIVE_INFINITY;
   #isClosed = false;
 
-  constructor(socket: Socket, early: Buffer, onClose: () => void) {
+  constructor(
+    socket: Socket,
+    early: Buffer,
+    { takesTraces, onClose }: { readonly takesTraces: boolean; readonly onClose: () => void },
+  ) {
+    this.takesTraces = takesTraces;
     this.#socket = socket;
     this.#onClose = onClose;
     this.#bytes = early;

@@ -3,6 +3,7 @@ import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { invalidRequest } from '../../../shared/errors/api-error.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
+import type { TraceHeaders } from '../../../shared/wire/trace-context.ts';
 import { canonicalCheck, parseUncheckedBody, type ReadCheck } from '../read-check.ts';
 import { streamLimits } from './limits.ts';
 
@@ -36,6 +37,24 @@ export function nameFrame(message: Buffer | string): NamedFrame {
   return { id, idJson: isUnescaped ? `"${id}"` : JSON.stringify(id), members, text, isUnescaped };
 }
 
+/** The members that a frame may have beside those of 0.2.0. The answer to the handshake names them. */
+export const frameMembers = ['traceparent', 'tracestate'] as const;
+
+/**
+ * The trace of a frame, each text unread, as of a request's headers (contract §12). Throws `invalid_request`
+ * for what is no text.
+ */
+export const traceOfFrame = ({ members }: Pick<NamedFrame, 'members'>): TraceHeaders => ({
+  traceparent: textOf(members, 'traceparent'),
+  tracestate: textOf(members, 'tracestate'),
+});
+
+function textOf(members: JsonObject, name: (typeof frameMembers)[number]): string {
+  const value = members[name] ?? '';
+  if (typeof value !== 'string') throw invalidRequest(name, `${name} must be a string.`);
+  return value;
+}
+
 /** What a frame asks. */
 export interface FrameCheck {
   /** As in the URL, unchecked; null: as `/v1/enforce`. */
@@ -51,27 +70,42 @@ export function readFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck 
   return readUsualFrame(frame, writer) ?? readAnyFrame(frame, writer);
 }
 
-/** A frame that has its four members and is in order, in one walk; null: it may be another one. */
+/** A frame that has its members and is in order, in one walk; null: it may be another one. */
 function readUsualFrame(frame: NamedFrame, writer: RequestWriter): FrameCheck | null {
   const { members, text, isUnescaped } = frame;
-  const { gate_id: gateId, passport, request } = members;
+  const { gate_id: gateId, passport, request, traceparent, tracestate } = members;
   let count = 0;
   // Parsed JSON has no inherited members.
   for (const _name in members) count++;
   // With its id, which has been looked at, these are all.
-  if (count !== 4 || typeof passport !== 'string' || !isJsonObject(request)) return null;
+  const isTraced = count > 4 && isUnescaped;
+  if (isTraced ? count !== tracedMembers(traceparent, tracestate) : count !== 4) return null;
+  if (typeof passport !== 'string' || !isJsonObject(request)) return null;
   if (gateId !== null && !isGateId(gateId)) return null;
   if (!isUnescaped && !(passport.isWellFormed() && (gateId?.isWellFormed() ?? true))) return null;
   const canonical = writer.write(request, { depth: 1, isUnescaped });
   if (canonical === null) return null;
   // What is plain stands in the text as it is, between quotation marks.
   const gateChars = gateId === null ? 4 : gateId.length + 2;
-  const chars = usualMembers.length + frame.idJson.length + gateChars + passport.length + 2;
+  const traceChars = isTraced ? charsOfTrace(traceparent, tracestate) : 0;
+  const chars = usualMembers.length + frame.idJson.length + gateChars + passport.length + 2 + traceChars;
   if (!writer.isWholeOf(text, { chars, members: count })) return null;
   return { gateId, read: { call: { passport, request }, canonical } };
 }
 
 const usualMembers = '{"id":,"gate_id":,"passport":,"request":}';
+
+/** Members of a frame with these two; 0: it is not as usual. */
+function tracedMembers(traceparent: unknown, tracestate: unknown): number {
+  if (typeof traceparent !== 'string') return 0;
+  if (tracestate === undefined) return 5;
+  return typeof tracestate === 'string' ? 6 : 0;
+}
+
+const charsOfTrace = (traceparent: unknown, tracestate: unknown): number =>
+  ',"traceparent":""'.length +
+  (traceparent as string).length +
+  (tracestate === undefined ? 0 : ',"tracestate":""'.length + (tracestate as string).length);
 
 /** The plain version of it. */
 export function readAnyFrame(
@@ -80,7 +114,7 @@ export function readAnyFrame(
 ): FrameCheck {
   assertSafeJson(members);
   assertLossless(text, members);
-  const { id: _, gate_id: gateId, ...body } = members;
+  const { id: _, gate_id: gateId, traceparent: _1, tracestate: _2, ...body } = members;
   if (gateId !== null && !isGateId(gateId)) {
     throw invalidRequest('gate_id', 'gate_id must be the id of a gate, or null for a check without one.');
   }

@@ -6,6 +6,7 @@ import type { Mode } from '../../../shared/model/mode.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
 import type { Moment } from '../../../shared/runtime/clock.ts';
 import { PassingMap } from '../../../shared/runtime/passing-map.ts';
+import type { TraceHeaders } from '../../../shared/wire/trace-context.ts';
 import type { Answers } from '../../decide/answers.ts';
 import type { Check } from '../../decide/check.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
@@ -15,7 +16,7 @@ import { type Outcomes, outcomeOfFrame } from '../outcomes.ts';
 import { asciiOf } from '../read-check.ts';
 import type { TurnBudget, Turns } from '../turns.ts';
 import { streamLimits } from './limits.ts';
-import { type NamedFrame, nameFrame, readFrame } from './read-frame.ts';
+import { type NamedFrame, nameFrame, readFrame, traceOfFrame } from './read-frame.ts';
 
 /** Why the sidecar closes a stream: code and reason of the close frame (contract §16). */
 const closings = {
@@ -267,12 +268,15 @@ export class Stream implements StreamListener, LaneSource {
     budget.bytes -= unread.bytes;
     const requestId = this.#deps.newRequestId(moment.nowMs);
     let idJson = 'null';
+    let trace = noTrace;
     try {
       const named = nameFrame(unread.message);
       if (this.#unansweredIds.has(named.id)) {
         throw invalidRequest('id', 'id is that of another frame that has no answer yet.');
       }
       idJson = named.idJson;
+      // The handshake's trace is not that of its frames: one connection serves many requests.
+      trace = traceOfFrame(named);
       const { intake, writer } = this.#deps;
       const authorization = this.#authorization;
       const caller = intake.admit(authorization, moment.nowMs);
@@ -282,14 +286,14 @@ export class Stream implements StreamListener, LaneSource {
         return null;
       }
       const { gateId, read } = readFrame(named, writer);
-      // The handshake's trace is not that of its frames: one connection serves many requests.
-      const head = { requestId, caller, authorization, gateId, traceparent: '', tracestate: '' };
+      const { traceparent, tracestate } = trace;
+      const head = { requestId, caller, authorization, gateId, traceparent, tracestate };
       const check = intake.open(head, frame, unread.arrivedAtMs, moment);
       this.#unansweredIds.set(named.id, true);
       return intake.prepare(check, read, whenVerified);
     } catch (error) {
       this.#count(-unread.bytes);
-      this.#reply(idJson, this.#deps.answers.failure(error, requestId));
+      this.#reply(idJson, this.#deps.answers.failure(error, requestId, trace.traceparent));
       return null;
     }
   }
@@ -352,6 +356,8 @@ export class Stream implements StreamListener, LaneSource {
     this.#holdOrRelease();
   }
 }
+
+const noTrace: TraceHeaders = Object.freeze({ traceparent: '', tracestate: '' });
 
 /** A frame that was read, until it is answered. */
 class Frame implements Responder {

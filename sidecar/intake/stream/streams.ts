@@ -6,6 +6,7 @@ import { errorReply } from '../../decide/replies.ts';
 import type { Reply, RequestHead, Upgrade } from '../../http/server.ts';
 import { assertHandshake } from './handshake.ts';
 import { streamLimits } from './limits.ts';
+import { frameMembers } from './read-frame.ts';
 import { Stream, type StreamDeps } from './stream.ts';
 
 export interface StreamsDeps
@@ -66,6 +67,7 @@ export class Streams {
       });
     }
     return {
+      headers: [['agent-trust-frame-members', frameMembers.join(', ')]],
       open: (socket) => {
         const stream = new Stream(this.#deps, socket, { keyId, authorization });
         this.#streams.add(stream);
