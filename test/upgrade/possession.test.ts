@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Sidecar } from '../../clients/node/src/index.ts';
 import { call } from '../support/http-client.ts';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { bundledPrograms, type Programs } from '../support/programs.ts';
 import { makeAgentKey } from '../support/proofs.ts';
+import { StreamClient } from '../support/stream-client.ts';
 import { until } from '../support/until.ts';
 import { releaseBefore, releasedPrograms } from './released-programs.ts';
 
@@ -51,6 +53,24 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
         reason: 'passport_malformed',
       });
     expect((await decide(gateId, plain)).body.decision).toBe('PERMIT');
+  });
+
+  it("answers today's client over a stream, which then leaves the trace of a call out", async () => {
+    const passport = await issue({});
+    const gateId = await world.createGate();
+    await until(async () => (await decide(gateId, passport)).body.decision === 'PERMIT', {
+      what: 'the gate at the sidecar',
+    });
+    const request = { permission_key: 'orders:create' };
+    const trace = { traceparent: `00-${'a'.repeat(32)}-00f067aa0ba902b7-01` };
+    const stream = await StreamClient.open(sidecar.origin, world.adminKey);
+    const answer = await stream.ask({ gate_id: gateId, passport, request, ...trace });
+    expect(answer.error).toMatchObject({ code: 'invalid_request' });
+    await stream.leave();
+    const options = { url: sidecar.origin, apiKey: world.adminKey, deadlineMs: 30_000 };
+    const client = new Sidecar({ ...options, transport: 'stream' });
+    const decision = await client.check(gateId, { passport, request }, trace).finally(() => client.close());
+    expect(decision).toMatchObject({ decision: 'PERMIT' });
   });
 
   it.each([
