@@ -13,7 +13,7 @@ import { latestUnixMs, renderTime, type UnixMillis } from '../model/time.ts';
 import { checksJson } from './checks-json.ts';
 import { DecisionReceipt } from './decision-receipt.ts';
 import { FreeForm, nullable, Timestamp } from './fields.ts';
-import { HoldAnswer, renderHold } from './hold.ts';
+import { HoldAnswer, holdJson, renderHold } from './hold.ts';
 
 /** Shared with the decision, frozen: rendered without a copy. */
 const Checks = Type.Immutable(Type.Array(Type.Enum(checkNames)));
@@ -182,7 +182,7 @@ export function decisionJson(decision: Decision, answered: Answered): string {
   if (decision.outcome !== 'PERMIT' || decision.pii.length > 0)
     return JSON.stringify(renderDecision(decision, answered));
   const checks = checksJson(decision.evaluated);
-  const hold = decision.hold === null ? '' : `,"hold":${JSON.stringify(renderHold(decision.hold))}`;
+  const hold = decision.hold === null ? '' : `,"hold":${holdJson(decision.hold)}`;
   return `{"decision":"PERMIT","reason":null,"attestation_id":"${answered.attestationId}","constraints_evaluated":${checks}${hold}}`;
 }
 

@@ -45,4 +45,9 @@ export const renderHold = ({ amountMicroUsd, expiresAtMs }: PermitHold): HoldAns
   amount_usd: renderUsd(amountMicroUsd),
   expires_at: renderTime(expiresAtMs),
 });
+
+/** The JSON text of it. */
+export const holdJson = ({ amountMicroUsd, expiresAtMs }: PermitHold): string =>
+  `{"amount_usd":${renderUsd(amountMicroUsd)},"expires_at":"${renderTime(expiresAtMs)}"}`;
+
 export type HoldAnswer = { readonly amount_usd: number; readonly expires_at: string };

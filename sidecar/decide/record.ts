@@ -96,11 +96,12 @@ function extrasOf({ decision, request }: Attempt, { domain }: RecordContext): Sp
   const proof = provenBy(decision, request);
   const { hold } = decision;
   if (domain === null && proof === null && hold === null) return null;
-  return {
-    ...(domain === null ? {} : { domain }),
-    ...(hold === null ? {} : { hold_expires_at_ms: hold.expiresAtMs }),
-    ...(proof === null ? {} : { proof }),
-  };
+  // No spread: of three members it takes longer than the rest of the record.
+  const extras: { -readonly [Name in keyof SpooledExtras]: SpooledExtras[Name] } = {};
+  if (domain !== null) extras.domain = domain;
+  if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;
+  if (proof !== null) extras.proof = proof;
+  return extras;
 }
 
 /** The leases that a PERMIT takes from; in the section that takes them. */

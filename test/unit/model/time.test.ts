@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import {
   isExpired,
+  latestUnixMs,
   parseDuration,
   parseTime,
   renderTime,
   type UnixMillis,
 } from '../../../shared/model/time.ts';
+
+it('renderTime writes what Date writes, in any order of times', () => {
+  const times = [0, 7, 999, 1_000, 1_050, 999, -1, -1_000, 1.5, Date.UTC(2028, 1, 29), latestUnixMs];
+  for (const ms of [...times, ...times.toReversed()])
+    expect(renderTime(ms as UnixMillis)).toBe(new Date(ms).toISOString());
+  expect(() => renderTime(Number.NaN as UnixMillis)).toThrow(RangeError);
+});
 
 describe('parseTime', () => {
   it.each([

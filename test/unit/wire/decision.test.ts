@@ -200,10 +200,17 @@ describe('renderFirstPermit', () => {
 describe('decisionJson', () => {
   const frozen = (decision: Decision): Decision => ({ ...decision, evaluated: listChecks(0b10_0111) });
 
+  const heldFor = (usd: number, ms: number): Decision['hold'] => ({
+    amountMicroUsd: Math.round(usd * 1e6) as MicroUsd,
+    expiresAtMs: (nowMs + ms) as UnixMillis,
+  });
+
   it.each<[Decision, Answered]>([
     [permitted, answered],
     [frozen(permitted), answered],
     [frozen(permitted), answered],
+    [{ ...permitted, hold: heldFor(12.5, 3_600_007) }, answered],
+    [{ ...permitted, hold: heldFor(0.000001, 60_000) }, answered],
     [frozen(blocked), answered],
     [overLimit, answered],
     [tooOften, answered],
