@@ -50,6 +50,7 @@ export const targets = {
   P29: atLeast('warm decisions whose amount is held / plain ones', 0.97, 1),
   P30: atLeast('outcomes of held PERMITs that the control plane commits', 20_000, 30_000, 'outcomes/s'),
   P31: atMost('p99 from a decision to a witnessed checkpoint, at 10,000 decisions/s', 15_000, 10_000, 'ms'),
+  P32: atLeast('warm decisions about a passport four wallets deep / in none', 0.8, 0.95),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

@@ -148,10 +148,10 @@ export function countingCalls(
   };
 }
 
-const perThousandOf = (costs: readonly LeaseCost[], what: 'calls' | 'waits'): readonly number[] =>
+export const perThousandOf = (costs: readonly LeaseCost[], what: 'calls' | 'waits'): readonly number[] =>
   costs.map((cost) => (cost[what] * 1_000) / cost.decisions).toSorted((a, b) => a - b);
 
-const spreadOf = (sorted: readonly number[]): string => {
+export const spreadOf = (sorted: readonly number[]): string => {
   const at = (place: number): string => (sorted[place] ?? Number.NaN).toFixed(2);
   return `**${at(Math.floor(sorted.length / 2))}** (${at(0)} to ${at(sorted.length - 1)})`;
 };

@@ -29,6 +29,7 @@ import { standings } from './standings.ts';
 import { start } from './start.ts';
 import { threads } from './threads.ts';
 import { verify } from './verify.ts';
+import { wallets } from './wallets.ts';
 import { warm } from './warm.ts';
 import { webhooks } from './webhooks.ts';
 import { witnessed } from './witnessed.ts';
@@ -195,6 +196,14 @@ export const rows: readonly Row[] = [
     seconds: { full: 320, quick: 90 },
     onlyByName: 'quick',
     run: holds,
+  },
+  {
+    name: 'wallets',
+    describe: 'decisions about passports in wallets, and the calls for their leases',
+    targets: ['P31'],
+    seconds: { full: 240, quick: 60 },
+    onlyByName: 'quick',
+    run: wallets,
   },
   {
     name: 'outcomes',
