@@ -200,7 +200,7 @@ export const rows: readonly Row[] = [
   {
     name: 'wallets',
     describe: 'decisions about passports in wallets, and the calls for their leases',
-    targets: ['P31'],
+    targets: ['P32'],
     seconds: { full: 240, quick: 60 },
     onlyByName: 'quick',
     run: wallets,

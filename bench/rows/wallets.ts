@@ -11,7 +11,7 @@ import { countingCalls, type LeaseCost, perThousandOf, spreadOf } from './leases
 const moneyMaxUsd = 1_000_000_000;
 const request = { permission_key: 'orders:create', amount: 0.25, currency: 'USD' };
 
-/** P31: what a PERMIT costs more that takes from a path of wallets, and how many calls their leases cost. */
+/** P32: what a PERMIT costs more that takes from a path of wallets, and how many calls their leases cost. */
 export const wallets = (options: BenchOptions): Promise<Table> =>
   contest(
     options,
@@ -35,7 +35,7 @@ export const wallets = (options: BenchOptions): Promise<Table> =>
           name: depth === 0 ? 'no wallet' : `wallets ${depth} deep`,
           does: depth === 0 ? 'decides and has it on record' : `the same, and takes from ${depth} windows`,
           doesNot: '',
-          target: depth === 0 ? wantedOf('P31') : null,
+          target: depth === 0 ? wantedOf('P32') : null,
           program: installation.sidecar,
           load: checkLoad(installation, { gateId, body: { passport, request }, scriptPath }),
           finish: () => allShipped(installation, [gateId]),
