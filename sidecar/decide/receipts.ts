@@ -14,7 +14,7 @@ import type { Spool } from '../attest/spool.ts';
 import type { ReceiptKey } from '../replica/receipt-key.ts';
 
 export interface ReceiptsDeps {
-  readonly key: Pick<ReceiptKey, 'certified' | 'mayIssueAt'>;
+  readonly key: Pick<ReceiptKey, 'certified' | 'mayIssueAt' | 'untilMsAt'>;
   readonly spool: Pick<Spool, 'whenDurable'>;
   /** The last place of the history that this sidecar was told. */
   readonly history: () => Receipt | null;
@@ -34,6 +34,8 @@ interface Asked {
  */
 export class Receipts {
   readonly #deps: ReceiptsDeps;
+  /** Since the start. `uncertified`: requests that were refused for it; `lost`: the disk failed. */
+  readonly counts = { issued: 0, uncertified: 0, lost: 0 };
   #durable: Asked[] = [];
   #written: Asked[] = [];
 
@@ -44,10 +46,16 @@ export class Receipts {
   /** Throws where none can be issued: then nothing is decided either. */
   refuseUncertified(nowMs: UnixMillis): void {
     if (this.#deps.key.mayIssueAt(nowMs)) return;
+    this.counts.uncertified += 1;
     throw new ApiError('service_unavailable', {
       message:
         'This sidecar can issue no receipts: the control plane has not certified its key. Ask without request.receipt, or try again shortly.',
     });
+  }
+
+  /** Up to when receipts can be issued as things are; null: none can now. */
+  certifiedUntil(nowMs: UnixMillis): UnixMillis | null {
+    return this.#deps.key.untilMsAt(nowMs);
   }
 
   /** `isSpooled`: its record is in the spool of this sidecar; else it is committed. */
@@ -87,6 +95,7 @@ export class Receipts {
 
   /** Isolates callbacks: one that fails must not keep others from their answers. */
   #tell(onSigned: Asked['onSigned'], receipt: DecisionReceipt | null): void {
+    this.counts[receipt === null ? 'lost' : 'issued'] += 1;
     try {
       onSigned(receipt);
     } catch (error) {

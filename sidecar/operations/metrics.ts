@@ -1,8 +1,10 @@
 import { Gauge, Registry } from 'prom-client';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { addBuildInfo, addProcessMetrics } from '../../shared/runtime/process-metrics.ts';
 import type { Answers } from '../decide/answers.ts';
+import type { Receipts } from '../decide/receipts.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { FollowStatus } from '../replica/follow.ts';
@@ -18,6 +20,8 @@ import { type MeasuredSpool, spoolMetrics } from './spool-metrics.ts';
 export interface Measured extends MeasuredSpool {
   readonly answers: Answers;
   readonly decider: Pick<Decider, 'voided'>;
+  readonly receipts: Pick<Receipts, 'counts' | 'certifiedUntil'>;
+  readonly clock: { now(): UnixMillis };
   readonly leases: Pick<LeaseHolder, 'counts'>;
   readonly settlements: Pick<Settlements, 'counts' | 'open'>;
   readonly verifier: PassportVerifier;
@@ -54,6 +58,7 @@ export function sidecarMetrics(measured: Measured, measuresProcess: boolean): Re
   if (measuresProcess) addProcessMetrics(registry);
   const figures = new Figures(registry);
   decisionMetrics(figures, measured);
+  receiptMetrics(figures, measured);
   settlementMetrics(figures, measured);
   leaseMetrics(figures, measured);
   verifierMetrics(figures, measured);
@@ -91,6 +96,29 @@ function decisionMetrics(figures: Figures, { answers }: Measured): void {
     'open_requests',
     'Requests in progress: the body was received, the answer was not sent yet.',
     () => answers.openRequests,
+  );
+}
+
+/** Signed statements of answers. */
+function receiptMetrics(figures: Figures, { receipts, clock }: Measured): void {
+  figures.counts(
+    'receipts_total',
+    'Answers that were to have a receipt: issued; uncertified: refused, because the control plane has not certified the key of this sidecar; lost: the disk failed behind the decision.',
+    {
+      labelNames: ['outcome'],
+      read: function* () {
+        for (const [outcome, count] of Object.entries(receipts.counts)) yield [{ outcome }, count];
+      },
+    },
+  );
+  figures.gauge(
+    'receipts_certified_seconds',
+    'How long receipts can still be issued without the control plane. 0: requests that ask for one are refused.',
+    () => {
+      const nowMs = clock.now();
+      return ((receipts.certifiedUntil(nowMs) ?? nowMs) - nowMs) / 1_000;
+    },
+    'min',
   );
 }
 

@@ -8,6 +8,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Shipper } from '../attest/shipper.ts';
 import type { Spool } from '../attest/spool.ts';
+import type { Receipts } from '../decide/receipts.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { Following } from '../replica/follow.ts';
 import { replicaLimits } from '../replica/limits.ts';
@@ -29,6 +30,7 @@ interface ObservedCore {
   readonly following: Pick<Following, 'status' | 'mustNotServe'>;
   readonly spool: Pick<Spool, 'state' | 'isFull' | 'isSteady' | 'waitingBytes' | 'lastError'>;
   readonly shipper: Pick<Shipper, 'state' | 'lastError' | 'voidedRecords' | 'damagedPlaces' | 'tornEnds'>;
+  readonly receipts: Pick<Receipts, 'certifiedUntil'>;
   readonly ed25519: Pick<Ed25519, 'name'>;
 }
 
@@ -52,7 +54,8 @@ export const readinessOf = ({ server, ...core }: Observed, moment: Moment) =>
  * unready: nothing uses that clock now, but a restart without the control plane would.
  */
 export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
-  const { isDraining } = moment;
+  const { isDraining, nowMs } = moment;
+  const certifiedUntilMs = observed.receipts.certifiedUntil(nowMs);
   const { replica, spool, shipper, ed25519 } = observed;
   const { mustNotServe } = observed.following;
   const { connected, superseded, isRegressed, clockOffsetMs, lastProblem } = observed.following.status;
@@ -96,6 +99,10 @@ export function coreReadinessOf(observed: ObservedCore, moment: Moment) {
       voided_records: shipper.voidedRecords,
       damaged_places: shipper.damagedPlaces,
       torn_ends: shipper.tornEnds,
+    },
+    /** Requests that ask for none do not need them: they do not affect readiness. */
+    receipts: {
+      certified_until: certifiedUntilMs === null ? null : new Date(certifiedUntilMs).toISOString(),
     },
     ed25519: ed25519.name,
   } as const;

@@ -5,6 +5,8 @@ import { hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 export const replicaLimits = {
   /** For receipts: a certificate lasts a week, and how late a revocation binds depends on this. */
   certificateRenewMs: hourMs,
+  /** At the certificate: as soon as the key that signed it is compromised, receipts wait for another one. */
+  certificateLookMs: secondMs,
   /** For a connection: a look costs nothing, and receipts are refused until then. */
   certificateWaitMs: 100,
   /** A control plane that knows no receipts may be upgraded. */

@@ -8,6 +8,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseTime, type UnixMillis } from '../../shared/model/time.ts';
+import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
@@ -33,16 +34,20 @@ interface ReceiptKeyDeps {
     readonly signature: string;
   }) => Promise<SidecarCertificate | null>;
   readonly isConnected: () => boolean;
+  /** Whether the feed says so of this key of purpose `attestation`. */
+  readonly isCompromised: (kid: string) => boolean;
   readonly ed25519: Ed25519;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly random: Random;
   readonly logger: Logger;
 }
 
 /**
  * The key with which this sidecar signs receipts (contract §9), in its folder. The control plane certifies it
- * for a week, and every hour again: so a revoked one is replaced soon.
+ * for a week, and every hour again: so a revoked one is replaced soon. A certificate is worth as much as the
+ * key that signed it: once that is compromised, no receipt is issued until another one has.
  *
- *     made or read ──connected──> certified ──an hour──> certified again
+ *     made or read ──connected──> certified ──an hour, or its signer is compromised──> certified again
  *          ^                          └──revoked──┐
  *          └──────────────────────────────────────┘
  */
@@ -51,6 +56,7 @@ export class ReceiptKey {
   #signer: Signer;
   #certified: CertifiedKey | null = null;
   #times: { readonly fromMs: number; readonly untilMs: number } = { fromMs: 0, untilMs: 0 };
+  #renewAtMs = Number.NEGATIVE_INFINITY;
   #isTold = false;
   readonly #retry: RetryPause;
   readonly #repetition: Repetition;
@@ -73,7 +79,12 @@ export class ReceiptKey {
 
   mayIssueAt(nowMs: UnixMillis): boolean {
     const { fromMs, untilMs } = this.#times;
-    return fromMs <= nowMs && nowMs <= untilMs;
+    return fromMs <= nowMs && nowMs <= untilMs && !this.#isSignedInVain();
+  }
+
+  /** Up to when receipts may be issued as things are; null: none may be at this time. */
+  untilMsAt(nowMs: UnixMillis): UnixMillis | null {
+    return this.mayIssueAt(nowMs) ? (this.#times.untilMs as UnixMillis) : null;
   }
 
   stop(): Promise<void> {
@@ -81,13 +92,17 @@ export class ReceiptKey {
   }
 
   async #keepCertified(): Promise<number> {
-    const { isConnected, logger } = this.#deps;
+    const { isConnected, clock, logger } = this.#deps;
     if (!isConnected()) return replicaLimits.certificateWaitMs;
+    if (clock.monotonic() < this.#renewAtMs && !this.#isSignedInVain())
+      return replicaLimits.certificateLookMs;
     try {
       const isThere = await this.#certify();
       this.#isTold = false;
       this.#retry.reset();
-      return isThere ? replicaLimits.certificateRenewMs : replicaLimits.certificateAbsentMs;
+      if (!isThere) return replicaLimits.certificateAbsentMs;
+      this.#renewAtMs = clock.monotonic() + replicaLimits.certificateRenewMs;
+      return replicaLimits.certificateLookMs;
     } catch (error) {
       if (error instanceof ControlPlaneError && error.code === 'sidecar_key_revoked') await this.#replace();
       if (!this.#isTold)
@@ -105,12 +120,20 @@ export class ReceiptKey {
     if (certificate === null) return false;
     if (certificate.kid !== thumbprint(signer.publicKey) || certificate.x !== x)
       throw new Error('the control plane has certified another key');
+    if (this.#deps.isCompromised(certificate.signing_key_id))
+      throw new Error(
+        'the control plane has certified it by a compromised key, as one that has not heard of it',
+      );
     this.#certified = { signer, certificate };
     this.#times = {
       fromMs: must(parseTime(certificate.not_before), 'a certificate has times'),
       untilMs: must(parseTime(certificate.expires_at), 'a certificate has times'),
     };
     return true;
+  }
+
+  #isSignedInVain(): boolean {
+    return this.#certified !== null && this.#deps.isCompromised(this.#certified.certificate.signing_key_id);
   }
 
   /** Receipts in the making are signed by the old one, which proves nothing any more. */

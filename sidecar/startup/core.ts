@@ -92,6 +92,7 @@ export interface Core {
   readonly following: Following;
   readonly spool: Spool;
   readonly shipper: Shipper;
+  readonly receipts: Receipts;
   readonly turns: Turns;
   readonly bodies: KeptBodies;
   readonly writer: RequestWriter;
@@ -156,6 +157,10 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     ...{ clock, random, logger, tracer: options.tracer ?? null },
   });
   started.add('settlements', () => settlements.stop());
+  const receipts = new Receipts({
+    ...{ key: follower.receiptKey, spool, logger },
+    history: () => follower.known.feeds,
+  });
   const deciding = startDeciding(
     {
       ...parts,
@@ -168,10 +173,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
       catchUp,
       signatures,
       claims,
-      receipts: new Receipts({
-        ...{ key: follower.receiptKey, spool, logger },
-        history: () => follower.known.feeds,
-      }),
+      receipts,
     },
     started,
   );
@@ -180,7 +182,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
 
   return {
     ...deciding,
-    ...{ verifier, leases, settlements, replica, following, spool, shipper },
+    ...{ verifier, leases, settlements, replica, following, spool, shipper, receipts },
     turns: new Turns(options.checksPerTurn),
     bodies: new KeptBodies(),
     writer: new RequestWriter(),
@@ -282,7 +284,8 @@ async function startFollower(
   reach.onBack(() => following.endPause());
   started.add('following', () => following.stop());
   const receiptKey = await ReceiptKey.start({
-    ...{ folder, sidecarId, ed25519, random, logger },
+    ...{ folder, sidecarId, ed25519, clock, random, logger },
+    isCompromised: (kid) => replica.keys.find('attestation', kid)?.key.compromised === true,
     certify: (claim) => client.certifyKey(claim),
     isConnected: () => client.connection !== null,
   });

@@ -261,6 +261,43 @@ describe('receipts', () => {
     again.removeFolder();
   });
 
+  it('are under another certificate once the key that signed the one before is compromised', async () => {
+    const service = await startApi();
+    const own = await startTestSidecar({ api: service });
+    const { gate_id: at } = await service.createGate();
+    const { jwt } = await service.issuePassport();
+    await own.caughtUp();
+    const ask = () => own.check(at, jwt, asks);
+    await until(async () => (await ask()).status === 200, { what: 'a certificate' });
+    const certifiedUntil = async () =>
+      (await own.call({ path: '/readyz', key: null })).body.receipts.certified_until;
+    const before = (await ask()).body.receipt.certificate;
+    expect(await certifiedUntil()).toBe(before.expires_at);
+    const body = { purpose: 'attestation', compromised: true };
+    expect((await service.call({ url: '/v1/signing-keys/rotate', body })).status).toBe(201);
+    await own.caughtUp();
+    // From then on, each that is issued verifies.
+    const answered = async (): Promise<string | null> => {
+      const answer = await ask();
+      if (answer.status !== 200) {
+        expectError(answer, 'service_unavailable');
+        expect(answer.body.error.message).toContain('receipt');
+        expect(await certifiedUntil()).toBeNull();
+        return null;
+      }
+      expect((await verdictOf(answer.body.receipt, service)).kind).toBe('valid');
+      return answer.body.receipt.certificate.signing_key_id;
+    };
+    const signedBy = await untilAnswer(answered, (kid) => kid !== null, { what: 'another certificate' });
+    expect(signedBy).not.toBe(before.signing_key_id);
+    const { body: text } = await own.call({ path: '/metrics', key: null });
+    expect(text).toMatch(/agent_trust_sidecar_receipts_total\{outcome="issued"\} [3-9]/);
+    expect(text).toMatch(/agent_trust_sidecar_receipts_certified_seconds 6\d{5}/);
+    await own.close();
+    own.removeFolder();
+    await service.close();
+  });
+
   it('certify no key that the sidecar has not', async () => {
     const connected = await api.call({
       url: '/v1/sync/connect',

@@ -33,7 +33,7 @@ const certificate = { kid: 'of a test' } as SidecarCertificate;
 const statement = (place = 0) => ({ attestation_id: `att_${place}` }) as ReceiptStatement;
 const receiptsOf = (spool: Pick<Spool, 'whenDurable'>) =>
   new Receipts({
-    ...{ key: { certified: { signer, certificate }, mayIssueAt: () => true } },
+    ...{ key: { certified: { signer, certificate }, mayIssueAt: () => true, untilMsAt: () => null } },
     ...{ spool, history: () => null, logger: silentLogger },
   });
 

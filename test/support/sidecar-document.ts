@@ -270,6 +270,11 @@ export const Readiness = Type.Object({
     damaged_places: count('Places in the spool that could not be read back, since the start.'),
     torn_ends: count('Ends of segments that were cut off by a crash, since the start.'),
   }),
+  receipts: part('Signed statements of answers (`request.receipt`).', {
+    certified_until: optionalText(
+      'Up to when they can be issued without the control plane; null: none can be now, and requests that ask for one are 503.',
+    ),
+  }),
   server: part('The HTTP server that answers.', {
     name: oneOf(['uWebSockets.js', 'node:http'], 'Which one it is.'),
     fallback_reason: optionalText('Why it is not the preferred one; null: it is.'),
@@ -311,6 +316,7 @@ const readinessExample: Readiness = {
     damaged_places: 0,
     torn_ends: 0,
   },
+  receipts: { certified_until: '2026-12-04T09:00:00.000Z' },
   server: { name: 'uWebSockets.js', fallback_reason: null },
   ed25519: 'sodium-native',
 };

@@ -29,6 +29,7 @@ const observed = (clockOffsetMs: number | null): Observed => ({
     damagedPlaces: 0,
     tornEnds: 0,
   },
+  receipts: { certifiedUntil: () => null },
   server: { name: 'node:http', fallbackReason: null } as Observed['server'],
   ed25519: { name: 'sodium-native' } as Observed['ed25519'],
 });
