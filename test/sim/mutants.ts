@@ -278,7 +278,7 @@ export const mutants: readonly Mutant[] = [
   planted(
     'records no hold',
     'sidecar/decide/record.ts',
-    '...(hold === null ? {} : { hold_expires_at_ms: hold.expiresAtMs }),',
+    'if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;',
     '',
   ),
 ];
