@@ -15,6 +15,7 @@ import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import type { DecisionReceipt } from '../../shared/wire/decision-receipt.ts';
+import { JoinedChains } from './joined-chains.ts';
 import { cliLimits } from './limits.ts';
 import { readKeys, readSmallFile, type TextSink, verifyStream } from './verify-attestations.ts';
 
@@ -60,33 +61,25 @@ export async function verifyReceiptCommand(
 }
 
 /**
- * `agent-trust evidence convict`: holds a receipt against an export, both verified. 5 where they contradict
- * each other: the two files then convict the operator, who has signed both.
+ * `agent-trust evidence convict`: holds a receipt against an export, or against archives and the export that
+ * goes on from them, in the order in which they were made. All are verified. 5 where they contradict each
+ * other: the files then convict the operator, who has signed them.
  */
 export async function convictCommand(
-  files: ReceiptFiles & { readonly export: string },
+  files: ReceiptFiles & { readonly exports: readonly string[] },
   sinks: Sinks,
 ): Promise<ReceiptExitCode | 6> {
   const read = await readReceipt(files, sinks);
   if (typeof read === 'number') return read;
   const { receipt, keys } = read;
   const against = new ReceiptAgainstExport(receipt.statement);
-  const { output, errors } = sinks;
+  const { output } = sinks;
+  const before = files.exports.length > 1 ? new JoinedChains() : null;
   let compromised = 0;
-  try {
-    const handle = await open(files.export);
-    const source = handle.createReadStream({ highWaterMark: 256 * 1024 });
-    const verdict = await verifyStream(source, keys, { errors, sees: against });
-    if (verdict.kind === 'invalid') {
-      output.write(
-        `NOT OK: ${files.export} does not verify, so it is held against nothing: line ${verdict.line}: ${verdict.sentence}.\n`,
-      );
-      return 2;
-    }
-    compromised = verdict.compromised;
-  } catch (cause) {
-    errors.write(`${files.export} cannot be read: ${messageOf(cause)}\n`);
-    return 2;
+  for (const file of files.exports) {
+    const verified = await verifyExport(file, { keys, before, against, sinks });
+    if (verified === null) return 2;
+    compromised += verified.compromised;
   }
   const finding = against.finish();
   output.write(`${describe(receipt)}.\n${describeFinding(finding, receipt)}\n`);
@@ -97,6 +90,36 @@ export async function convictCommand(
     );
   if (finding.kind === 'kept') return 0;
   return isConvicting ? 5 : 6;
+}
+
+/** Null: it cannot be used, and the sinks have been told why. */
+async function verifyExport(
+  file: string,
+  {
+    keys,
+    before,
+    against,
+    sinks: { output, errors },
+  }: {
+    readonly keys: Keyset;
+    readonly before: JoinedChains | null;
+    readonly against: ReceiptAgainstExport;
+    readonly sinks: Sinks;
+  },
+): Promise<{ readonly compromised: number } | null> {
+  try {
+    const handle = await open(file);
+    const source = handle.createReadStream({ highWaterMark: 256 * 1024 });
+    before?.beginFile();
+    const verdict = await verifyStream(source, keys, { errors, before, sees: against });
+    if (verdict.kind === 'valid') return verdict;
+    output.write(
+      `NOT OK: ${file} does not verify, so it is held against nothing: line ${verdict.line}: ${verdict.sentence}.\n`,
+    );
+  } catch (cause) {
+    errors.write(`${file} cannot be read: ${messageOf(cause)}\n`);
+  }
+  return null;
 }
 
 const describe = ({ statement, certificate }: DecisionReceipt): string =>
@@ -128,7 +151,7 @@ function undecided(
 ): string {
   if (why === 'no_chain') return `the export has no chain ${chainId}: ask for one that has it`;
   if (why === 'begins_later')
-    return `chain ${chainId} does not begin with its first record here: export without --since, or name an export from before archives`;
+    return `chain ${chainId} does not begin with its first record here: export without --since, or name the archives with its first records before the export`;
   return `chain ${chainId} has no record that was made later than a minute after ${logBy}: export again once it has`;
 }
 

@@ -91,17 +91,18 @@ function addReceipts(evidence: Command, host: CommandHost): void {
         'hold a receipt against an export; exit 0: the record is there, 5: they contradict each other, 6: undecided, 2: a file cannot be used',
       )
       .argument('<receipt>', 'the member receipt of an answer, or the whole answer, as JSON')
-      .argument('<export>', 'an export of attestations (jsonl or json) that has the chain of the record'),
+      .argument(
+        '<export...>',
+        'an export of attestations (jsonl or json) that has the chain of the record; archives that it goes on from before it',
+      ),
   )
     .addHelpText('after', () =>
       examplesHelp(['agent-trust evidence convict receipt.json records.jsonl --jwks jwks.json']),
     )
-    .action(async (receipt: string, exported: string, options: ReceiptOptions) => {
+    .action(async (receipt: string, exports: readonly string[], options: ReceiptOptions) => {
       const { convictCommand } = await import('./convict.ts');
       const { jwks, revoked } = options;
-      host.setExitCode(
-        await convictCommand({ receipt, export: exported, jwks, ...given({ revoked }) }, sinks),
-      );
+      host.setExitCode(await convictCommand({ receipt, exports, jwks, ...given({ revoked }) }, sinks));
     });
 }
 

@@ -41,12 +41,13 @@ describe('agent-trust evidence', () => {
     writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
     return path;
   }
+  let exports = 0;
   const exported = async (query = '') => {
     const { payload } = await api.app.inject({
       url: `/v1/attestations/export${query}`,
       headers: { authorization: `Bearer ${api.adminKey}` },
     });
-    return written('export', payload);
+    return written(`export ${exports++}`, payload);
   };
   const iso = (atMs: number) => new Date(atMs).toISOString();
 
@@ -70,8 +71,8 @@ describe('agent-trust evidence', () => {
     const sink = { write: (text: string) => void said.push(text) };
     return { code: await command({ output: sink, errors: sink }), said: said.join('') };
   }
-  const convict = async (receipt: unknown, file: string) =>
-    run((sinks) => convictCommand({ receipt: written('receipt', receipt), export: file, jwks }, sinks));
+  const convict = async (receipt: unknown, ...exports: readonly string[]) =>
+    run((sinks) => convictCommand({ receipt: written('receipt', receipt), exports, jwks }, sinks));
 
   it.each(['', '?format=json'])('holds a receipt against an export%s', async (query) => {
     const file = await exported(query);
@@ -114,6 +115,25 @@ describe('agent-trust evidence', () => {
     });
     expect((await convict('{', file)).code).toBe(2);
     expect((await convict(receiptOf(), join(folder.path, 'absent'))).code).toBe(2);
+  });
+
+  it('holds a receipt against an export that goes on from another, which comes first', async () => {
+    const never = { attestation_id: 'att_01m7w73bk9f1gv8q5vw2f2k1qm' };
+    const earlier = await exported();
+    const since = (await api.call({ url: `/v1/attestations/${await decide()}` })).body.timestamp;
+    const later = await exported(`?since=${encodeURIComponent(since)}`);
+    expect((await convict(receiptOf(), later)).code).toBe(6);
+    expect((await convict(receiptOf(), earlier, later)).code).toBe(0);
+    expect(await convict(receiptOf(never), earlier, later)).toMatchObject({
+      ...{ code: 5, said: expect.stringContaining('CONVICTED: the record was promised by') },
+    });
+    for (const wrong of [
+      [later, earlier],
+      [earlier, earlier],
+    ])
+      expect(await convict(receiptOf(never), ...wrong)).toMatchObject({
+        ...{ code: 2, said: expect.stringContaining('does not verify, so it is held against nothing') },
+      });
   });
 
   it('verifies a receipt, of a request, and not of a revoked key', async () => {

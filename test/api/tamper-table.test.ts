@@ -186,7 +186,7 @@ describe('an operator who', () => {
       const sink = { write: (text: string) => void said.push(text) };
       const files = { receipt: file('receipt.json', JSON.stringify(receipt)), jwks: await jwks() };
       const exported = file('records.jsonl', withoutProofs(await exportText(api, '', key)));
-      const code = await convictCommand({ ...files, export: exported }, { output: sink, errors: sink });
+      const code = await convictCommand({ ...files, exports: [exported] }, { output: sink, errors: sink });
       return { code, said: said.join('') };
     };
     expect(await convict()).toMatchObject(honest);

@@ -63,13 +63,14 @@ async function fill(): Promise<typeof pages> {
   }
   const limits = { daily_usd: 500, total_usd: 9_000, requests_per_day: 100 };
   const { wallet_id: company } = await post('/wallets', { name: hostile.gate, limits });
-  await post('/wallets', {
+  const { wallet_id: team } = await post('/wallets', {
     ...{ name: hostile.agent, parent_wallet_id: company, limits: { daily_usd: 200 }, share: 'reserved' },
   });
   const { wallet_id: frozen } = await post('/wallets', { name: hostile.webhook, parent_wallet_id: company });
   await post(`/wallets/${frozen}/freeze`, {});
   const passport = await api.issuePassport({
     agent_id: 'buyer-1',
+    wallet_id: team,
     agent_name: hostile.agent,
     permissions: ['orders:*'],
     metadata: { note: hostile.webhook },
