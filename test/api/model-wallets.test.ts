@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import type { AccountId, GateId, WalletId } from '../../shared/model/ids.ts';
-import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
+import { minuteMs } from '../../shared/model/time.ts';
 import type { WalletLimits } from '../../shared/model/wallet.ts';
 import { isMoney } from '../../shared/quota/counter.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
@@ -61,6 +61,8 @@ const timeout = runs({ short: 3 * minuteMs, long: 60 * minuteMs });
 const usd = 1_000_000;
 const gateLimit = 500 * usd;
 
+const drawerOf = (token: string) => ({ accountId: own.accountId, tokenHash: sha256Hex(token) });
+
 class Both {
   readonly #chance: Chance;
   readonly #ledger = new Ledger();
@@ -87,7 +89,8 @@ class Both {
     for (const walletId of [...this.#ids, null]) {
       const passport = await api.issuePassport({ wallet_id: walletId });
       this.#passports.push(passport);
-      if (walletId !== null) this.#put(passport, walletId, 0 as UnixMillis);
+      if (walletId !== null)
+        this.#wallets.issue(passport.passport_id, drawerOf(passport.jwt), walletId, api.deps.clock.now());
     }
   }
 
@@ -103,13 +106,8 @@ class Both {
     return walletId;
   }
 
-  #put(
-    { passport_id: id, jwt }: Reply['body'],
-    walletId: WalletId | null,
-    atMs: UnixMillis = api.deps.clock.now(),
-  ): void {
-    const drawer = { accountId: own.accountId, tokenHash: sha256Hex(jwt) };
-    this.#wallets.put(id, drawer, walletId, atMs);
+  #put({ passport_id: id, jwt }: Reply['body'], walletId: WalletId | null): void {
+    this.#wallets.put(id, drawerOf(jwt), walletId, api.deps.clock.now());
   }
 
   async step(): Promise<void> {

@@ -184,8 +184,7 @@ export class ControlPlane {
 
   putPassport(passport: Passport): void {
     this.passports.set(passport.id, passport);
-    if (passport.walletId !== null)
-      this.wallets.put(passport.id, passport, passport.walletId, 0 as UnixMillis);
+    if (passport.walletId !== null) this.wallets.issue(passport.id, passport, passport.walletId, this.nowMs);
   }
 
   move(passport: Passport, walletId: WalletId | null): void {

@@ -30,7 +30,10 @@ interface Drawer {
   readonly tokenHash: string;
   /** Null: it has left its wallet. */
   readonly walletId: WalletId | null;
-  readonly changedAtMs: UnixMillis;
+  /** 0: it was issued there. */
+  readonly changedAtMs: number;
+  /** When it was put or issued there. */
+  readonly cameMs: UnixMillis;
 }
 
 /**
@@ -119,6 +122,16 @@ export class Wallets {
     return sums;
   }
 
+  /** Issues a passport into a wallet. */
+  issue(
+    passportId: PassportId,
+    { accountId, tokenHash }: Pick<Drawer, 'accountId' | 'tokenHash'>,
+    walletId: WalletId,
+    nowMs: UnixMillis,
+  ): void {
+    this.#drawers.set(passportId, { accountId, tokenHash, walletId, changedAtMs: 0, cameMs: nowMs });
+  }
+
   /** Puts a passport into a wallet, or out of any. */
   put(
     passportId: PassportId,
@@ -126,7 +139,7 @@ export class Wallets {
     walletId: WalletId | null,
     nowMs: UnixMillis,
   ): void {
-    this.#drawers.set(passportId, { accountId, tokenHash, walletId, changedAtMs: nowMs });
+    this.#drawers.set(passportId, { accountId, tokenHash, walletId, changedAtMs: nowMs, cameMs: nowMs });
   }
 
   walletOf(passportId: PassportId): WalletId | null {
@@ -204,10 +217,13 @@ export class Wallets {
   }
 
   #mayDraw(drawer: Drawer, wallet: Wallet, nowMs: UnixMillis): boolean {
-    if (drawer.walletId !== null && this.get(drawer.walletId).path.includes(wallet.walletId)) return true;
-    return (
-      drawer.accountId === wallet.accountId &&
-      Math.max(drawer.changedAtMs, wallet.changedAtMs) > nowMs - quotaLimits.walletMoveKnownMs
-    );
+    const path = drawer.walletId === null ? [] : this.get(drawer.walletId).path;
+    if (path.includes(wallet.walletId)) return true;
+    // Those that changed before the passport came have been no others for it.
+    const changes = path
+      .map((id) => this.get(id).changedAtMs)
+      .filter((atMs) => atMs > drawer.cameMs - quotaLimits.replicaClockLeewayMs);
+    const lastChangeMs = Math.max(drawer.changedAtMs, ...changes);
+    return drawer.accountId === wallet.accountId && lastChangeMs > nowMs - quotaLimits.walletMoveKnownMs;
   }
 }
