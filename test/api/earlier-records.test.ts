@@ -30,7 +30,7 @@ const recordLines = earlierExportLines.filter((line) => line.startsWith('{"amoun
 const key = sampleKey(7);
 const signAll = async (messages: readonly string[]) =>
   Buffer.concat(messages.map((message) => Buffer.from(key.sign(message), 'base64url')));
-const signingKeys = { current: () => ({ ...key, signAll }) } as unknown as Parameters<
+const signingKeys = { current: () => ({ ...key, signAll }), all: () => [] } as unknown as Parameters<
   typeof appendRecords
 >[1]['signingKeys'];
 

@@ -61,6 +61,7 @@ describe('spend_limit.approaching', () => {
     const alert = {
       gate_id: gateId,
       passport_id: null,
+      wallet_id: null,
       window: 'day',
       limit_usd: 10,
       spent_usd: 8,
@@ -136,6 +137,7 @@ describe('spend_limit.approaching', () => {
       {
         gate_id: null,
         passport_id: visitor.passport_id,
+        wallet_id: null,
         window: 'month',
         limit_usd: 10,
         spent_usd: 9,
