@@ -35,6 +35,7 @@ beforeAll(async () => {
   const { approval_id } = await check(30);
   const hook = { url: 'http://127.0.0.1:9/hook', events: ['approval.requested'] };
   const { webhook_id } = await post('/webhooks', hook);
+  const { wallet_id } = await post('/wallets', { name: 'Company', limits: { daily_usd: 100 } });
   const { channel_id } = await post('/channels', { name: 'desk', kind: 'webhook', target: hook.url });
   const tools = [{ definition: JSON.stringify({ description: 'Searches.', name: 'search' }) }];
   const { pins } = await post('/mcp-pins', {
@@ -54,6 +55,7 @@ beforeAll(async () => {
     '/attestations/$id': `/attestations/${attestation_id}`,
     '/channels/$id': `/channels/${channel_id}`,
     '/mcp-pins/$id': `/mcp-pins/${pins[0].pin_id}`,
+    '/wallets/$id': `/wallets/${wallet_id}`,
     '/webhooks/$id': `/webhooks/${webhook_id}`,
     '/audit': '/audit?operation=createGate',
     '/discovery': '/discovery?capability=orders&level=L2',

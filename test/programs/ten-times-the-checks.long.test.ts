@@ -71,8 +71,8 @@ it('checks at a control plane: ten times the load is refused in time, and leaves
   expect(Object.keys(crowd.counts).sort(), told).toEqual(['PERMIT', 'overloaded']);
   // How many are permitted meanwhile says nothing: what asks and what is refused take the same thread.
   expect(crowd.withoutRetryAfter, told).toBe(0);
-  // Most are refused for lack of a place.
-  expect(medianOf(crowd.times['overloaded']), told).toBeLessThan(medianOf(crowd.times['PERMIT']) / 2);
+  // Most are refused for lack of a place, not at their deadline. What they take is the lag of this thread.
+  expect(medianOf(crowd.times['overloaded']), told).toBeLessThan(limits.decisionDeadlineMs / 4);
   expect(Math.max(...(crowd.times['PERMIT'] ?? [])), told).toBeLessThan(2 * limits.decisionDeadlineMs);
   // It was over when the last one was answered, within its deadline.
   expect(Object.keys(after.counts), told).toEqual(['PERMIT']);
