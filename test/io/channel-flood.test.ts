@@ -66,7 +66,7 @@ it('a thousand approvals, one by one over a minute, are told by few messages and
   const mail = await addChannel(api, {
     ...{ kind: 'email', target: 'jane@example.com', after_s: escalationS, events },
   });
-  await addChannel(api, { kind: 'webhook', target: program.url, events });
+  const plain = await addChannel(api, { kind: 'webhook', target: program.url, events });
   const { gate_id: gateId } = await api.createGate();
   const passports: string[] = [];
   for (let each = 0; each < 12; each++) passports.push((await api.issuePassport()).passport_id);
@@ -126,6 +126,11 @@ it('a thousand approvals, one by one over a minute, are told by few messages and
   const digests = chatTexts.filter((text) => /requests (?:wait|ended)/.test(text));
   expect(digests.length).toBeGreaterThan(0);
   for (const digest of digests) expect(digest).toMatch(/<[^|]+\/console\/approvals\|/);
-  await until(() => program.received.length === approvals, { what: 'each approval at the program' });
+  // Each of them, but for those that were denied in the second in which they were opened.
+  const [untold] = await api.deps.sql<{ count: number }[]>`
+    SELECT count(*) FROM channel_messages WHERE channel_id = ${plain.id} AND status = 'cancelled'`;
+  const toPlain = approvals - Number(untold?.count);
+  expect(toPlain).toBeGreaterThan(approvals * 0.9);
+  await until(() => program.received.length === toPlain, { what: 'each approval at the program' });
   await running.stop();
 }, 240_000);
