@@ -15,7 +15,6 @@ import { trimPermits } from './outcome-store.ts';
 import {
   awaitPermits,
   findDueReported,
-  type Lane,
   putOffReported,
   type ReportedOutcome,
   refuseReported,
@@ -23,21 +22,8 @@ import {
   trimRefused,
 } from './reported-store.ts';
 
-const lanes: readonly Lane[] = [0, 1];
-
-/** Applies what is due in each lane. Resolves to the number looked at; more may be due. */
-export async function applyReported(deps: SweepDeps): Promise<number> {
-  const applied = await Promise.allSettled(lanes.map((lane) => applyLane(deps, lane)));
-  const failed = applied.find((each) => each.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
-  return applied.reduce((sum, each) => sum + (each.status === 'fulfilled' ? each.value : 0), 0);
-}
-
 /**
- * Applies outcomes that sidecars have shipped, in the order in which they came, on one replica at a time. The
- * outcomes of a PERMIT are in one lane; lanes work side by side, so that one computes while PostgreSQL stores
- * what the other did.
- *
+ * Applies outcomes that sidecars have shipped, in the order in which they came, on one replica at a time.
  * Each is removed in the transaction that applies it, so it counts once; one that is refused stays, for the
  * list, and causes an event. One without its PERMIT waits for it, `outcomesLimits.outcomeWaitsMsMax` at most.
  * Resolves to the number looked at; more may be due.
@@ -45,23 +31,23 @@ export async function applyReported(deps: SweepDeps): Promise<number> {
  * One that fails must not hold up the others: a failed batch is tried again one by one. Throws if nothing can
  * be written at all.
  */
-async function applyLane(deps: SweepDeps, lane: Lane): Promise<number> {
+export async function applyReported(deps: SweepDeps): Promise<number> {
   if (deps.appending.recordForm() === 1) return 0;
   try {
-    const { count, alone } = await applyInTurn(deps, { lane });
-    for (const outcomeId of alone) await applyOne(deps, lane, outcomeId);
+    const { count, alone } = await applyInTurn(deps);
+    for (const outcomeId of alone) await applyOne(deps, outcomeId);
     return count;
   } catch (error) {
     if (isOutage(error)) throw error;
-    return applyOneByOne(deps, lane);
+    return applyOneByOne(deps);
   }
 }
 
-async function applyOneByOne(deps: SweepDeps, lane: Lane): Promise<number> {
-  const due = await findDueReported(deps.sql, deps.clock.now(), { lane, only: null, max: perTurn });
+async function applyOneByOne(deps: SweepDeps): Promise<number> {
+  const due = await findDueReported(deps.sql, deps.clock.now(), { only: null, max: perTurn });
   for (const { outcomeId } of due) {
     try {
-      await applyOne(deps, lane, outcomeId);
+      await applyOne(deps, outcomeId);
     } catch (error) {
       if (isOutage(error)) throw error;
       deps.logger.error(
@@ -74,12 +60,12 @@ async function applyOneByOne(deps: SweepDeps, lane: Lane): Promise<number> {
   return due.length;
 }
 
-async function applyOne(deps: SweepDeps, lane: Lane, only: OutcomeId): Promise<void> {
+async function applyOne(deps: SweepDeps, only: OutcomeId): Promise<void> {
   try {
-    await applyInTurn(deps, { lane, only });
+    await applyInTurn(deps, { only });
   } catch (error) {
     if (!(error instanceof NoRoomForOverrun)) throw error;
-    await applyInTurn(deps, { lane, only, verdict: noRoom });
+    await applyInTurn(deps, { only, verdict: noRoom });
   }
 }
 
@@ -103,15 +89,16 @@ const nothing: Applied = { count: 0, alone: [] };
 const applyInTurn = (
   deps: SweepDeps,
   {
-    lane,
     only = null,
     verdict = null,
-  }: { readonly lane: Lane; readonly only?: OutcomeId | null; readonly verdict?: ChangeResult | null },
+  }: { readonly only?: OutcomeId | null; readonly verdict?: ChangeResult | null } = {},
 ): Promise<Applied> =>
   deps.sql.begin(async (tx) => {
-    if (!(await isMine(tx, lane))) return nothing;
+    const [turn] = await tx<{ isMine: boolean }[]>`
+      SELECT pg_try_advisory_xact_lock(${advisoryLocks.reportedOutcomes}) AS "isMine"`;
+    if (turn?.isMine !== true) return nothing;
     const nowMs = deps.clock.now();
-    const due = await findDueReported(tx, nowMs, { lane, only, max: perTurn });
+    const due = await findDueReported(tx, nowMs, { only, max: perTurn });
     if (due.length === 0) return nothing;
     const asked = due.map(
       ({ attestationId, given, owner, sidecarId }): AskedChange => ({
@@ -125,16 +112,6 @@ const applyInTurn = (
     const alone = await note(tx, deps, { due, results, nowMs });
     return { count: due.length, alone };
   });
-
-/** Whether no other replica is at this lane until the transaction ends. */
-async function isMine(tx: Transaction, lane: Lane): Promise<boolean> {
-  const [turn] = await (lane === 0
-    ? tx<{ isMine: boolean }[]>`
-        SELECT pg_try_advisory_xact_lock(${advisoryLocks.reportedOutcomes}) AS "isMine"`
-    : tx<{ isMine: boolean }[]>`
-        SELECT pg_try_advisory_xact_lock(${advisoryLocks.oddReportedOutcomes}) AS "isMine"`);
-  return turn?.isMine === true;
-}
 
 /** Resolves to those that have to come alone. */
 async function note(
@@ -182,15 +159,15 @@ const neverCame = {
   message: 'No PERMIT of this id came within 7 days that the account of this sidecar may settle.',
 } as const;
 
-/** Applies outcomes on every replica, each lane at its own pace, and trims what is old. Never throws. */
+/** Applies outcomes on every replica, and trims what is old. Never throws. */
 export function startApplyingOutcomes(deps: SweepDeps): Repetition {
-  const repetitions = [...lanes.map((lane) => startLane(deps, lane)), startTrimming(deps)];
+  const repetitions = [startApplying(deps), startTrimming(deps)];
   return { stop: async () => void (await Promise.all(repetitions.map((each) => each.stop()))) };
 }
 
-const startLane = (deps: SweepDeps, lane: Lane): Repetition =>
+const startApplying = (deps: SweepDeps): Repetition =>
   repeatSafely(deps, 'reported outcomes could not be applied: they wait', async (state) => {
-    while ((await applyLane(deps, lane)) > 0 && !state.isStopped);
+    while ((await applyReported(deps)) > 0 && !state.isStopped);
     return outcomesLimits.applyIntervalMs;
   });
 

@@ -116,20 +116,16 @@ export const takeShipped =
       })),
     );
 
-/** Outcomes of one PERMIT are in one lane: the parity of the last character of its id. */
-export type Lane = 0 | 1;
-
-/** Those of a lane to be applied now, in the order in which they came. `only`: at most this one. */
+/** Those to be applied now, in the order in which they came. `only`: at most this one. */
 export async function findDueReported(
   sql: Database | Transaction,
   nowMs: UnixMillis,
-  { lane, only, max }: { readonly lane: Lane; readonly only: OutcomeId | null; readonly max: number },
+  { only, max }: { readonly only: OutcomeId | null; readonly max: number },
 ): Promise<readonly ReportedOutcome[]> {
   const rows = await sql<ReportedRow[]>`
     SELECT ${columns(sql)} FROM (
       SELECT * FROM reported_outcomes
-      WHERE due_at_ms <= ${nowMs} AND ascii(right(attestation_id, 1)) % 2 = ${lane}
-        ${only === null ? sql`` : sql`AND outcome_id = ${only}`}
+      WHERE due_at_ms <= ${nowMs} ${only === null ? sql`` : sql`AND outcome_id = ${only}`}
       ORDER BY due_at_ms, place LIMIT ${max}
     ) AS due ORDER BY place`;
   return rows.map(ofRow);

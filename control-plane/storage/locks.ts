@@ -13,12 +13,8 @@ export const advisoryLocks = {
   recordPartitions: 7_236_506,
   /** Replicas start and end a change of MASTER_KEY one after the other. */
   masterKeys: 7_236_507,
-  /**
-   * Outcomes that sidecars have shipped are applied in two lanes, by the id of their PERMIT: each in its
-   * order, by one replica at a time.
-   */
+  /** Outcomes that sidecars have shipped are applied in their order, by one replica at a time. */
   reportedOutcomes: 7_236_509,
-  oddReportedOutcomes: 7_236_510,
 } as const;
 
 /**
@@ -48,7 +44,6 @@ export const lockOrder = [
   'masterKeys',
   'signingKeys',
   'reportedOutcomes',
-  'oddReportedOutcomes',
   // The key of a call, before anything that the call does.
   'idempotencyKeys',
   // The name of what a call creates, so that nothing is locked while another creates it.
