@@ -30,9 +30,11 @@ it('checks that all wait for one chain leave connections for everything else', a
       expect((await api.call({ url: `/v1/gates/${gate.gate_id}` })).status).toBe(200);
     });
     const words = (await Promise.all(waiting)).map(({ body }) => body.decision ?? body.error.code);
-    // On a crowded machine the deadline of some passes before their batch begins.
+    // On a crowded machine their deadline passes before their batch begins, at worst that of all.
     expect(words.filter((word) => word !== 'PERMIT' && word !== 'overloaded')).toEqual([]);
-    expect(words).toContain('PERMIT');
+    await until(async () => (await check()).body.decision === 'PERMIT', {
+      what: 'a check that is permitted',
+    });
   } finally {
     await Promise.allSettled(waiting);
     await other.end();
