@@ -3,6 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter } from 'prom-client';
 import { ApiError, type ErrorBody, renderError } from '../../shared/errors/api-error.ts';
 import { InvariantError } from '../../shared/errors/assert.ts';
+import { catalogue, type ErrorCode } from '../../shared/errors/catalogue.ts';
+import { secondMs } from '../../shared/model/time.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { LineBudget } from './line-budget.ts';
@@ -34,7 +36,11 @@ export function errorReplies(deps: Pick<BaseDeps, 'logger' | 'metrics' | 'random
     registers: [deps.metrics],
   });
   const newRequestId = requestIdMaker(deps);
-  const lines = new LineBudget(deps.clock);
+  const lines = new LineBudget<ErrorCode>(deps.clock, {
+    linesMax: 10,
+    perMs: secondMs,
+    keysMax: Object.keys(catalogue).length,
+  });
 
   const report = (error: unknown, answered: ApiError, request: FastifyRequest): void => {
     if (answered.code === 'internal_error')

@@ -9,15 +9,21 @@ import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 import { type AccountId, type AttestationId, isId } from '../../shared/model/ids.ts';
 import { modes } from '../../shared/model/mode.ts';
-import { parseTime } from '../../shared/model/time.ts';
+import { hourMs, parseTime } from '../../shared/model/time.ts';
 import type { DecisionReceipt, ReceiptReport, ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
 import { archivedBefore, monthBegins } from '../attestations/archive-store.ts';
 import { timeOfId } from '../attestations/id-uuid.ts';
 import { findAttestation } from '../attestations/list-attestations.ts';
 import { type OnRegressed, takeReport } from '../history/take-report.ts';
+import type { LineBudget } from '../http/line-budget.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findRevokedKey } from '../signing-keys/sidecar-key-store.ts';
-import type { ReceiptLines } from './receipt-lines.ts';
+
+/**
+ * Log lines about receipts whose records are not as they say, for each account that shows them: 20 an hour
+ * are enough to find out what is wrong, for a record that is missing stays so. 1,000 accounts take 100 KB.
+ */
+export const receiptLines = { linesMax: 20, perMs: hourMs, keysMax: 1_000 };
 
 export type ReceiptDeps = Pick<
   SigningDeps,
@@ -36,7 +42,7 @@ interface ShownReceipt {
  * receipt that does not verify.
  */
 export async function takeReceipt(
-  deps: ReceiptDeps & { readonly lines: ReceiptLines },
+  deps: ReceiptDeps & { readonly lines: LineBudget<AccountId> },
   { receipt, shownBy }: ShownReceipt,
   onRegressed: OnRegressed,
 ): Promise<ReceiptReport> {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { ReceiptLines } from '../../control-plane/receipts/receipt-lines.ts';
+import { LineBudget } from '../../control-plane/http/line-budget.ts';
+import { receiptLines } from '../../control-plane/receipts/take-receipt.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { hourMs, type MonotonicMillis } from '../../shared/model/time.ts';
 
@@ -7,7 +8,7 @@ const [one, other] = ['acct_one', 'acct_other'] as AccountId[] as [AccountId, Ac
 
 it('takes 20 lines an hour from each account, and says how many it left out', () => {
   let nowMs = 0;
-  const lines = new ReceiptLines({ monotonic: () => nowMs as MonotonicMillis });
+  const lines = new LineBudget<AccountId>({ monotonic: () => nowMs as MonotonicMillis }, receiptLines);
   const taken = (account: AccountId, count: number) =>
     Array.from({ length: count }, () => lines.take(account));
   expect(taken(one, 20)).toEqual(Array(20).fill(0));

@@ -4,7 +4,10 @@ import type { MonotonicMillis } from '../../../../shared/model/time.ts';
 
 it('bounds the lines of a second for each code, and counts what is left out', () => {
   let nowMs = 5_000;
-  const budget = new LineBudget({ monotonic: () => nowMs as MonotonicMillis });
+  const budget = new LineBudget(
+    { monotonic: () => nowMs as MonotonicMillis },
+    { linesMax: 10, perMs: 1_000, keysMax: 9 },
+  );
   const flood = () => Array.from({ length: 1_000 }, () => budget.take('overloaded'));
   const written = flood().filter((leftOut) => leftOut !== null);
   expect(written).toEqual(Array(10).fill(0));
