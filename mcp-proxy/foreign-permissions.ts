@@ -24,8 +24,12 @@ type Issuers = Pick<AgentTrust['issuers'], 'list' | 'tryToken'>;
  * providers, and what their claims mean here. Nothing is recorded. Answers are remembered for a while.
  */
 export function foreignPermissions(issuers: Issuers, clock: Pick<Clock, 'now' | 'monotonic'>): ReadForeign {
-  const perf = { now: () => clock.monotonic() };
-  const known = new LRUCache<string, ForeignPermissions>({ max: proxyLimits.foreignTokensMax, perf });
+  const known = new LRUCache<string, ForeignPermissions>({
+    max: proxyLimits.foreignTokensMax,
+    perf: { now: () => clock.monotonic() },
+    // Otherwise it keeps a time of `perf` until a timer of the real clock ends.
+    ttlResolution: 0,
+  });
   const listed = listedIssuers(issuers, clock);
   let asking = 0;
   return async (token) => {
