@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { askedLanes, type Lane, lanes } from './test/lanes.ts';
 import { DurationsReporter, LongestFirst } from './test/support/durations.ts';
+import { SecondTryReporter, secondTry } from './test/support/second-try.ts';
 
 const asked = askedLanes(process.env['LANES']);
 const filesOf = (names: readonly Lane[]) =>
@@ -38,11 +39,15 @@ export default defineConfig({
         : [
             ...project('pure', ['pure'], { pool: 'threads' as const }),
             // One project, so that a worker goes from a file of one lane to a file of another.
-            ...project('programs', ['service', 'process', 'extra'], {}),
+            ...project('programs', ['service', 'process', 'extra'], { retry: secondTry }),
           ],
     globalSetup: ['test/support/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
-    ...(process.env['DURATIONS'] === '1' && { reporters: ['default', new DurationsReporter()] }),
+    reporters: [
+      'default',
+      new SecondTryReporter(),
+      ...(process.env['DURATIONS'] === '1' ? [new DurationsReporter()] : []),
+    ],
     // Forks, not threads: what ends a process, as a native server may, must not end vitest with it.
     pool: 'forks',
     maxWorkers: workersMax,

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import type { Result } from './world.ts';
 
 /** How much was simulated, and what came of it: whether the generator reaches what it is there for. */
 export function totals() {
   const counts = new Map<string, number>();
+  const traces = createHash('sha256');
   const beganAtMs = performance.now();
   let seeds = 0;
   let simulatedMs = 0;
@@ -12,6 +14,7 @@ export function totals() {
     counts,
     add(result: Result): void {
       seeds++;
+      traces.update(result.hash);
       simulatedMs += result.simulatedMs;
       for (const [what, count] of result.counts) counts.set(what, (counts.get(what) ?? 0) + count);
     },
@@ -24,6 +27,7 @@ export function totals() {
       const times = simulatedMs / (performance.now() - beganAtMs);
       return [
         `${seeds} seeds, ${Math.round(simulatedMs / 1_000)} s simulated, ${times.toFixed(0)} times real time`,
+        `traces ${traces.copy().digest('hex')}`,
         `${(this.permitted * 100).toFixed(0)} % of what was asked was permitted`,
         ...lines.map(([what, count]) => `  ${what}: ${count}`),
       ].join('\n');
