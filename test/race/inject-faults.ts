@@ -3,7 +3,7 @@ import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { Running } from '../support/installation.ts';
 import { until } from '../support/until.ts';
 import type { Fault } from './faults.ts';
-import { allSidecars, type World } from './world.ts';
+import { allSidecars, startMsMax, type World } from './world.ts';
 
 /**
  * Brings the faults about, each at its time, and resolves when the last is over and everything runs again.
@@ -96,7 +96,20 @@ function bringAbout(world: World, { kind, target, forMs }: Fault): Work {
 async function endFor(running: Running, signal: NodeJS.Signals, forMs: number): Promise<void> {
   await running.stop(signal);
   await pause(forMs);
-  await running.start();
+  await supervised(running);
+}
+
+/** Starts it again where it gives up, as what runs it would: a database may take longer than it waits. */
+async function supervised(running: Running): Promise<void> {
+  const start = () =>
+    running.start().then(
+      () => true,
+      (error: unknown) => {
+        if (running.program.isRunning) throw error;
+        return false;
+      },
+    );
+  await until(start, { what: 'a program that starts while its database is away', timeoutMs: startMsMax });
 }
 
 /**
@@ -124,7 +137,7 @@ async function crash({ sql }: World): Promise<void> {
       },
       () => false,
     );
-  await until(isServed, { what: 'PostgreSQL' });
+  await until(isServed, { what: 'PostgreSQL', timeoutMs: startMsMax });
   process.kill(pid, 'SIGKILL');
-  await until(isServed, { what: 'PostgreSQL again' });
+  await until(isServed, { what: 'PostgreSQL again', timeoutMs: startMsMax });
 }

@@ -30,6 +30,9 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** Bounds a start that hangs, not one that is slow. */
+export const startMsMax = 300_000;
+
 const sidecarCount = 4;
 const controlPlaneCount = 2;
 
@@ -45,7 +48,8 @@ export async function startWorld(programs: Programs, redis: TestRedis, chance: C
     stops.push(() => redisLink.close());
     const redisUrl = redisLink.origin.replace('http:', 'redis:');
     const started = recorded(programs);
-    const world = await installation(started.programs, { databaseUrl: database.url, redisUrl });
+    const reached = { databaseUrl: database.url, redisUrl };
+    const world = await installation(started.programs, { ...reached, readyMsMax: startMsMax });
     stops.push(() => world.close());
 
     const controlPlanes: Running[] = [];
