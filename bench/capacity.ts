@@ -94,18 +94,22 @@ async function appender(stage: AuditStage): Promise<Append> {
   const deps = { sql, clock: systemClock, random, ed25519: chooseEd25519(), sealer: sealer(stage.masterKey) };
   const appending = { isStopped: false, projections: [], recordForm: () => 2 as const };
   const appendingDeps = { random, signingKeys: await loadSigningKeys(deps), appending };
+  const policies = await sql<{ gate_id: string; policy_hash: string }[]>`
+    SELECT gate_id, policy_hash FROM gate_policies`;
+  const policyOf = new Map(policies.map(({ gate_id, policy_hash }) => [gate_id, policy_hash]));
   return async (from, month) => {
     const timestampMs = (systemClock.now() + month * monthMs) as UnixMillis;
     const made = Array.from({ length: batch }, (_, i): NewRecord => {
       const { owner, passportIds, gateIds } = stage;
       const turn = Math.floor((from + i) / run);
       const passportId = must(passportIds[turn % passportIds.length], 'there are passports') as PassportId;
+      const gateId = must(gateIds[turn % gateIds.length], 'there are gates') as GateId;
       return {
         record: {
           id: random.newId('att', timestampMs),
           chainId: passportId as ChainId,
           passportId,
-          gateId: must(gateIds[turn % gateIds.length], 'there are gates') as GateId,
+          gateId,
           decision: 'PERMIT',
           reason: null,
           requestHash: textHash(`request ${from + i}`),
@@ -127,6 +131,8 @@ async function appender(stage: AuditStage): Promise<Append> {
           sourceAccount: owner.accountId,
           timestampMs,
           ...benchExtras,
+          // An export without the policies that its records name does not verify.
+          policyHash: must(policyOf.get(gateId), 'a gate has a policy'),
         },
         passportOwner: owner,
         gateOwner: owner,
