@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
+import { makeAgentKey, proofFor } from '../support/proofs.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { StreamClient } from '../support/stream-client.ts';
 
 const both = ['enforcement:check', 'enforcement:delegate'];
 let api: Api;
@@ -258,6 +261,139 @@ describe('a subject without a token', () => {
       'false passport_not_found',
       'true null',
     ]);
+  });
+});
+
+describe('a caller that may name subjects, and lies', () => {
+  const token = (jwt: string) => ({ properties: { passport: jwt } });
+
+  it('cannot tell names of other accounts and modes from names that nobody has', async () => {
+    const { evaluation } = await setUp();
+    const other = await api.createAccount();
+    const theirs = await api.issuePassport({ agent_id: randomUUID() }, other.key);
+    const admin = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
+    const inTest = await api.issuePassport({ agent_id: randomUUID() }, admin.key);
+    const unknown = makeId('pass', 1 as UnixMillis, new Uint8Array(10));
+    const ids = [theirs.passport_id, theirs.agent_id, inTest.passport_id, inTest.agent_id, unknown];
+    const told = async (id: string) => {
+      const reply = await evaluate({ ...evaluation, subject: { type: 'user', id } });
+      const { request_id: _own, ...error } = reply.body.error;
+      return { status: reply.status, error };
+    };
+    const [first, ...others] = await Promise.all(ids.map(told));
+    expect(first).toMatchObject({ status: 404, error: { code: 'passport_not_found' } });
+    for (const answer of others) expect(answer).toEqual(first);
+  });
+
+  it('makes no passport of an id at any other way in', async () => {
+    const { issued, gateId } = await setUp();
+    const sidecar = await startTestSidecar({ api });
+    try {
+      await sidecar.caughtUp();
+      const request = { permission_key: 'orders:create', amount: 5 };
+      for (const passport of [issued.passport_id, issued.agent_id]) {
+        const check = { passport, request };
+        const batch = { checks: [check] };
+        const path = `/v1/gates/${gateId}/check`;
+        const stream = await StreamClient.open(sidecar.origin, api.adminKey);
+        const answers = [
+          (await api.call({ url: path, body: check })).body,
+          (await api.call({ url: '/v1/enforce', body: check })).body,
+          (await sidecar.call({ path, body: check })).body,
+          (await sidecar.call({ path: `${path}/batch`, body: batch })).body.results[0],
+          await stream.ask({ gate_id: gateId, ...check }),
+        ];
+        await stream.leave();
+        for (const answer of answers)
+          expect(answer).toMatchObject({ decision: 'BLOCK', reason: 'passport_malformed' });
+        const shown = { type: 'agent', id: issued.agent_id, ...token(passport) };
+        const resource = { type: 'gate', id: gateId };
+        const body = { subject: shown, action: { name: 'orders:create' }, resource };
+        for (const reply of [
+          await evaluate(body),
+          await sidecar.call({ path: '/access/v1/evaluation', body }),
+        ])
+          expect(reply.body).toMatchObject({ decision: false, context: { reason: 'passport_malformed' } });
+        const tested = { passport_token: passport, context: request };
+        const gateTest = await api.call({ url: `/v1/gates/${gateId}/test`, body: tested });
+        expect(gateTest.body).toMatchObject({ decision: 'block' });
+      }
+    } finally {
+      await sidecar.close();
+      sidecar.removeFolder();
+    }
+  });
+
+  it('names another subject than the token that it shows: neither is decided on', async () => {
+    const { evaluation, issued } = await setUp();
+    const other = await api.issuePassport();
+    for (const id of [other.agent_id, other.passport_id]) {
+      const subject = { type: 'agent', id, ...token(issued.jwt) };
+      expectError(await evaluate({ ...evaluation, subject }), 'invalid_request', 'subject.id');
+      const all = await evaluateAll({ ...evaluation, evaluations: [{ subject }, {}] });
+      expect(all.body.evaluations).toMatchObject([
+        { decision: false, context: { error: { code: 'invalid_request' } } },
+        { decision: true },
+      ]);
+    }
+    // A token that is bad is not made good by the name beside it.
+    const bad = { ...evaluation.subject, ...token(`${issued.jwt.slice(0, -6)}AAAAAA`) };
+    const refused = await evaluate({ ...evaluation, subject: bad });
+    expect(refused.body).toMatchObject({
+      decision: false,
+      context: { reason: 'passport_signature_invalid' },
+    });
+    const records = await api.call({ url: `/v1/attestations?passport_id=${other.passport_id}` });
+    expect(records.body.attestations).toEqual([]);
+  });
+
+  it.each([
+    ['a gate of L2', { trust_level: 'L2' }, 'trust_level_insufficient'],
+    ['a gate that demands proof', { constraints: { proof_of_possession: 'required' } }, 'proof_missing'],
+  ])('gets no copy of the PERMIT that the token has got at %s', async (_name, gate, reason) => {
+    const key = makeAgentKey();
+    const passport = { trust_tier: 'L3', public_key: key.publicJwk };
+    const { evaluation, issued } = await setUp(gate, passport);
+    const context = { ...evaluation.context, idempotency_key: `once-${issued.agent_id}` };
+    const subject = { ...evaluation.subject, ...token(issued.jwt) };
+    const proof = proofFor({ jwt: issued.jwt, key });
+    const permitted = await evaluate({ ...evaluation, subject, context: { ...context, proof } });
+    expect(permitted.body.decision, JSON.stringify(permitted.body)).toBe(true);
+    const named = await evaluate({ ...evaluation, context });
+    expect(named.body).toMatchObject({ decision: false, context: { reason } });
+    expect(named.body.context.attestation_id).not.toBe(permitted.body.context.attestation_id);
+    const record = await api.call({ url: `/v1/attestations/${named.body.context.attestation_id}` });
+    expect(record.body).toMatchObject({ decision: 'BLOCK', asserted: true });
+  });
+
+  it('does not use up an approval that the token has got at a gate of L2', async () => {
+    const constraints = { approvals: { above_usd: 1 } };
+    const { evaluation, issued } = await setUp({ trust_level: 'L2', constraints }, { trust_tier: 'L3' });
+    const subject = { ...evaluation.subject, ...token(issued.jwt) };
+    const suspended = await evaluate({ ...evaluation, subject });
+    const { approval_id: id } = suspended.body.context;
+    await api.call({ method: 'POST', url: `/v1/approvals/${id}/approve`, body: {} });
+    const context = { ...evaluation.context, approval: { id } };
+    const named = await evaluate({ ...evaluation, context });
+    expect(named.body.context.reason).toBe('trust_level_insufficient');
+    expect((await evaluate({ ...evaluation, subject, context })).body.decision).toBe(true);
+  });
+
+  it('is on record with each of its decisions, also with those of people', async () => {
+    const constraints = { approvals: { above_usd: 1 } };
+    const { evaluation, issued } = await setUp({ constraints });
+    const suspended = await evaluate(evaluation);
+    expect(suspended.body.context.decision).toBe('SUSPEND');
+    const { approval_id: id } = suspended.body.context;
+    await api.call({ method: 'POST', url: `/v1/approvals/${id}/approve`, body: {} });
+    const context = { ...evaluation.context, approval: { id } };
+    expect((await evaluate({ ...evaluation, context })).body.decision).toBe(true);
+    const { attestations } = (await api.call({ url: `/v1/attestations?passport_id=${issued.passport_id}` }))
+      .body;
+    const told = attestations.map(({ decision, asserted, trust_level }: Reply['body']) =>
+      [decision, asserted, trust_level].join(' '),
+    );
+    expect(told.toSorted()).toEqual(['PERMIT true L1', 'SUSPEND true L1']);
   });
 });
 
