@@ -70,6 +70,17 @@ const away: ForeignPermissions = {
     'What this token permits cannot be read now. The API key of the proxy needs the scope issuers:read for it.',
 };
 
+/**
+ * A gate may trust an issuer of another account, of which only calls learn what its tokens permit: that no
+ * issuer of the own account fits does not mean that calls are refused.
+ */
+const unknownIssuer: ForeignPermissions = {
+  kind: 'none',
+  reason: 'issuer_unknown',
+  detail:
+    'No issuer of the account of the proxy takes this token, so what it permits is not known here. Calls are decided all the same.',
+};
+
 async function ask(issuers: Issuers, token: string, fitting: readonly Issuer[]): Promise<ForeignPermissions> {
   for (const { issuer_id } of fitting) {
     const { reason, passport } = await issuers.tryToken(issuer_id, { token }, callOptions);
@@ -78,7 +89,7 @@ async function ask(issuers: Issuers, token: string, fitting: readonly Issuer[]):
     // Another one of the same provider may take its audience.
     if (reason !== 'issuer_untrusted') return refused(reason ?? 'passport_malformed');
   }
-  return refused('issuer_untrusted');
+  return unknownIssuer;
 }
 
 const callOptions = { deadlineMs: proxyLimits.keysAnswerMsMax };

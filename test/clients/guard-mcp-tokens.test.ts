@@ -268,7 +268,38 @@ describe('lists', () => {
     expect((await listed(url, await tokenOf({ roles: [] }))).names).toEqual([]);
     const strange = await listed(url, await tokenOf({ aud: 'elsewhere' }));
     expect(strange.names).toEqual([]);
-    expect(strange.meta).toContain('issuer_untrusted');
+    expect(strange.meta).toContain('issuer_unknown');
+  });
+
+  it('are empty for an issuer of another account, and do not say that calls are refused', async () => {
+    const { key } = await service.api.createAccount();
+    const federation = {
+      ...{ type: 'oidc', issuer: provider.issuer, audiences: ['theirs'], permissions: ['tools:pay'] },
+    };
+    const theirs = await service.api.createIssuer({ name: 'Theirs', federation }, key);
+    const constraints = {
+      spend_limits: { unpriced: 'permit' as const },
+      trusted_issuers: ['own', theirs.issuer_id as string],
+    };
+    const made = await service.agentTrust.gates.create({ name: 'Both', trust_level: 'L1', constraints });
+    await service.testSidecar.caughtUp();
+    const token = await tokenOf({ aud: 'theirs' });
+    const { url } = await open({ gate: made.gate_id }, startSessionServer);
+    const shortened = await listed(url, token);
+    expect(shortened.names).toEqual([]);
+    expect(shortened.meta).toContain('"reason":"issuer_unknown"');
+    expect(shortened.meta).not.toContain('issuer_untrusted');
+    expect((await listed(url, await tokenOf())).names).toEqual(['pay']);
+    const all = await open({ gate: made.gate_id, showsAllTools: true }, startSessionServer);
+    expect((await listed(all.url, token)).names).toEqual(expect.arrayContaining(['pay', 'count']));
+    const calls = await open({ gate: made.gate_id });
+    await until(
+      async () => {
+        await send(calls.url, call(1), bearer(token));
+        return calls.ran.includes('pay');
+      },
+      { what: 'a call that the gate permits' },
+    );
   });
 
   it('are empty, and say why, where the key of the proxy may not ask', async () => {
@@ -304,10 +335,10 @@ describe('lists', () => {
     expect([lists, tries]).toEqual([1, 1]);
     // One that no issuer fits has the list read again, but not at once.
     const strange = await tokenOf({ iss: 'https://elsewhere.example' });
-    expect(await read(strange)).toMatchObject({ reason: 'issuer_untrusted' });
+    expect(await read(strange)).toMatchObject({ reason: 'issuer_unknown' });
     expect([lists, tries]).toEqual([1, 1]);
     nowMs += proxyLimits.keysPauseMs + 1;
-    expect(await read(strange)).toMatchObject({ reason: 'issuer_untrusted' });
+    expect(await read(strange)).toMatchObject({ reason: 'issuer_unknown' });
     expect([lists, tries]).toEqual([2, 1]);
     const most = proxyLimits.foreignTokensAtOnceMax;
     const flood = await Promise.all(Array.from({ length: 2 * most }, () => tokenOf()));
