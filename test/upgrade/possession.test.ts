@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import * as jose from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Sidecar } from '../../clients/node/src/index.ts';
 import { call } from '../support/http-client.ts';
@@ -14,6 +16,7 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
   let database: TestDatabase;
   let world: Installation;
   let sidecar: Running;
+  let controlPlane: Running;
 
   beforeAll(async () => {
     const old = await releasedPrograms(releaseBefore, (line) => console.log(line));
@@ -23,7 +26,7 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
     };
     database = await testDatabase();
     world = await installation(mixed, { databaseUrl: database.url });
-    await world.startControlPlane();
+    controlPlane = await world.startControlPlane();
     sidecar = await world.startSidecar();
   }, 1_200_000);
   afterAll(async () => {
@@ -106,5 +109,67 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
     await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
       what: 'the gate without the demand',
     });
+  });
+
+  it('permits no token of an issuer of another account that a gate names, and follows what else is told', async () => {
+    const origin = `${controlPlane.origin}/v1`;
+    const account = await call(`${origin}/accounts`, { key: world.adminKey, body: { name: 'Another', plan: 'enterprise' } });
+    expect(account.status, JSON.stringify(account.body)).toBe(201);
+    const { key } = account.body.api_key;
+    const pair = await jose.generateKeyPair('ES256');
+    const jwk = { ...(await jose.exportJWK(pair.publicKey)), alg: 'ES256', kid: 'one' };
+    const federation = {
+      ...{ type: 'jwks', issuer: 'https://idp.example', audiences: ['gate'], jwks: { keys: [jwk] } },
+      ...{ permissions: ['orders:create'], trust_tier: 'L2' },
+    };
+    const issuer = await call(`${origin}/issuers`, { key, body: { name: 'Theirs', federation } });
+    expect(issuer.status, JSON.stringify(issuer.body)).toBe(201);
+    const issuerId: string = issuer.body.issuer_id;
+    const sign = () =>
+      new jose.SignJWT({ iss: federation.issuer, sub: 'planner', aud: 'gate', jti: randomUUID() })
+        .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: 'JWT' })
+        .setIssuedAt()
+        .setExpirationTime('1h')
+        .sign(pair.privateKey);
+    const plain = await issue({});
+    const naming = { constraints: { trusted_issuers: ['own', issuerId] } };
+    const turned = await world.createGate();
+    expect((await world.api('PUT', `/gates/${turned}`, naming)).status).toBe(200);
+    const made = await world.createGate(naming);
+    const alone = await world.createGate({ constraints: { trusted_issuers: [issuerId] } });
+    const gates = [turned, made, alone];
+    const change = (body: object) =>
+      call(`${origin}/issuers/${issuerId}`, { method: 'PUT', key, body }).then(({ status }) => status);
+
+    const permitted = async (gateId: string) =>
+      until(async () => (await decide(gateId, plain)).body.decision === 'PERMIT', {
+        what: 'what was told to the sidecar last',
+      });
+    const blocksAll = async () => {
+      // Behind all that was told before it.
+      await permitted(await world.createGate());
+      await permitted(turned);
+      for (const gateId of gates) {
+        const token = await sign();
+        const blocked = { decision: 'BLOCK', reason: 'passport_malformed' };
+        expect((await decide(gateId, token)).body).toMatchObject(blocked);
+      }
+    };
+    // The token is good where it is known.
+    const body = { passport: await sign(), request: { permission_key: 'orders:create' } };
+    const check = await call(`${origin}/gates/${made}/check`, { key: world.adminKey, body });
+    expect(check.body).toMatchObject({ decision: 'PERMIT' });
+    await blocksAll();
+    // From a snapshot, too.
+    await sidecar.restart('SIGTERM');
+    await blocksAll();
+    expect(await change({ status: 'suspended' })).toBe(200);
+    expect(await change({ status: 'active' })).toBe(200);
+    await blocksAll();
+    expect(
+      (await world.api('PUT', `/gates/${made}`, { constraints: { trusted_issuers: null } })).status,
+    ).toBe(200);
+    await permitted(made);
+    await blocksAll();
   });
 });
