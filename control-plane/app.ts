@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance, type FastifyPluginAsync } from 'fastify';
+import { compileGate } from '../shared/decision/compile-gate.ts';
 import { limits } from '../shared/model/limits.ts';
 import { accountRoutes } from './accounts/routes.ts';
 import { installAuth, installScopes } from './admission/auth.ts';
@@ -25,6 +26,7 @@ import { eventRoutes } from './events/routes.ts';
 import { federationRoutes } from './federation/routes.ts';
 import { shownTokenRoutes } from './federation/shown-routes.ts';
 import { verifyAssertion } from './federation/verify-assertion.ts';
+import { findGate } from './gates/gate-store.ts';
 import { gateRoutes } from './gates/routes.ts';
 import { errorReplies, installErrorReplies } from './http/error-reply.ts';
 import { installJsonBody } from './http/json-body.ts';
@@ -142,7 +144,12 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(oidcRoutes(deps));
     v1.register(passkeyRoutes(deps));
     v1.register(issuerRoutes(deps));
-    v1.register(federationRoutes(deps));
+    v1.register(
+      federationRoutes(deps, async (owner, gateId) => {
+        const gate = await findGate(deps.sql, owner, gateId);
+        return gate === null ? null : compileGate(gate, gate.catalogTerms);
+      }),
+    );
     v1.register(shownTokenRoutes(deps));
     v1.register(passportRoutes(deps));
     v1.register(templateRoutes(deps));

@@ -107,13 +107,14 @@ function addFederated(issuers: Command, host: CommandHost): void {
       .command('try-token')
       .description('say what a token of an issuer of others would become')
       .argument('<issuer>', 'iss_…')
-      .requiredOption('--file <file>', 'holds the token; - reads standard input'),
+      .requiredOption('--file <file>', 'holds the token; - reads standard input')
+      .option('--gate <gate>', 'gate_…: also says what this gate makes of it'),
     host,
-  ).action((id: string, options: IssuerOptions) =>
+  ).action((id: string, options: IssuerOptions & { readonly gate?: string }) =>
     withApi(host, options, async ({ client, print }) => {
       const { readInput } = await import('./files.ts');
       const token = (await readInput(options.file ?? '-', host.stdin)).trim();
-      print.item(await client.issuers.tryToken(id, { token }));
+      print.item(await client.issuers.tryToken(id, { token, ...given({ gate_id: options.gate }) }));
       return undefined;
     }),
   );

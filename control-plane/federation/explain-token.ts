@@ -1,22 +1,26 @@
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import { openForeignToken } from '../../shared/crypto/foreign-token.ts';
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { DecisionReason } from '../../shared/model/decision.ts';
 import { areKeysStale, type JsonPointer } from '../../shared/model/federation.ts';
 import { renderTime, toMillis, type UnixMillis } from '../../shared/model/time.ts';
 import { type ForeignIssuer, onlyFitting } from '../../shared/verification/foreign-issuers.ts';
 import { isMapped, type MappedClaims, mapClaims, valueAt } from '../../shared/verification/map-claims.ts';
+import { admitOfOthers } from '../../shared/verification/verify-foreign-token.ts';
 import type { TokenExplanation } from '../../shared/wire/federation-operations.ts';
+import { explainGate } from './explain-gate.ts';
 
 type Step = TokenExplanation['steps'][number];
 
 /**
  * What a token would become at a gate, step by step and claim by claim, up to the first fault: the same
- * functions as in a decision. `others`: all active issuers of others of the account and mode.
+ * functions as in a decision. `known`: all active issuers of others of the account, or those that the gate
+ * knows. `gate`: the passport is then tried there, too.
  */
 export function explainToken(
   token: string,
   issuer: ForeignIssuer,
-  others: readonly ForeignIssuer[],
+  { known, gate }: { readonly known: readonly ForeignIssuer[]; readonly gate: CompiledGate | null },
   nowMs: UnixMillis,
 ): TokenExplanation {
   const steps: Step[] = [];
@@ -50,7 +54,9 @@ export function explainToken(
       'issuer_untrusted',
       `This issuer takes ${issuer.federation.issuer} and the audiences ${issuer.federation.audiences.join(', ')}.`,
     );
-  if (onlyFitting(others, payload, issuer.mode) === null)
+  if (!known.some(({ issuerId }) => issuerId === issuer.issuerId))
+    return refuse('issuer', issuer.issuerId, 'issuer_untrusted', 'This issuer is suspended.');
+  if (onlyFitting(known, payload, issuer.mode) === null)
     return refuse(
       `${name}, aud`,
       payload['aud'],
@@ -79,7 +85,11 @@ export function explainToken(
       : null;
   if (late !== null)
     return refuse('exp', payload['exp'], late, 'The token, or the keys of its issuer, are too old.');
-  return { reason: null, steps, passport: passportOf(mapped, issuer) };
+  const passport = passportOf(mapped, issuer);
+  const admitted = admitOfOthers({ kind: 'foreign', open, key, issuer, among: '' }, true);
+  if (gate === null || admitted.kind === 'refused') return { reason: null, steps, passport };
+  const atGate = explainGate(gate, admitted.passport);
+  return { reason: atGate.reason, steps: [...steps, ...atGate.steps], passport };
 }
 
 function claimSteps(payload: object, mapped: MappedClaims, { federation }: ForeignIssuer): Step[] {

@@ -2,18 +2,21 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import type { RequestId } from '../../shared/model/ids.ts';
+import type { GateId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
+import type { Owner } from '../../shared/model/owner.ts';
+import { holdsScope } from '../../shared/model/scopes.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
 import { SubjectRevocation, TokenExplanation, TokenTrial } from '../../shared/wire/federation-operations.ts';
 import { RevocationAnswer, RevocationQuery } from '../../shared/wire/passport.ts';
 import { addressLimit } from '../http/address-limit.ts';
-import { callerOf } from '../http/caller.ts';
+import { type Caller, callerOf } from '../http/caller.ts';
 import { readBody } from '../http/json-body.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import { accountFederations, findFederation } from '../issuers/federation-store.ts';
+import { accountFederations, findFederation, knownFederations } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';
 import { renderRevocation } from '../passports/passport-use-cases.ts';
 import { explainToken } from './explain-token.ts';
@@ -24,8 +27,18 @@ import { takeEvent } from './take-event.ts';
 const Nothing = Type.Unsafe<undefined>({});
 const issuerIdOf = (text: string) => pathId('iss', text, 'issuer_not_found');
 
+/** A gate of the owner, compiled. Null: it has none of this id. */
+export type ReadGate = (owner: Owner, gateId: GateId) => Promise<CompiledGate | null>;
+
 /** What is done about issuers of others, beside their settings (contract §4). */
-export function federationRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
+export function federationRoutes(deps: KeyDeps, compiledGate: ReadGate): FastifyPluginAsyncTypebox {
+  const gateFor = async (caller: Caller, text: string): Promise<CompiledGate> => {
+    if (!holdsScope(caller.scopes, 'gates:read'))
+      throw new ApiError('insufficient_scope', { param: 'gate_id' });
+    const gate = await compiledGate(caller, pathId('gate', text, 'gate_not_found'));
+    if (gate === null) throw new ApiError('gate_not_found', { param: 'gate_id' });
+    return gate;
+  };
   return async (app) => {
     app.register(eventRoutes(deps));
 
@@ -60,11 +73,17 @@ export function federationRoutes(deps: KeyDeps): FastifyPluginAsyncTypebox {
         const stored = await findFederation(deps.sql, issuerIdOf(request.params.id));
         const isOwn = stored?.accountId === caller.accountId && stored.mode === caller.mode;
         if (stored === null || !isOwn) throw new ApiError('issuer_not_found');
-        const others = await accountFederations(deps.sql, caller.accountId);
+        const { token, gate_id: gateText } = request.body;
+        const gate = gateText === undefined ? null : await gateFor(caller, gateText);
+        const known =
+          gate === null
+            ? await accountFederations(deps.sql, caller.accountId)
+            : await knownFederations(deps.sql, caller.accountId, gate.gateId);
+        const active = known.filter(({ status }) => status === 'active');
         return explainToken(
-          request.body.token,
+          token,
           new ForeignIssuer(stored),
-          others.filter(({ status }) => status === 'active').map((each) => new ForeignIssuer(each)),
+          { known: active.map((each) => new ForeignIssuer(each)), gate },
           deps.clock.now(),
         );
       },

@@ -625,8 +625,11 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'tryToken',
     tag: 'Issuers',
     summary: 'Say what a token of another issuer would become',
-    description: 'Claim by claim, up to the first fault. The token is neither stored nor recorded.',
-    errors: ['issuer_not_found'],
+    description:
+      'Claim by claim, up to the first fault. With `gate_id`, for which the key needs `gates:read` too, also whether this gate ' +
+      'trusts the issuer, the tier and the key of the token; `passport` is there where the gate refuses it. The token is ' +
+      'neither stored nor recorded.',
+    errors: ['issuer_not_found', 'gate_not_found'],
   },
   'POST /v1/issuers/:id/events': {
     id: 'receiveSecurityEvent',

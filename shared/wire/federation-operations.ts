@@ -9,8 +9,11 @@ export const SubjectRevocation = closed({
   reason: Type.Optional(plainText({ minLength: 1, maxLength: limits.reasonCharsMax })),
 });
 
-/** `POST /issuers/:id/try-token` */
-export const TokenTrial = closed({ token: Type.String({ minLength: 1, maxLength: limits.tokenBytesMax }) });
+/** `POST /issuers/:id/try-token`. With `gate_id` it says what this gate makes of the token, too. */
+export const TokenTrial = closed({
+  token: Type.String({ minLength: 1, maxLength: limits.tokenBytesMax }),
+  gate_id: Type.Optional(Type.String()),
+});
 
 /** A claim of a token, and what it becomes. */
 export const TokenStep = Type.Object({
@@ -32,7 +35,7 @@ export const TokenPassport = Type.Object({
 
 /** What a token would become. It is neither stored nor recorded. */
 export const TokenExplanation = Type.Object({
-  /** Why it is no passport; null: it is one. */
+  /** Why it is no passport, or why the gate takes none of it; null: neither. */
   reason: nullable(Type.Enum(decisionReasons)),
   steps: Type.Array(TokenStep),
   passport: nullable(TokenPassport),

@@ -10,6 +10,7 @@ import { minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts'
 import { type Api, type LoggedIn, startApi } from '../support/api.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type ForeignProvider, startForeignProvider } from '../support/foreign-issuer.ts';
+import { makeAgentKey } from '../support/proofs.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { brokenRules } from '../support/sound-database.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
@@ -704,6 +705,56 @@ describe('an issuer of others', () => {
     expect(bad.steps.at(-1)).toMatchObject({ claim: 'iss, aud', is_good: false });
     expect((await explain('nonsense')).reason).toBe('passport_malformed');
     expect((await api.call({ url: `/v1/passports?issuer_id=${issuerId}` })).body.total).toBe(0);
+  });
+
+  it('says what a gate would make of a token, and what it lacks there', async () => {
+    const { provider, issuerId } = await registered();
+    const other = await api.createIssuer();
+    const made = async (change: object) => (await api.createGate(change)).gate_id as string;
+    const token = await provider.sign();
+    const key = makeAgentKey();
+    const bound = await provider.sign({ cnf: { jwk: key.publicJwk } });
+    const url = `/v1/issuers/${issuerId}/try-token`;
+    const explain = async (gate_id: string, shown = token) =>
+      (await api.call({ url, body: { token: shown, gate_id } })).body;
+    const demanding = { proof_of_possession: 'required' };
+    const gates = [
+      [await made({}), token, null, 'gate.constraints.trusted_issuers'],
+      [await made({ constraints: { trusted_issuers: [issuerId] } }), token, null],
+      [await made({ constraints: { trusted_issuers: [other.issuer_id] } }), token, 'issuer_untrusted'],
+      [await made({ trust_level: 'L3' }), token, 'trust_level_insufficient', 'gate.trust_level'],
+      [await made({ constraints: demanding }), token, 'proof_invalid', 'cnf.jwk'],
+      [await made({ constraints: demanding }), bound, null, 'cnf.jwk'],
+    ] as const;
+    for (const [gateId, shown, reason, claim = 'gate.constraints.trusted_issuers'] of gates) {
+      const told = await explain(gateId, shown);
+      expect(told).toMatchObject({ reason, passport: { agent_id: 'planner' } });
+      expect(told.steps.at(-1)).toMatchObject({ claim, is_good: reason === null });
+      // A check with a proof that is bad comes to the same; where nothing is wrong it asks for a good one.
+      const proof = { dpop: 'a.b.c', method: 'POST', url: 'https://shop.example/' };
+      const body = { passport: shown, request: { ...request, proof } };
+      const checked = (await api.call({ url: `/v1/gates/${gateId}/check`, body })).body;
+      expect(checked.reason).toBe(shown === bound ? 'proof_invalid' : reason);
+    }
+    expect((await explain(gates[0][0], 'nonsense')).reason).toBe('passport_malformed');
+    expectError(await api.call({ url, body: { token, gate_id: 'gate_x' } }), 'gate_not_found');
+    const { key: foreign } = await api.createAccount();
+    const { gate_id: theirs } = await api.createGate({}, foreign);
+    expectError(await api.call({ url, body: { token, gate_id: theirs } }), 'gate_not_found', 'gate_id');
+    const { key: narrow } = await api.createKey({ scopes: ['issuers:read'] });
+    const refused = await api.call({ url, body: { token, gate_id: gates[0][0] }, key: narrow });
+    expectError(refused, 'insufficient_scope', 'gate_id');
+
+    // An issuer of another account fits as well, at the gate that names it.
+    const federation = { type: 'oidc', issuer: provider.issuer, audiences: ['gate'], trust_tier: 'L2' };
+    const twin = await api.createIssuer({ name: 'Twin', federation }, foreign);
+    const both = await made({ constraints: { trusted_issuers: ['own', twin.issuer_id] } });
+    expect(await explain(both)).toMatchObject({ reason: 'issuer_untrusted', passport: null });
+    expect((await explain(gates[0][0])).reason).toBe(null);
+    await api.call({ method: 'PUT', url: `/v1/issuers/${issuerId}`, body: { status: 'suspended' } });
+    const suspended = (await api.call({ url, body: { token } })).body;
+    expect(suspended).toMatchObject({ reason: 'issuer_untrusted', passport: null });
+    expect(suspended.steps.at(-1).becomes).toBe('This issuer is suspended.');
   });
 
   it('can change what its tokens become, at once for tokens that are known', async () => {

@@ -657,6 +657,11 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     const call = await goodCall(id);
     return api.call({ ...call, url: call.url.replace(/dlv_\w+/, `dlv_${'0'.repeat(26)}`) });
   },
+  'tryToken gate_not_found': async ({ id }) => {
+    const call = await goodCall(id);
+    const gate_id = nobodys('/gates/{id}').split('/').at(-1);
+    return api.call({ ...call, body: { ...(call.body as object), gate_id } });
+  },
   'createGate template_not_found': withBody({ name: 'a', template_id: 'no-such-template' }),
   'enforce gate_not_found': withBody({
     passport: '',

@@ -2287,6 +2287,8 @@ class SubjectRevocation(TypedDict):
 class TokenTrial(TypedDict):
     # A token of the issuer. It is neither stored nor recorded.
     token: str
+    # Id of the gate, `gate_…`.
+    gate_id: NotRequired[str | None]
 
 
 class TokenExplanation(TypedDict):

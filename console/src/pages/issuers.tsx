@@ -292,9 +292,11 @@ function ProviderFields({
 /** What a token would become, as soon as it is pasted. It leaves this page only for the answer. */
 function TryDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): void }): ReactNode {
   const [token, setToken] = useState('');
+  const [gate, setGate] = useState('');
+  const at = gate.trim() === '' ? {} : { gate_id: gate.trim() };
   const { data, error } = useQuery({
-    queryKey: ['issuers', 'try', issuer.issuer_id, token],
-    queryFn: () => api.issuers.tryToken(issuer.issuer_id, { token: token.trim() }),
+    queryKey: ['issuers', 'try', issuer.issuer_id, token, gate],
+    queryFn: () => api.issuers.tryToken(issuer.issuer_id, { token: token.trim(), ...at }),
     enabled: token.trim() !== '',
     gcTime: 0,
     retry: false,
@@ -310,13 +312,20 @@ function TryDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): vo
         value={token}
         onChange={setToken}
       />
+      <TextField
+        label="Gate"
+        param="gate_id"
+        hint="Optional: says what this gate makes of it, too."
+        value={gate}
+        onChange={setGate}
+      />
       {error === null ? null : <Problem error={error} />}
       {data === undefined || token.trim() === '' ? null : (
         <>
           <p className={data.reason === null ? 'notice' : 'notice warn'} role="status">
             {data.passport === null
               ? `No passport: ${data.reason}.`
-              : `A passport of ${data.passport.agent_id}, tier ${data.passport.trust_tier}, for ${
+              : `${data.reason === null ? '' : `Refused by the gate: ${data.reason}. `}A passport of ${data.passport.agent_id}, tier ${data.passport.trust_tier}, for ${
                   data.passport.permissions.join(', ') || 'no permission'
                 }.`}
           </p>

@@ -2462,6 +2462,8 @@ export interface SubjectRevocation {
 export interface TokenTrial {
   /** A token of the issuer. It is neither stored nor recorded. */
   readonly token: string;
+  /** Id of the gate, `gate_…`. */
+  readonly gate_id?: string | null;
 }
 
 export interface TokenExplanation {
