@@ -111,9 +111,12 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
     });
   });
 
-  it('permits no token of an issuer of another account that a gate names, and follows what else is told', async () => {
+  it('permits no token of an issuer of another account that a gate names, and goes on', async () => {
     const origin = `${controlPlane.origin}/v1`;
-    const account = await call(`${origin}/accounts`, { key: world.adminKey, body: { name: 'Another', plan: 'enterprise' } });
+    const account = await call(`${origin}/accounts`, {
+      key: world.adminKey,
+      body: { name: 'Another', plan: 'enterprise' },
+    });
     expect(account.status, JSON.stringify(account.body)).toBe(201);
     const { key } = account.body.api_key;
     const pair = await jose.generateKeyPair('ES256');
