@@ -1,15 +1,18 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   EnvelopeFault,
   EnvelopeKey,
   EnvelopeSignature,
   UnsignedRecord,
 } from '../../shared/attestation/envelope.ts';
+import type { RecordSigning } from '../../shared/attestation/export.ts';
 import { signatureMessage } from '../../shared/attestation/record.ts';
 import { decodeBase64url } from '../../shared/crypto/base64url.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { ProvenMessage } from '../signing/sign-proven.ts';
 import type { SigningKey, SigningKeys } from '../signing/signing-keys.ts';
+import { attestationsLimits } from './limits.ts';
 
 /**
  * Signs the envelopes of one export.
@@ -17,7 +20,7 @@ import type { SigningKey, SigningKeys } from '../signing/signing-keys.ts';
  * Contract: signs for a record only where its signature verifies, and the key of that is not compromised:
  * whoever can write to the database must not get a signature of the service for it.
  */
-interface EnvelopeSigner extends EnvelopeKey {
+export interface EnvelopeSigner extends EnvelopeKey {
   signRecords(asked: readonly UnsignedRecord[]): Promise<readonly EnvelopeSignature[]>;
 }
 
@@ -45,6 +48,22 @@ export function envelopeSigner(signingKeys: SigningKeys, key: SigningKey): Envel
       );
     },
   };
+}
+
+/**
+ * Envelopes of the records that wait for one, in pieces of at most `exportSignedAtOnceMax`. Behind each piece
+ * the event loop has a turn.
+ */
+export async function* signedEnvelopes(
+  { take, write }: RecordSigning,
+  { signRecords }: Pick<EnvelopeSigner, 'signRecords'>,
+): AsyncGenerator<string> {
+  for (;;) {
+    const asked = take(attestationsLimits.exportSignedAtOnceMax);
+    if (asked.length === 0) return;
+    yield write(await signRecords(asked));
+    await nextTurn();
+  }
 }
 
 const attestationKeys = (signingKeys: SigningKeys): ReadonlyMap<string, VerificationKey> =>

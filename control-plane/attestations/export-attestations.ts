@@ -11,7 +11,7 @@ import type { SigningKey, SigningKeys } from '../signing/signing-keys.ts';
 import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import type { RecordMonth } from './archive-store.ts';
 import { walkChains } from './chain-walk.ts';
-import { envelopeSigner } from './envelope-signer.ts';
+import { envelopeSigner, signedEnvelopes } from './envelope-signer.ts';
 import { attestationsLimits } from './limits.ts';
 import { ExportAttachments } from './read-attachments.ts';
 import { type ExportNames, readSlice, sliceArchive, sliceExport } from './read-export.ts';
@@ -101,7 +101,7 @@ async function* exportedBytes(
     if (isEvidence) proofs = await proveChains(tx, begins);
     await readSlice(tx, slice, names, walk);
     if (writer.signing !== undefined)
-      text.add(writer.signing.write(await signer.signRecords(writer.signing.take())));
+      for await (const envelopes of signedEnvelopes(writer.signing, signer)) text.add(envelopes);
     const taken = text.take();
     text = textBuffer(sliceBytesUsual);
     if (taken.length > 0) yield taken;

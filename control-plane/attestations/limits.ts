@@ -13,6 +13,11 @@ export const attestationsLimits = {
    */
   exportSliceRowsMax: 200,
   /**
+   * Records whose envelopes an export makes without a turn of the event loop: a millisecond, and enough for a
+   * task of the signing threads (signTaskMessagesMin).
+   */
+  exportSignedAtOnceMax: 32,
+  /**
    * How long a month has to be over before its records may leave the database: a settlement keeps its key for
    * a day, and an approval is pending and then approved for a week each.
    */

@@ -57,10 +57,10 @@ export function dsseWriter({ keyId, sign }: EnvelopeKey): ExportWriter {
       return '';
     },
     signing: {
-      take: () => {
+      take: (countMax) => {
         assert(taken.length === 0, 'what was taken is written before more is');
-        taken = waiting;
-        waiting = [];
+        taken = waiting.slice(0, countMax);
+        waiting = waiting.slice(countMax);
         return taken;
       },
       write: (signatures) => {

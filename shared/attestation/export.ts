@@ -86,9 +86,9 @@ export interface ExportWriter {
  * For a format whose records wait for signatures. Both are called after at most `exportSliceRowsMax` records,
  * and before anything that is no record.
  */
-interface RecordSigning {
-  /** The records since the last call. */
-  take(): readonly UnsignedRecord[];
+export interface RecordSigning {
+  /** The next records, at most so many; none: all have been taken. */
+  take(countMax: number): readonly UnsignedRecord[];
   /** What was taken, as it is written; the signatures in the same order. */
   write(signatures: readonly EnvelopeSignature[]): string;
 }
