@@ -51,4 +51,7 @@ export async function mustStillPermit({ name, load }: Pick<Contestant, 'name' | 
 }
 
 export const sideOf = ({ name, program, load, finish }: Contestant): Side =>
-  chargedSide({ name, programs: [program], drive: (seconds) => drive(load, seconds), finish });
+  chargedSide({
+    ...{ name, programs: [program], drive: (seconds) => drive(load, seconds), finish },
+    ...(load.connections !== undefined && { underWayMax: load.connections }),
+  });

@@ -51,6 +51,7 @@ export const targets = {
   P30: atLeast('outcomes of held PERMITs that the control plane commits', 20_000, 30_000, 'outcomes/s'),
   P31: atMost('p99 from a decision to a witnessed checkpoint, at 10,000 decisions/s', 15_000, 10_000, 'ms'),
   P32: atLeast('warm decisions about a passport four wallets deep / in none', 0.8, 0.95),
+  P33: atLeast('warm decisions with a receipt / plain ones', 0.6, 0.8),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

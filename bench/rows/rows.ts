@@ -23,6 +23,7 @@ import { pii } from './pii.ts';
 import { possession } from './possession.ts';
 import { propagation } from './propagation.ts';
 import { proxy } from './proxy.ts';
+import { receipts } from './receipts.ts';
 import { records } from './records.ts';
 import { revocations } from './revocations.ts';
 import { standings } from './standings.ts';
@@ -204,6 +205,14 @@ export const rows: readonly Row[] = [
     seconds: { full: 240, quick: 60 },
     onlyByName: 'quick',
     run: wallets,
+  },
+  {
+    name: 'receipts',
+    describe: 'decisions with a receipt, and plain ones',
+    targets: ['P33'],
+    seconds: { full: 240, quick: 60 },
+    onlyByName: 'quick',
+    run: receipts,
   },
   {
     name: 'outcomes',
