@@ -8,11 +8,11 @@ import {
   archiveFileOf,
   keysOf,
   type PlannedOwner,
-  syncFolder,
   writeArchive,
 } from './archive-files.ts';
 import { type ApiAccess, callApi } from './call-api.ts';
 import { cliLimits } from './limits.ts';
+import { syncFolder } from './publish-file.ts';
 
 interface ArchiveOptions extends ArchiveTarget {
   readonly isApplied: boolean;

@@ -5,9 +5,10 @@ import type {
   AccountArchivePlanAnswer,
   DueArchivesAnswer,
 } from '../../shared/wire/archive.ts';
-import { type ArchiveTarget, archiveFileOf, keysOf, syncFolder, writeArchive } from './archive-files.ts';
+import { type ArchiveTarget, archiveFileOf, keysOf, writeArchive } from './archive-files.ts';
 import { callApi } from './call-api.ts';
 import { cliLimits } from './limits.ts';
+import { syncFolder } from './publish-file.ts';
 
 interface DueOptions extends Omit<ArchiveTarget, 'before'> {
   readonly isApplied: boolean;

@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, rename, stat } from 'node:fs/promises';
+import { open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
-import { type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
-import { limits } from '../../shared/model/limits.ts';
+import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { arriving } from './arriving.ts';
 import { type ApiAccess, CommandError, reasonOf } from './call-api.ts';
+import { cliLimits } from './limits.ts';
+import { fetchJwks } from './pack-log.ts';
+import { publishFile } from './publish-file.ts';
+import { readText } from './read-body.ts';
 import { type TextSink, verifyStream } from './verify-attestations.ts';
 
 /** Where the files of archives go. */
@@ -31,17 +36,20 @@ export interface PlannedOwner extends ArchivedOwner {
 export const archiveFileOf = ({ account_id, mode }: ArchivedOwner, before: string): string =>
   `attestations-${account_id}-${mode}-before-${before}.jsonl`;
 
-export async function keysOf({ origin }: ApiAccess): Promise<Keyset> {
-  const response = await fetch(`${origin}/.well-known/jwks.json`, {
-    redirect: 'error',
-    signal: AbortSignal.timeout(limits.internalCallMsMax),
-  }).catch((error: unknown) => {
-    throw new CommandError(`${origin} cannot be reached: ${reasonOf(error)}`);
-  });
-  return keyset(chooseEd25519(), parseJwks(await response.json()));
+/** Of the service. Throws CommandError. */
+export async function keysOf(access: ApiAccess): Promise<Keyset> {
+  try {
+    return keyset(chooseEd25519(), parseJwks(await fetchJwks(access)));
+  } catch (error) {
+    if (!(error instanceof JwksError)) throw error;
+    throw new CommandError(`The JWKS of the service cannot be used: ${error.message}`);
+  }
 }
 
-/** Leaves the file verified under its name, or nothing under it. */
+/**
+ * Leaves the file verified under its name, or nothing under it. One that does not verify stays under a name
+ * of its own, to be looked at.
+ */
 export async function writeArchive(options: ArchiveTarget, owner: PlannedOwner, keys: Keyset): Promise<void> {
   const { before, folder, output } = options;
   const path = join(folder, archiveFileOf(owner, before));
@@ -50,10 +58,14 @@ export async function writeArchive(options: ArchiveTarget, owner: PlannedOwner, 
     output.write(`${path} is there and verifies\n`);
     return;
   }
-  const part = `${path}.part`;
+  // Of this run alone: another one could cut it short behind its verification.
+  const part = `${path}.${randomBytes(6).toString('hex')}.part`;
   await download(options, owner, part);
   await verifyFile(part, owner, keys, output);
-  await rename(part, path);
+  if (!(await publishFile(part, path))) {
+    await rm(part);
+    throw new CommandError(`${path} was written by another run meanwhile. Run this again.`);
+  }
   output.write(`${path} is written and verifies\n`);
 }
 
@@ -66,23 +78,24 @@ const exists = (path: string): Promise<boolean> =>
 async function download({ access, before }: ArchiveTarget, owner: PlannedOwner, path: string): Promise<void> {
   const query = new URLSearchParams({ before, account_id: owner.account_id, mode: owner.mode });
   const failed = (error: unknown) => new CommandError(`${path} could not be written: ${reasonOf(error)}`);
-  const response = await fetch(`${access.origin}/v1/sync/archive/export?${query}`, {
-    headers: { authorization: `Bearer ${access.key}` },
-    redirect: 'error',
-  }).catch((error: unknown) => {
-    throw failed(error);
-  });
-  if (!response.ok || response.body === null) {
-    throw new CommandError(`${path}: the control plane answered ${response.status} ${await response.text()}`);
-  }
-  const file = await open(path, 'w', 0o600).catch((error: unknown) => {
+  const openStream = async (signal: AbortSignal) => {
+    const response = await fetch(`${access.origin}/v1/sync/archive/export?${query}`, {
+      headers: { authorization: `Bearer ${access.key}` },
+      ...{ redirect: 'error', signal },
+    });
+    if (response.ok && response.body !== null) return response.body;
+    const said = await readText(response, cliLimits.refusalBytesMax);
+    throw new CommandError(`${path}: the control plane answered ${response.status} ${said}`);
+  };
+  const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
     throw failed(error);
   });
   try {
-    for await (const piece of response.body) await file.writeFile(piece);
+    for await (const piece of arriving(openStream)) await file.writeFile(piece);
     await file.sync();
   } catch (error) {
-    throw failed(error);
+    await rm(path, { force: true });
+    throw error instanceof CommandError ? error : failed(error);
   } finally {
     await file.close();
   }
@@ -105,14 +118,5 @@ async function verifyFile(
     throw new CommandError(
       `${path} has ${verdict.records} records in ${verdict.chains} chains where the database has ${records} in ${chains}, so nothing was dropped. Remove it and run this again.`,
     );
-  }
-}
-
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

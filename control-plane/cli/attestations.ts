@@ -97,7 +97,8 @@ function addReading(attestations: Command, host: CommandHost): void {
     withApi(host, options, async ({ client }) => {
       const { writeStream } = await import('./write-stream.ts');
       const { format, since } = options;
-      return writeStream(await client.attestations.export({ format, ...given({ since }) }), host);
+      const query = { format, ...given({ since }) };
+      return writeStream((signal) => client.attestations.export(query, { signal }), host);
     }),
   );
 }

@@ -56,7 +56,8 @@ export function addAuditCommands(program: Command, host: CommandHost): void {
   ).action((options: ApiOptions & { since?: string }) =>
     withApi(host, options, async ({ client }) => {
       const { writeStream } = await import('./write-stream.ts');
-      return writeStream(await client.audit.export(given({ since: options.since })), host);
+      const query = given({ since: options.since });
+      return writeStream((signal) => client.audit.export(query, { signal }), host);
     }),
   );
 }

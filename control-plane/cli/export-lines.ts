@@ -4,7 +4,7 @@ import { isRecord } from '../../clients/node/src/verify/export-shapes.ts';
 import type { AttestationAnswer } from '../../shared/wire/attestation.ts';
 import { cliLimits } from './limits.ts';
 
-/** A line of an export as jsonl, without its newline, with what it holds; undefined: no JSON. */
+/** A line of an export as jsonl, without its newline, with what it holds; undefined: it is no JSON. */
 export interface ExportLine {
   readonly text: string;
   readonly value: unknown;
@@ -22,8 +22,9 @@ export const exportLinesOf = (path: string): AsyncGenerator<ExportLine> =>
   readExportLines(createReadStream(path, { highWaterMark: 256 * 1024 }));
 
 function parse(text: string | null): unknown {
+  if (text === null) return undefined;
   try {
-    return JSON.parse(String(text));
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -23,6 +23,17 @@ export const cliLimits = {
   packCallMsMax: minuteMs / 2,
   /** Of 8 KiB: proofs of entries beside each other share theirs. */
   packTilesKeptMax: 1_024,
+  /**
+   * Silence in the middle of an export. A service that has waited longer for its database has given up
+   * (storageLimits), and one that is stopped says nothing.
+   */
+  exportSilenceMsMax: 2 * minuteMs,
+  /** A JWKS of some thousands of keys, with room for other members. */
+  jwksBytesMax: 4 * 1024 * 1024,
+  /** A tile, or what the service says instead of one. */
+  tileBytesMax: 64 * 1024,
+  /** What the service says where it refuses. */
+  refusalBytesMax: 64 * 1024,
   /** How often a pack reads the export again, because the file that it has goes not far enough. */
   packReadsMax: 3,
 } as const;

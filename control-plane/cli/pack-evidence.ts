@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdtemp, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
@@ -8,15 +8,19 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { JwksError, parseJwks } from '../../shared/crypto/keyset.ts';
 import { parseWitnessPolicy, WitnessPolicyError } from '../../shared/log/witness-policy.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { minuteMs, parseTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
-import { syncFolder } from './archive-files.ts';
+import { hasCode } from '../../shared/runtime/system-error.ts';
+import { arriving } from './arriving.ts';
 import { CommandError, reasonOf, UsageError } from './call-api.ts';
-import { checkPack, isSoundPack, type PackCheck } from './check-pack.ts';
+import { checkPack, isSoundPack, type PackCheck, PackError } from './check-pack.ts';
+import { given } from './given.ts';
 import type { Work } from './host.ts';
 import { cliLimits } from './limits.ts';
+import { isNoRoom } from './no-room.ts';
 import {
   fetchJwks,
   findLogged,
@@ -30,6 +34,7 @@ import { renderPackPage } from './pack-page.ts';
 import { type Cut, cutExport, joinExport, keepExport, type Survey, type Written } from './pack-records.ts';
 import { type PackScope, packFiles, packFormat } from './pack-scope.ts';
 import { packVerifiers } from './pack-verifiers.ts';
+import { publishFile, syncFolder } from './publish-file.ts';
 import { writeStoredZip, type ZipEntry } from './stored-zip.ts';
 
 export interface PackOptions {
@@ -42,6 +47,8 @@ export interface PackOptions {
   readonly checkpoint?: string;
   /** Path of the tlog-policy that says which witnesses count. Default: the log alone. */
   readonly logPolicy?: string;
+  /** Of the service in the middle of an export; default: `cliLimits.exportSilenceMsMax`. */
+  readonly silenceMsMax?: number;
 }
 
 /**
@@ -62,21 +69,23 @@ export async function packEvidence(work: Work, options: PackOptions): Promise<Ex
   const { out } = options;
   const period = periodOf(options);
   if (
-    await stat(out).then(
+    await lstat(out).then(
       () => true,
       () => false,
     )
   )
-    throw new UsageError(`${out} exists. Name a new file.`);
-  const given = await filesOf(options);
+    throw existing(out);
+  const files = await filesOf(options);
   const signal = work.host.stopSignal();
   const folder = await mkdtemp(`${out}.`).catch((error: unknown) => {
     throw new UsageError(`${out} cannot be written: ${reasonOf(error)}`);
   });
   try {
-    return await new Packing(work, { options, period, given, folder, signal }).run();
+    return await new Packing(work, { options, period, files, folder, signal }).run();
   } catch (error) {
     if (signal.aborted) throw new CommandError('Stopped. Nothing was written.');
+    // What was just written is gone or was changed.
+    if (error instanceof PackError) throw new CommandError(`${error.message}: nothing was written.`);
     if (isFileError(error)) throw new CommandError(`${out} cannot be written: ${error.message}`);
     throw error;
   } finally {
@@ -84,13 +93,12 @@ export async function packEvidence(work: Work, options: PackOptions): Promise<Ex
   }
 }
 
+const existing = (out: string): UsageError => new UsageError(`${out} exists. Name a new file.`);
+
+/** An error of an open file has no path. */
 const isFileError = (error: unknown): error is Error =>
-  error instanceof Error && 'syscall' in error && 'path' in error ? true : isFull(error);
-/** Of an open file, which has no path. */
-const isFull = (error: unknown): error is Error =>
   error instanceof Error &&
-  'code' in error &&
-  ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'].includes(String(error.code));
+  (('syscall' in error && 'path' in error) || isNoRoom(error) || hasCode(error, 'EIO'));
 
 type Period = Pick<PackScope, 'since' | 'until'> & { readonly untilMs: UnixMillis };
 
@@ -144,7 +152,7 @@ class Packing {
   readonly #work: Work;
   readonly #options: PackOptions;
   readonly #period: Period;
-  readonly #given: GivenFiles;
+  readonly #files: GivenFiles;
   /** Of what is not whole yet. */
   readonly #folder: string;
   readonly #signal: AbortSignal;
@@ -156,7 +164,7 @@ class Packing {
     of: {
       readonly options: PackOptions;
       readonly period: Period;
-      readonly given: GivenFiles;
+      readonly files: GivenFiles;
       readonly folder: string;
       readonly signal: AbortSignal;
     },
@@ -164,7 +172,7 @@ class Packing {
     this.#work = work;
     this.#options = of.options;
     this.#period = of.period;
-    this.#given = of.given;
+    this.#files = of.files;
     this.#folder = of.folder;
     this.#signal = of.signal;
   }
@@ -177,7 +185,7 @@ class Packing {
       await this.#write('checkpoint', checkpoint);
       const signed = parseCheckpoint(checkpoint);
       const own = signed === null ? 'quorum none\n' : policyOfLog(signed, keys);
-      await this.#write('policy', this.#given.policy ?? own);
+      await this.#write('policy', this.#files.policy ?? own);
     }
     const check = await checkPack(this.#folder, (text) => this.#progress(text));
     await this.#write('page', renderPackPage(check));
@@ -215,7 +223,10 @@ class Packing {
     try {
       const { client } = this.#work;
       const query = { format: 'jsonl', since: scope.since, as_of: scope.as_of } as const;
-      const stream = await client.attestations.export(query, { signal: this.#signal });
+      const deadlineMs = limits.exportMsMax;
+      const stream = arriving((signal) => client.attestations.export(query, { signal, deadlineMs }), {
+        ...{ signal: this.#signal, ...given({ silenceMsMax: this.#options.silenceMsMax }) },
+      });
       const survey = await keepExport(stream, {
         ...{ file, scope },
         progress: (records) => {
@@ -254,7 +265,7 @@ class Packing {
     const newest = covered
       .map(({ checkpoint }) => checkpoint)
       .toSorted((one, other) => sizeOf(other) - sizeOf(one))[0];
-    const checkpoint = this.#given.checkpoint ?? newest ?? null;
+    const checkpoint = this.#files.checkpoint ?? newest ?? null;
     const prover = checkpoint === null ? null : new LogProver(this.#work.access, checkpoint, this.#signal);
     const cuts = new Map<string, Cut>();
     let [isBehind, proven] = [false, 0];
@@ -343,7 +354,7 @@ class Packing {
       await output.close();
     }
     this.#signal.throwIfAborted();
-    await rename(path, out);
+    if (!(await publishFile(path, out))) throw existing(out);
     await syncFolder(dirname(out));
   }
 

@@ -17,6 +17,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { type ApiAccess, CommandError, reasonOf } from './call-api.ts';
 import { cliLimits } from './limits.ts';
+import { readBytes, readText } from './read-body.ts';
 
 /** The first head that the log has at or behind a record. */
 export interface Logged {
@@ -34,7 +35,7 @@ export async function findLogged(
 ): Promise<Logged | null> {
   const response = await asked(`${origin}/v1/attestations/${recordId}/proof`, signal, key);
   if (response.status === 409) return null;
-  const text = await textOf(response, `the proof of ${recordId}`);
+  const text = await textOf(response, `the proof of ${recordId}`, cliLimits.proofBytesMax);
   const proof = parseLogProof(text);
   if (proof === null)
     throw new CommandError(`The answer is no proof of ${recordId}. Is ${origin} the control plane?`);
@@ -46,31 +47,33 @@ const retriesMax = 4;
 const tilePauseMs = 1_000;
 
 /** Again after 429 and 503, when the service says so; a plan may allow few calls in a minute. */
-async function asked(url: string, signal: AbortSignal, key: string | null = null): Promise<Response> {
+async function asked(url: string, signal?: AbortSignal, key: string | null = null): Promise<Response> {
+  const stops = signal === undefined ? [] : [signal];
   for (let left = retriesMax; ; left--) {
     const response = await fetch(url, {
       ...(key !== null && { headers: { authorization: `Bearer ${key}` } }),
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(cliLimits.packCallMsMax)]),
+      signal: AbortSignal.any([...stops, AbortSignal.timeout(cliLimits.packCallMsMax)]),
     }).catch((error: unknown) => {
       throw new CommandError(`${new URL(url).origin} cannot be reached: ${reasonOf(error)}`);
     });
     if (left === 0 || (response.status !== 429 && response.status !== 503)) return response;
     const waitS = Math.min(Number(response.headers.get('retry-after') ?? 1) || 1, 60);
     await response.body?.cancel();
-    await pause(waitS * secondMs, undefined, { signal });
+    await pause(waitS * secondMs, undefined, signal === undefined ? {} : { signal });
   }
 }
 
-async function textOf(response: Response, what: string): Promise<string> {
+async function textOf(response: Response, what: string, bytesMax: number): Promise<string> {
   if (!response.ok)
     throw new CommandError(`${what} could not be fetched: the service answered ${response.status}.`);
-  return response.text();
+  return readText(response, bytesMax);
 }
 
-export async function fetchJwks({ origin }: ApiAccess, signal: AbortSignal): Promise<unknown> {
+/** As it is. Throws CommandError. */
+export async function fetchJwks({ origin }: ApiAccess, signal?: AbortSignal): Promise<unknown> {
   const response = await asked(`${origin}/.well-known/jwks.json`, signal);
-  const text = await textOf(response, 'The JWKS');
+  const text = await textOf(response, 'The JWKS', cliLimits.jwksBytesMax);
   try {
     return JSON.parse(text);
   } catch {
@@ -151,7 +154,7 @@ export class LogProver {
     const { origin } = this.#access;
     for (let left = retriesMax; left > 0; left--) {
       const response = await asked(`${origin}${path}`, this.#signal);
-      const bytes = new Uint8Array(await response.arrayBuffer());
+      const bytes = await readBytes(response, cliLimits.tileBytesMax);
       if (response.ok && bytes.length === length) return bytes;
       await pause(tilePauseMs, undefined, { signal: this.#signal });
     }

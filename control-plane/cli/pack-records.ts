@@ -43,8 +43,18 @@ export async function keepExport(
   let header: Chain | null = null;
   let found: FoundChain | null = null;
   let records = 0;
+  let line = 0;
   const chains: FoundChain[] = [];
   for await (const { value } of readExportLines(kept(bytes, file))) {
+    line += 1;
+    // Not read on: what follows could be without end.
+    if (line === 1 && manifestOf(value) === null)
+      throw new CommandError('The answer is no export: nothing was written. Is this the control plane?');
+    if (value === undefined)
+      throw new CommandError(
+        `The export cannot be read: nothing was written. Line ${line} is too long, breaks off or is no JSON.`,
+      );
+    if (end !== null) throw new CommandError('The export goes on behind its end: nothing was written.');
     const record = recordOf(value);
     if (record !== null && header !== null) {
       records += 1;
@@ -69,7 +79,7 @@ export async function keepExport(
     }
   }
   if (manifest === null || end === null)
-    throw new CommandError('The export broke off before its end. Nothing was written.');
+    throw new CommandError('The export broke off before its end: nothing was written.');
   return { manifest, chains, end };
 }
 

@@ -2,8 +2,9 @@ import { AgentTrust } from '../../clients/node/src/agent-trust.ts';
 import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { apiAccessOf } from './api-access.ts';
-import { CommandError } from './call-api.ts';
+import { CommandError, reasonOf } from './call-api.ts';
 import type { ApiOptions, CommandHost, Work } from './host.ts';
+import { isNoRoom } from './no-room.ts';
 import { printerOf } from './print.ts';
 
 export async function workWithApi(
@@ -17,7 +18,7 @@ export async function workWithApi(
   const client = new AgentTrust({ url: access.origin, apiKey: access.key });
   try {
     const done = work({ client, access, print, dialogue: { stdin, errors }, host });
-    const code = await Promise.race([done, readerGone(output)]);
+    const code = await Promise.race([written(done, output), outputGone(output)]);
     return code ?? exitCode.success;
   } catch (error) {
     throw asCommandError(error, access.origin);
@@ -26,11 +27,34 @@ export async function workWithApi(
   }
 }
 
-/** Resolves when nobody reads standard output any more, as behind `| head`. */
-const readerGone = (output: CommandHost['output']): Promise<undefined> =>
-  new Promise((resolve) => {
-    output.once('error', () => resolve(undefined));
+/**
+ * Resolves when nobody reads standard output any more, as behind `| head`. Throws CommandError where its disk
+ * is full: what is there is not whole.
+ */
+const outputGone = (output: CommandHost['output']): Promise<undefined> =>
+  new Promise((resolve, reject) => {
+    output.once('error', (error: unknown) => {
+      if (isNoRoom(error)) reject(notWritten(error));
+      else resolve(undefined);
+    });
   });
+
+/** What was done, once standard output has taken or refused all of it. Throws as `outputGone`. */
+async function written<Done>(done: Promise<Done>, output: CommandHost['output']): Promise<Done> {
+  const result = await done;
+  await new Promise<void>((resolve, reject) => {
+    output.write('', (error) => {
+      // A stream that failed before says only that it is closed.
+      const cause = 'errored' in output && output.errored !== null ? output.errored : error;
+      if (isNoRoom(cause)) reject(notWritten(cause));
+      else resolve();
+    });
+  });
+  return result;
+}
+
+const notWritten = (error: unknown): CommandError =>
+  new CommandError(`Standard output cannot be written: ${reasonOf(error)}.`);
 
 /** A refusal of the service, or no answer of it, as its user reads it. Any other error stays. */
 export function asCommandError(error: unknown, origin: string): unknown {

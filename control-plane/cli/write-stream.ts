@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import type { ByteStream } from '../../clients/node/src/call-options.ts';
+import { arriving, type OpenStream } from './arriving.ts';
 import type { CommandHost } from './host.ts';
 
-/** Passes bytes on to standard output, no faster than its reader takes them. */
+/** Passes bytes on to standard output, no faster than its reader takes them. Throws CommandError. */
 export async function writeStream(
-  stream: ByteStream,
+  open: OpenStream,
   { output }: Pick<CommandHost, 'output'>,
 ): Promise<undefined> {
-  for await (const chunk of stream) if (!output.write(chunk)) await once(output, 'drain');
+  for await (const chunk of arriving(open)) if (!output.write(chunk)) await once(output, 'drain');
   return undefined;
 }
