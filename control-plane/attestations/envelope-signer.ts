@@ -20,7 +20,7 @@ import { attestationsLimits } from './limits.ts';
  * Contract: signs for a record only where its signature verifies, and the key of that is not compromised:
  * whoever can write to the database must not get a signature of the service for it.
  */
-export interface EnvelopeSigner extends EnvelopeKey {
+interface EnvelopeSigner extends EnvelopeKey {
   signRecords(asked: readonly UnsignedRecord[]): Promise<readonly EnvelopeSignature[]>;
 }
 
