@@ -66,9 +66,9 @@ export const walletPath = (sql: Database | Transaction) => sql`
     FROM wallets leaf JOIN wallets w ON w.wallet_id = ANY(leaf.path) WHERE leaf.wallet_id = m.wallet_id
   ), '[]'))`;
 
-/** WalletPath.cameMs of a row `m` of `passport_wallets`. */
+/** WalletPath.cameMs of a row `m` of `passport_wallets`. Passports are found by the database's collation. */
 export const cameMs = (sql: Database | Transaction) => sql`
-  greatest(m.changed_at_ms, (SELECT issued_at_ms FROM passports WHERE passport_id = m.passport_id))`;
+  greatest(m.changed_at_ms, (SELECT issued_at_ms FROM passports WHERE passport_id = m.passport_id COLLATE "default"))`;
 
 const pathColumns = (sql: Database | Transaction) => sql`
   w.wallet_id AS "walletId", w.wallet_key AS key, w.account_id AS "accountId", w.mode, w.limits, w.share,

@@ -226,11 +226,16 @@ async function readStandings(tx: Transaction, nowMs: UnixMillis): Promise<Passpo
   }));
 }
 
-/** Active passports that came into a wallet after they were issued. */
+/**
+ * Active passports that came into a wallet after they were issued. Passports are found by the database's
+ * collation.
+ */
 const inWallets = (tx: Transaction, nowMs: UnixMillis) => tx`
   SELECT true AS in_wallet, 'suspended' AS standing, ceil(expires_at_ms / ${dayMs}::numeric)::bigint AS expired_by_day,
     string_agg(${digestOf(tx, 'passport_id')}, ''::bytea ORDER BY ${digestOf(tx, 'passport_id')}) AS digests
-  FROM passport_wallets JOIN passports USING (passport_id)
-  WHERE wallet_id IS NOT NULL AND NOT is_in_token AND status = 'active'
+  FROM (
+    SELECT passport_id COLLATE "default" AS passport_id FROM passport_wallets WHERE wallet_id IS NOT NULL AND NOT is_in_token
+  ) AS told JOIN passports USING (passport_id)
+  WHERE status = 'active'
     AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs - limits.standingKeptMs})
   GROUP BY 1, 2, 3`;

@@ -47,7 +47,7 @@ export async function readStatement(
       SELECT number FROM record_names WHERE name = ANY(${names}::text[])
     ), drawing AS (
       SELECT number AS chain, chain_id FROM chains
-      WHERE number IN (SELECT chain FROM wallet_chains WHERE wallet_id = ANY(${names}::text[]))
+      WHERE number = ANY(ARRAY(SELECT chain FROM wallet_chains WHERE wallet_id = ANY(${names}::text[])))
     ), found AS MATERIALIZED (
       SELECT r.chain, d.chain_id, r.sequence, r.attestation_id, r.gate, r.permission_key, r.amount_micro_usd, r.wallet,
         r.timestamp_ms, r.test, r.resolution, r.refers_to

@@ -1,4 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
 import {
   isSetAside,
@@ -59,7 +60,10 @@ async function usageIn(sql: Transaction, wallet: Wallet, nowMs: UnixMillis): Pro
     FROM asked a JOIN quota_windows q ON q.window_name = a.window_name AND q.starts_at_ms = a.starts_at_ms
       AND (q.counter = a.base OR (q.counter > a.base || ':' AND q.counter < a.base || ';'))`;
   const openHolds = await readOpenHolds(sql, wallet, nowMs);
-  const waiting = await readWaiting(sql, { bases, windows: windows.map(({ startsAtMs }) => startsAtMs) });
+  const waiting = await readWaiting(sql, wallet, {
+    bases,
+    windows: windows.map(({ startsAtMs }) => startsAtMs),
+  });
   const children = await findReservedChildren(sql, wallet.walletId);
   return names.map((name, place): WalletUsage => {
     const ofLimit = rows.filter((row) => row.place === place);
@@ -97,9 +101,13 @@ const undrawn = (
 ): number =>
   isSetAside(child, wallet, name) ? Math.max(0, (child.limits[name] ?? 0) - (drawn.get(child.key) ?? 0)) : 0;
 
-/** What approvals hold that are not used, in the order of the bases. */
+/**
+ * What approvals hold that are not used, in the order of the bases. Only passports of its account draw on a
+ * wallet.
+ */
 async function readWaiting(
   sql: Transaction,
+  { accountId, mode }: Owner,
   { bases, windows }: { readonly bases: readonly string[]; readonly windows: readonly number[] },
 ): Promise<readonly number[]> {
   const rows = await sql<{ place: number; units: number }[]>`
@@ -107,7 +115,8 @@ async function readWaiting(
     FROM approvals, jsonb_array_elements(approvals.holds) h
     JOIN unnest(${[...bases]}::text[], ${[...windows]}::bigint[], ${bases.map((_, place) => place)}::bigint[])
       AS a (base, starts_at_ms, place) ON h->>'counter' LIKE a.base || ':%' AND (h->>'startsAtMs')::bigint = a.starts_at_ms
-    WHERE approvals.due_at_ms IS NOT NULL AND approvals.holds <> '[]'::jsonb
+    WHERE approvals.passport_account_id = ${accountId} AND approvals.passport_mode = ${mode}
+      AND approvals.due_at_ms IS NOT NULL AND approvals.holds <> '[]'::jsonb
     GROUP BY a.place`;
   const units = new Map(rows.map((row) => [row.place, row.units]));
   return bases.map((_, place) => units.get(place) ?? 0);

@@ -134,7 +134,7 @@ export async function countInside(
 ): Promise<{ readonly children: number; readonly passports: number; readonly issuers: number }> {
   const [row] = await sql<{ children: number; passports: number; issuers: number }[]>`
     SELECT (SELECT count(*) FROM wallets WHERE parent_id = ${walletId} AND deleted_at_ms IS NULL) AS children,
-      (SELECT count(*) FROM passport_wallets w JOIN passports p USING (passport_id)
+      (SELECT count(*) FROM passport_wallets w JOIN passports p ON p.passport_id = w.passport_id COLLATE "default"
         WHERE w.wallet_id = ${walletId} AND p.status IN ('active', 'suspended')
           AND (p.expires_at_ms IS NULL OR p.expires_at_ms > ${nowMs})) AS passports,
       (SELECT count(*) FROM issuers WHERE wallet_id = ${walletId}) AS issuers`;
