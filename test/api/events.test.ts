@@ -13,7 +13,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Api, type LoggedIn, startApi } from '../support/api.ts';
-import { openAnApproval } from '../support/approvals.ts';
+import { goToNextMinute, openAnApproval } from '../support/approvals.ts';
 import { EventReader } from '../support/event-reader.ts';
 import { secondControlPlane } from '../support/second-control-plane.ts';
 import { until } from '../support/until.ts';
@@ -147,6 +147,7 @@ describe('events', () => {
 
   it('cost one request of the plan for the stream, and none while it is open', async () => {
     const { accountId, key } = await api.createAccount({ plan: 'free' });
+    goToNextMinute(api);
     const reader = await watch(withKey(key));
     const left = Number(reader.headers.get('x-ratelimit-remaining'));
     const { gate_id } = await api.createGate({}, key);

@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { minuteMs } from '../../shared/model/time.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
+import { goToNextMinute, goToNoon } from '../support/approvals.ts';
 import { leaseHolder, ofPassport, wish } from '../support/lease-holder.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { isPassing } from '../support/sidecar-pair.ts';
@@ -232,6 +231,8 @@ describe('units of a wallet', () => {
     const gateId = await newGate();
     const { jwt } = await api.issuePassport({ wallet_id: wallet.wallet_id });
     for (const minute of [0, 1, 2]) {
+      goToNextMinute(api);
+      await caughtUp();
       const replies = await Promise.all(
         Array.from({ length: 12 }, (_, n) =>
           ask(sidecars[n % 2] as TestSidecar, gateId, jwt, buy(0.25, { minute, n })),
@@ -239,8 +240,6 @@ describe('units of a wallet', () => {
       );
       const permits = replies.filter(({ body }) => body.decision === 'PERMIT');
       expect(permits).toHaveLength(6);
-      api.advance(minuteMs);
-      await caughtUp();
     }
     expect(await usedOf(wallet.wallet_id)).toBe(4.5);
   });

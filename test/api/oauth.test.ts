@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { hourMs, minuteMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { goToNextMinute } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { startTools, type Tools } from '../support/tools.ts';
 
@@ -249,6 +250,7 @@ describe('an access token', () => {
 
   it('counts for the plan of its account like a key, and shows the use of the key', async () => {
     const account = await tools.api.createAccount({ plan: 'free' });
+    goToNextMinute(tools.api);
     const credentials = await tools.api.createKey({ scopes: ['passports:read'] }, account.key);
     const token = await tools.accessTokenOf(credentials);
     const called = await tools.call(token, 'list_passports');

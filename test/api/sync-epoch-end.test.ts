@@ -10,7 +10,7 @@ import { windowAt } from '../../shared/quota/window.ts';
 import type { LeaseGrantBody, LeaseRequest } from '../../shared/wire/lease-call.ts';
 import type { EpochEnd, SpooledRecord } from '../../shared/wire/sync.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
+import { goToNextMinute, goToNoon } from '../support/approvals.ts';
 import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { brokenRules } from '../support/sound-database.ts';
@@ -28,10 +28,7 @@ beforeAll(async () => {
   goToNoon(api);
   passport = await api.issuePassport();
 });
-beforeEach(() => {
-  const nowMs = api.deps.clock.now();
-  api.advance(windowAt('minute', nowMs).endsAtMs - nowMs + minuteMs / 10);
-});
+beforeEach(() => goToNextMinute(api));
 afterEach(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
 afterAll(() => api.close());
 

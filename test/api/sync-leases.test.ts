@@ -11,7 +11,7 @@ import {
   type LeaseReturn,
 } from '../../shared/wire/lease-call.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
+import { goToNextMinute, goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/lease-holder.ts';
 import { connectSidecar } from '../support/test-sidecar.ts';
@@ -24,10 +24,7 @@ beforeAll(async () => {
   passport = await api.issuePassport();
 });
 // A test takes seconds, also where the file takes more than a minute: none of them is to meet the end of one.
-beforeEach(() => {
-  const nowMs = api.deps.clock.now();
-  api.advance(windowAt('minute', nowMs).endsAtMs - nowMs + minuteMs / 10);
-});
+beforeEach(() => goToNextMinute(api));
 afterAll(() => api.close());
 
 const rateGate = async (constraints: object) =>

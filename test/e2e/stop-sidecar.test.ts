@@ -23,7 +23,7 @@ describe('SIGTERM of a sidecar under load', () => {
 
   it.each(['1', '2'])('with %s threads leaves no unit leased that no PERMIT has used', async (threads) => {
     // What is left over of a day that has ended is given back to nobody.
-    await roomInWindow('day', 30_000);
+    await roomInWindow('day', 90_000);
     const sidecar = await world.startSidecar({ SIDECAR_THREADS: threads });
     const limit = { rate_limits: { requests_per_day: 1_000_000 } };
     const gateId = await world.createGate({ constraints: limit });

@@ -11,7 +11,7 @@ import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { parseUsd } from '../../shared/model/money.ts';
 import { isRequestablePermission } from '../../shared/model/permission.ts';
-import { dayMs } from '../../shared/model/time.ts';
+import { dayMs, minuteMs } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Api, Reply } from './api.ts';
@@ -46,6 +46,15 @@ const dailyLimitUsd = 1_000;
 export function goToNoon(api: Api): void {
   const nowMs = api.deps.clock.now();
   api.advance(windowAt('day', nowMs).endsAtMs + dayMs / 2 - nowMs);
+}
+
+/**
+ * To the first seconds of the next minute: what counts requests of one minute does not meet its end. Not to
+ * its beginning, which clocks may differ about.
+ */
+export function goToNextMinute(api: Api): void {
+  const nowMs = api.deps.clock.now();
+  api.advance(windowAt('minute', nowMs).endsAtMs - nowMs + minuteMs / 10);
 }
 
 /** Far from the numbers that tests give their own hashes. */

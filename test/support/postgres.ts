@@ -4,9 +4,11 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { minuteMs } from '../../shared/model/time.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { isDebianAsked, testDebianPostgres } from './debian-postgres.ts';
 import { watchLocks } from './lock-watch.ts';
+import { roomInWindow } from './room-in-window.ts';
 import { sharedService } from './shared-services.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -25,6 +27,12 @@ export interface TestDatabase {
 /** Enough for a test, few enough for many files at once within PostgreSQL's 100. */
 const connectionsMax = 8;
 
+/**
+ * Tests count requests, money and partitions of one day, or of one month, and most of their files take less
+ * than this: the day does not end in the middle of one. No longer than a test may take.
+ */
+const dayLeftMsMin = 2 * minuteMs;
+
 export interface TestDatabaseOptions {
   /** Without any migration. */
   readonly isEmpty?: boolean;
@@ -32,11 +40,15 @@ export interface TestDatabaseOptions {
   readonly isDanish?: boolean;
 }
 
-/** A fresh database with all migrations applied, on a real PostgreSQL of this run. */
+/**
+ * A fresh database with all migrations applied, on a real PostgreSQL of this run. At the very end of a day
+ * (UTC) it waits for the next one.
+ */
 export async function testDatabase({
   isEmpty = false,
   isDanish = false,
 }: TestDatabaseOptions = {}): Promise<TestDatabase> {
+  await roomInWindow('day', dayLeftMsMin);
   const adminUrl = await sharedService('postgres');
   const name = `test_${randomBytes(6).toString('hex')}`;
   const template = isEmpty || isDanish ? 'template0' : 'postgres';
@@ -73,13 +85,14 @@ export interface TestDatabaseServer {
 
 /**
  * A PostgreSQL of this caller's own, without migrations, for tests in which the database itself comes and
- * goes: embedded, or Debian's over TCP.
+ * goes: embedded, or Debian's over TCP. At the end of a day it waits as `testDatabase` does.
  */
 export async function testDatabaseServer({
   isDebian = isDebianAsked,
 }: {
   readonly isDebian?: boolean;
 } = {}): Promise<TestDatabaseServer> {
+  await roomInWindow('day', dayLeftMsMin);
   if (isDebian) return testDebianPostgres();
   const folder = temporaryFolder();
   const start = () =>
