@@ -4,6 +4,7 @@ import { changePermits } from '../../control-plane/outcomes/change-permits.ts';
 import { beginPermits, lockPermits } from '../../control-plane/outcomes/outcome-store.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { waitingForLocks } from '../support/postgres.ts';
 import { until } from '../support/until.ts';
 
 let api: Api;
@@ -24,8 +25,6 @@ it('a void and an outcome of the same two PERMITs lock them in one order', async
   const plain = await permit({});
   const held = await permit({ hold: true });
   const { sql } = api.deps;
-  const waiting = async () =>
-    (await sql`SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`).length;
   let outcomes: Promise<unknown> = Promise.resolve();
   await sql.begin(async (tx) => {
     await beginPermits(tx, [...(await findStoredRecords(tx, [plain])).values()], false);
@@ -42,7 +41,7 @@ it('a void and an outcome of the same two PERMITs lock them in one order', async
         api.deps.clock.now(),
       ),
     );
-    await until(async () => (await waiting()) > 0, { what: 'the outcomes wait for the void' });
+    await until(async () => (await waitingForLocks(sql)) > 0, { what: 'the outcomes wait for the void' });
     await lockPermits(tx, [plain, held]);
   });
   expect(await outcomes).toMatchObject([{ kind: 'changed' }, { kind: 'changed' }]);

@@ -151,11 +151,7 @@ describe('a void beside a lease call of the same window', () => {
     const [held] = await database.sql<{ leaseId: number }[]>`
       SELECT lease_id AS "leaseId" FROM quota_leases WHERE holder = ${holder}`;
     const took = [must(held, 'the holder has a lease').leaseId];
-    const isWaiting = async () => {
-      const rows = await database.sql`
-        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      return rows.length === 1;
-    };
+    const isWaiting = async () => (await waitingForLocks(database.sql)) === 1;
     let call: ReturnType<typeof lease> | undefined;
     await database.sql.begin(async (tx) => {
       const { sidecarId } = sidecar;

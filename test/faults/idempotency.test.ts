@@ -7,6 +7,7 @@ import type { Deps } from '../../control-plane/deps.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { type Api, startApi } from '../support/api.ts';
+import { waitingForTable } from '../support/postgres.ts';
 import { expectWithin, timed } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
 
@@ -80,12 +81,7 @@ async function holdPassports(): Promise<{ waiting(): Promise<number[]>; release(
   await holder`BEGIN`;
   await holder`LOCK TABLE passports IN EXCLUSIVE MODE`;
   return {
-    waiting: async () => {
-      const rows = await api.deps.sql<{ pid: number }[]>`
-        SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'passports'::regclass
-          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-      return rows.map(({ pid }) => pid);
-    },
+    waiting: () => waitingForTable(api.deps.sql, 'passports'),
     release: async () => {
       await holder`ROLLBACK`;
       holder.release();

@@ -16,6 +16,7 @@ import { Shipper } from '../../sidecar/attest/shipper.ts';
 import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { type Api, type Reply, startApi } from '../support/api.ts';
 import { faultyDatabase } from '../support/faulty-sql.ts';
+import { waitingForLocks } from '../support/postgres.ts';
 import { secondControlPlane } from '../support/second-control-plane.ts';
 import {
   appendTurn,
@@ -166,9 +167,7 @@ describe('batches that are linked ahead', () => {
         await tx`SELECT FROM chains WHERE chain_id = ${first?.chain_id ?? ''} FOR UPDATE`;
         const work = start(tx);
         running = work.running;
-        const waiting = () =>
-          other`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-        await until(async () => (await waiting()).count > 0, { what: 'a batch waits for the chain' });
+        await until(async () => (await waitingForLocks(other)) > 0, { what: 'a batch waits for the chain' });
         await work.before();
       });
       if (running === undefined) throw new Error('it was started');

@@ -10,7 +10,7 @@ import { renderVkey, signatureTypes } from '../../shared/log/note.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { call } from './http-client.ts';
 import { type Installation, installation, type Running } from './installation.ts';
-import { testDatabase } from './postgres.ts';
+import { testDatabase, waitingForTable } from './postgres.ts';
 import { bundledPrograms } from './programs.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { until } from './until.ts';
@@ -117,14 +117,9 @@ export function describeLogKills(killsAtAnyMoment: number): void {
         try {
           await held.unsafe(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
           await grow();
-          await until(
-            async () => {
-              const [row] = await held<{ waiting: number }[]>`
-                SELECT count(*) AS waiting FROM pg_locks WHERE NOT granted AND relation = ${table}::regclass`;
-              return (row?.waiting ?? 0) > 0;
-            },
-            { what: `a wait for ${table}` },
-          );
+          await until(async () => (await waitingForTable(held, table)).length > 0, {
+            what: `a wait for ${table}`,
+          });
           await controlPlane.stop('SIGKILL');
         } finally {
           await held.unsafe('ROLLBACK');

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Database } from '../../control-plane/base/database.ts';
+import type { Database, Transaction } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
@@ -128,9 +128,20 @@ async function withPool(url: URL, work: (sql: Database) => Promise<unknown>): Pr
 }
 
 /** How many clients wait for a lock there; an autovacuum worker that does is nobody's test. */
-export async function waitingForLocks(sql: Database): Promise<number> {
+export async function waitingForLocks(sql: Database | Transaction): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     SELECT count(*) AS count FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND wait_event_type = 'Lock'`;
   return must(row, 'a count has a row').count;
+}
+
+/**
+ * Who waits for a lock of this table there, by process id. All databases of a run are copies of one, with the
+ * same number for the same table, so that the lock of a table alone may be that of another test.
+ */
+export async function waitingForTable(sql: Database | Transaction, table: string): Promise<number[]> {
+  const rows = await sql<{ pid: number }[]>`
+    SELECT pid FROM pg_locks WHERE NOT granted AND relation = ${table}::regclass
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+  return rows.map(({ pid }) => pid);
 }
