@@ -80,7 +80,7 @@ it('finds what an evaluation then permits, and nothing else', async () => {
       }
     }
   }
-}, 120_000);
+});
 
 it('takes and records nothing', async () => {
   const { admin, search } = await account();

@@ -136,7 +136,7 @@ describe('the bytes of gates and keys in the snapshot of an account', () => {
       }),
       { numRuns: 8 },
     );
-  }, 60_000);
+  });
 
   it('are counted by the migration for what was there before', async () => {
     const account = await api.createAccount();

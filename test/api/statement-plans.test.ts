@@ -78,7 +78,7 @@ beforeAll(async () => {
   // unless it is told to tell at once.
   await filling`SELECT pg_stat_force_next_flush()`;
   await filling.end();
-}, 180_000);
+});
 afterAll(async () => {
   await api.close();
   await database.drop();

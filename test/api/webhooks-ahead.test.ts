@@ -15,6 +15,9 @@ let running: { stop(): Promise<void> } | null;
 
 beforeAll(async () => {
   api = await startApi({ outbound: { allowPrivate: true } });
+  // What has failed comes again when a test says so. The clock of the database must not overtake this one.
+  api.advance(30 * minuteMs);
+  api.stopClock();
 });
 afterAll(() => api.close());
 beforeEach(async () => {
@@ -60,23 +63,23 @@ const idsAt = (path: string) =>
   receiver.received.filter((each) => each.path === path).map(({ headers }) => String(headers['webhook-id']));
 
 const many = 1_000;
-const patient = { timeoutMs: 20_000 };
 
-it('many deliveries of a fast endpoint are recorded in one transaction', async () => {
+it('many deliveries of a fast endpoint are recorded many in one transaction', async () => {
   const hook = await hookAt(receiver.url);
   await queue(hook, many);
   running = deliverer(api);
-  await until(async () => (await succeeded(hook)) === many, { what: 'all deliveries', ...patient });
+  await until(async () => (await succeeded(hook)) === many, { what: 'all deliveries' });
   expect(new Set(idsAt('/hook')).size).toBe(many);
   expect(receiver.received).toHaveLength(many);
   const transactions = await figure(hook, 'count(DISTINCT a.xmin::text)');
-  expect(transactions).toBeLessThan(many / webhooksLimits.webhookConcurrencyMax / 2);
+  // Each takes what came while the one before it was written: the busier the machine, the fewer.
+  expect(transactions).toBeLessThan(many / 4);
   // The longest due first: none is overtaken by more than the attempts at once.
   const places = idsAt('/hook').map((id, place) =>
     Math.abs(Number(id.slice(-16)) - queued + many - 1 - place),
   );
   expect(Math.max(...places)).toBeLessThan(4 * webhooksLimits.webhookConcurrencyMax);
-}, 60_000);
+});
 
 it('an endpoint that was fast and hangs keeps only its attempts, and holds up no other', async () => {
   const hanging: ServerResponse[] = [];
@@ -91,12 +94,12 @@ it('an endpoint that was fast and hangs keeps only its attempts, and holds up no
   running = deliverer(api);
   await until(() => hanging.length > 0, { what: 'an attempt that hangs' });
   await queue(fast, many);
-  await until(async () => (await succeeded(fast)) === many, { what: 'all of the fast one', ...patient });
+  await until(async () => (await succeeded(fast)) === many, { what: 'all of the fast one' });
   expect(hanging.length).toBeLessThanOrEqual(webhooksLimits.webhookConcurrencyMax);
   const given = async () =>
     (await succeeded(slow)) === 100 && (await held(slow)) <= webhooksLimits.webhookConcurrencyMax;
-  await until(given, { what: 'the return of what waited', ...patient });
-}, 60_000);
+  await until(given, { what: 'the return of what waited' });
+});
 
 it('an endpoint that fails in between gets again only what failed', async () => {
   const failed = new Set<string>();
@@ -108,15 +111,15 @@ it('an endpoint that fails in between gets again only what failed', async () => 
   const hook = await hookAt(receiver.url);
   await queue(hook, many);
   running = deliverer(api);
-  await until(async () => (await succeeded(hook)) === many - 6, { what: 'the others', ...patient });
+  await until(async () => (await succeeded(hook)) === many - 6, { what: 'the others' });
   expect(receiver.received).toHaveLength(many);
   api.advance(minuteMs);
-  await until(async () => (await succeeded(hook)) === many, { what: 'all deliveries', ...patient });
+  await until(async () => (await succeeded(hook)) === many, { what: 'all deliveries' });
   const times = new Map<string, number>();
   for (const id of idsAt('/hook')) times.set(id, (times.get(id) ?? 0) + 1);
   expect([...times].filter(([, count]) => count !== 1)).toEqual([...failed].map((id) => [id, 2]));
   expect(times.size).toBe(many);
-}, 60_000);
+});
 
 it('a replica that stops gives back deliveries claimed ahead, untouched', async () => {
   let isHeld = false;
@@ -136,4 +139,4 @@ it('a replica that stops gives back deliveries claimed ahead, untouched', async 
   expect(
     await figure(hook, `count(*) FILTER (WHERE d.status = 'pending' AND d.next_attempt_at_ms > ${queued})`),
   ).toBe(0);
-}, 60_000);
+});

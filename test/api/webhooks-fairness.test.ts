@@ -71,7 +71,7 @@ describe('an endpoint that works', () => {
     const { held } = await hanging(4);
     await until(() => held.length >= 32, { what: 'attempts that hang' });
     await expectPrompt(receiver);
-  }, 60_000);
+  });
 
   it('does not wait for three accounts full of endpoints that hang', async () => {
     const { held } = await hanging(3 * webhooksLimits.webhooksPerAccountMax);
@@ -79,7 +79,7 @@ describe('an endpoint that works', () => {
       what: 'attempts that hang',
     });
     await expectPrompt(control);
-  }, 60_000);
+  });
 });
 
 describe('endpoints that were deleted', () => {

@@ -49,4 +49,4 @@ it('ends at once and leaves nothing behind, also while the program at the addres
     expect((await api.call({ url: '/v1/webhooks', key })).body.total).toBe(0);
     return time;
   });
-}, 60_000);
+});

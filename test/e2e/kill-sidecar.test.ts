@@ -64,7 +64,7 @@ describe('kill -9 of a sidecar under load', () => {
     });
     expect([...(await storedCounts(answered)).values()].every((count) => count === 1)).toBe(true);
     await world.verifyExport();
-  }, 120_000);
+  });
 
   /** The id of the answered decision, or null where no whole answer came. */
   async function check(gateId: string, token: string, n: number): Promise<string | null> {

@@ -551,7 +551,7 @@ describe('shipper', () => {
       const [segment, ...others] = spool.epochs[0]?.segments ?? [];
       expect(others).toEqual([]);
       const shipper = ship(spool);
-      await until(() => controlPlane.ends.size === 1, { what: 'the end is notified', timeoutMs: 20_000 });
+      await until(() => controlPlane.ends.size === 1, { what: 'the end is notified' });
       const given = controlPlane.voids.reduce((sum, { count }) => sum + count, 0);
       expect(controlPlane.voids.every((run) => run.void === 'damaged')).toBe(true);
       expect(controlPlane.records).toHaveLength(records.length - given);

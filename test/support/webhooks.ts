@@ -91,5 +91,5 @@ export async function subscribe(
 export const deliverer = (api: Api, replicaId = 'deliverer'): { stop(): Promise<void> } =>
   startDeliveries({ ...api.deps, metrics: new Registry(), replicaId });
 
-export const arrived = (receiver: Receiver, count: number, timeoutMs = 10_000): Promise<void> =>
-  until(() => receiver.received.length >= count, { what: `${count} deliveries`, timeoutMs });
+export const arrived = (receiver: Receiver, count: number): Promise<void> =>
+  until(() => receiver.received.length >= count, { what: `${count} deliveries` });
