@@ -17,8 +17,11 @@ import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon, heldUsd } from '../support/approvals.ts';
 import { callerOfAccount, operatorCaller } from '../support/caller.ts';
 import { codedError, faultyDatabase } from '../support/faulty-sql.ts';
+import { measureStall } from '../support/machine-stall.ts';
+import { waitingForLocks } from '../support/postgres.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
+import { expectWithin, timed } from '../support/time-promise.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 let caller: Caller;
@@ -234,20 +237,23 @@ it('checks with much text to scan do not stop everything else for as long as all
   scanned();
   const count = 120;
   const sumMs = count * scanned();
-  let longestMs = 0;
-  let lastMs = performance.now();
-  const watch = () => {
-    longestMs = Math.max(longestMs, performance.now() - lastMs);
+  await expectWithin(sumMs / 3, 'everything else goes on', async () => {
+    let longestMs = 0;
+    let lastMs = performance.now();
+    const watch = () => {
+      longestMs = Math.max(longestMs, performance.now() - lastMs);
+      lastMs = performance.now();
+    };
+    const decisions = Array.from({ length: count }, () => decide({ gateId, request: { text } }));
+    const timer = setInterval(watch, 1);
+    const stalledMs = measureStall();
     lastMs = performance.now();
-  };
-  const decisions = Array.from({ length: count }, () => decide({ gateId, request: { text } }));
-  const timer = setInterval(watch, 1);
-  lastMs = performance.now();
-  const words = await wordsOf(decisions);
-  clearInterval(timer);
-  expect(words[0]).toBe('PERMIT');
-  expect(new Set([...words, 'overloaded'])).toEqual(new Set(['PERMIT', 'overloaded']));
-  expect(longestMs).toBeLessThan(sumMs / 3);
+    const words = await wordsOf(decisions);
+    clearInterval(timer);
+    expect(words[0]).toBe('PERMIT');
+    expect(new Set([...words, 'overloaded'])).toEqual(new Set(['PERMIT', 'overloaded']));
+    return { ms: longestMs, stalledMs: stalledMs() };
+  });
 });
 
 describe('checks of more windows than the ledger moves in one statement', () => {
@@ -360,38 +366,44 @@ describe('while another program locks the chain of one passport', () => {
   ])('%s is 503 in time, and leaves nothing', async (_what, count) => {
     const gateId = await gateWith();
     expect(await together([{ gateId }])).toEqual(['PERMIT']);
-    await whileHeld(async () => {
-      const beganAtMs = performance.now();
-      const words = await together(Array.from({ length: count }, () => ({ gateId })));
-      const tookMs = performance.now() - beganAtMs;
-      expect(words).toEqual(words.map(() => 'overloaded'));
-      expect(tookMs).toBeGreaterThanOrEqual(limits.quotaWaitMsMax);
-      expect(tookMs).toBeLessThan(limits.decisionDeadlineMs);
-    });
+    await whileHeld(() =>
+      expectWithin(limits.decisionDeadlineMs, 'it is refused', async () => {
+        const { result: words, ...time } = await timed(() =>
+          together(Array.from({ length: count }, () => ({ gateId }))),
+        );
+        expect(words).toEqual(words.map(() => 'overloaded'));
+        expect(time.ms).toBeGreaterThanOrEqual(limits.quotaWaitMsMax - 1);
+        return time;
+      }),
+    );
     expect(await recordsOf(gateId)).toBe(1);
     expect(await together([{ gateId }])).toEqual(['PERMIT']);
   });
 
   it('a lone check is decided by what holds when its wait is over, not when it began', async () => {
     const gateId = await gateWith();
-    expect(await together([{ gateId }])).toEqual(['PERMIT']);
-    await whileHeld(async (release) => {
-      const waiting = together([{ gateId }]);
-      await until(
-        async () => {
-          const locks = await api.deps.sql`SELECT FROM pg_locks WHERE NOT granted`;
-          return locks.length > 0;
-        },
-        { what: 'the check waits for the lock' },
-      );
-      const revoked = await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
-      expect(revoked.status).toBe(200);
-      const waitedSinceMs = performance.now();
-      await until(() => performance.now() - waitedSinceMs > 2 * decisionsLimits.lockWaitAloneMsMax, {
-        what: 'it has waited for longer than one transaction may',
+    const revokedMeanwhile = async (): Promise<readonly string[]> => {
+      passport = await api.issuePassport();
+      expect(await together([{ gateId }])).toEqual(['PERMIT']);
+      return whileHeld(async (release) => {
+        const waiting = together([{ gateId }]);
+        await until(async () => (await waitingForLocks(api.deps.sql)) > 0, {
+          what: 'the check waits for the lock',
+        });
+        const revoked = await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
+        expect(revoked.status).toBe(200);
+        const waitedSinceMs = performance.now();
+        await until(() => performance.now() - waitedSinceMs > 2 * decisionsLimits.lockWaitAloneMsMax, {
+          what: 'it has waited for longer than one transaction may',
+        });
+        await release();
+        return waiting;
       });
-      await release();
-      expect(await waiting).toEqual(['passport_revoked']);
+    };
+    // On a busy machine the revocation may take so long that the check has given up before it.
+    const words = await untilAnswer(revokedMeanwhile, ([word]) => word !== 'overloaded', {
+      what: 'a check that still waits when it may go on',
     });
+    expect(words).toEqual(['passport_revoked']);
   });
 });

@@ -12,6 +12,7 @@ import { signChange } from '../../shared/wire/sync-signature.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { operatorCaller } from '../support/caller.ts';
 import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
+import { expectWithin, timeUntil } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
 
 describe('a replica that follows the signing keys', () => {
@@ -38,10 +39,9 @@ describe('a replica that follows the signing keys', () => {
     const reload = () => signingKeys.reload().then(() => void looks++);
     following = followSigningKeys({ ...second.deps, signingKeys: { ...signingKeys, reload } });
     await until(() => looks === 1, { what: 'the first look, after which only a push is so quick' });
-    const { next } = await rotate();
-    await until(() => signsWith() === next.kid, {
-      what: 'the second replica has heard',
-      timeoutMs: limits.signingKeysReadIntervalMs / 2,
+    await expectWithin(limits.signingKeysReadIntervalMs / 2, 'the second replica has heard', async () => {
+      const { next } = await rotate();
+      return timeUntil(() => signsWith() === next.kid, 'the second replica has heard');
     });
   });
 

@@ -9,6 +9,7 @@ import { type Installation, installation, type Running } from '../support/instal
 import { bundledPrograms } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { expectOnceWithin, timed } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
 
 const run = promisify(execFile);
@@ -69,20 +70,18 @@ describe('a restored pg_dump', () => {
     await controlPlane.stop('SIGTERM');
     await run(join(tools, 'pg_restore'), ['--clean', '--if-exists', `--dbname=${server.url}`, dump]);
     await controlPlane.start();
-    const startedMs = performance.now();
     const seen = new Set<string>();
-    await until(
-      async () => {
-        seen.add(await check(ended.token));
-        return (await readyz()).history.state === 'regressed';
-      },
-      { what: 'it is noticed' },
+    const noticed = await timed(() =>
+      until(
+        async () => {
+          seen.add(await check(ended.token));
+          return (await readyz()).history.state === 'regressed';
+        },
+        { what: 'it is noticed' },
+      ),
     );
-    expect(performance.now() - startedMs).toBeLessThan(10_000);
-    await until(async () => (await readyz()).history.missing.records >= 20, {
-      what: 'its extent',
-      timeoutMs: 20_000,
-    });
+    expectOnceWithin(10_000, 'it is noticed', noticed);
+    await until(async () => (await readyz()).history.missing.records >= 20, { what: 'its extent' });
     expect((await readyz()).status).toBe('ready');
     await until(async () => (await sidecarReadyz()).history.state === 'regressed', {
       what: 'the sidecar says so',
@@ -96,6 +95,8 @@ describe('a restored pg_dump', () => {
 
     await sidecar.restart('SIGKILL');
     for (let count = 0; count < 20; count++) seen.add(await check(ended.token));
+    // A busy machine may send one away, which lets nobody in.
+    seen.delete('overloaded');
     expect(seen).toEqual(new Set(['passport_revoked']));
 
     const recover = (apply: boolean) => world.api('POST', '/sync/history/recover', { apply });

@@ -31,6 +31,16 @@ export async function expectWithin(
   throw new Error(`${what} within ${boundMs} ms: no try was conclusive:\n${inconclusive.join('\n')}`);
 }
 
+/**
+ * As `expectWithin`, of something that cannot be tried again: where the machine stood still for more than
+ * half of the bound, a time that was too long shows nothing.
+ */
+export function expectOnceWithin(boundMs: number, what: string, { ms, stalledMs }: Timed): void {
+  if (ms < boundMs || stalledMs > boundMs / 2) return;
+  const stalled = `with the machine still for ${Math.round(stalledMs)} ms`;
+  throw new Error(`${what} within ${boundMs} ms: took ${Math.round(ms)} ms, ${stalled}`);
+}
+
 /** Measures the work. `result`: what it resolves to. */
 export async function timed<T>(work: () => Promise<T>): Promise<Timed & { readonly result: T }> {
   const stalledMs = measureStall();
