@@ -210,9 +210,7 @@ describe('witnesses of the log', () => {
     await logOf(witnesses).round();
     const saved = await tree();
     const restore = await backUp();
-    const { round } = logOf(witnesses);
-    await grow();
-    await round();
+    await untilFaults(logOf(witnesses).round, { w1: null, w2: null, w3: null });
     const cosigned = await tree();
     await restore();
     await grow();
@@ -370,8 +368,7 @@ describe('witnesses of the log', () => {
   it('are asked what is lost also where a sidecar showed it first', async () => {
     await logOf(witnesses).round();
     const restore = await backUp();
-    await grow();
-    await logOf(witnesses).round();
+    await untilFaults(logOf(witnesses).round, { w1: null, w2: null, w3: null });
     const { size } = await tree();
     await restore();
     await regress();

@@ -101,24 +101,28 @@ describe('a standing approval at sidecars', () => {
 
   it('goes on without the control plane as far as its leases reach, and never asks nobody', async () => {
     const { ask, at, gateId, passport, id } = await standing({ each_usd: 1.5, total_usd: 1_000 });
-    // Enough pace for some to be leased ahead.
-    for (let i = 0; i < 40; i++) expect((await ask(0, 1.5, { n: i })).body.decision).toBe('PERMIT');
-    at(0).link.cut();
-    try {
-      const replies: Reply[] = [];
-      await until(
-        async () => {
-          replies.push(await at(0).check(gateId, passport.jwt, order(1.5, { m: replies.length })));
-          return replies.at(-1)?.body.decision !== 'PERMIT';
-        },
-        { what: 'the end of its leases' },
-      );
-      expect(replies.at(0)?.body.decision).toBe('PERMIT');
-      const last = replies.at(-1);
-      expect(last?.body.reason ?? last?.body.error.code).toMatch(/^(quota_unavailable|overloaded)$/);
-    } finally {
-      at(0).resume();
-    }
+    let asked = 0;
+    // How much is leased ahead is a matter of the pace, and on a busy machine that may be none.
+    const reaches = async (): Promise<boolean> => {
+      for (let i = 0; i < 40; i++) expect((await ask(0, 1.5, { n: asked++ })).body.decision).toBe('PERMIT');
+      at(0).link.cut();
+      try {
+        const replies: Reply[] = [];
+        await until(
+          async () => {
+            replies.push(await at(0).check(gateId, passport.jwt, order(1.5, { n: asked++ })));
+            return replies.at(-1)?.body.decision !== 'PERMIT';
+          },
+          { what: 'the end of its leases' },
+        );
+        const last = replies.at(-1);
+        expect(last?.body.reason ?? last?.body.error.code).toMatch(/^(quota_unavailable|overloaded)$/);
+        return replies.length > 1;
+      } finally {
+        at(0).resume();
+      }
+    };
+    await until(reaches, { what: 'a lease that is used without the control plane' });
     await caughtUp();
     await until(async () => (await standingApprovalOf(api, id)).leased_usd === 0, { what: 'nothing leased' });
     const { used_usd: used } = await standingApprovalOf(api, id);

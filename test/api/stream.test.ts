@@ -170,6 +170,9 @@ describe.each(adapters)('a stream of checks over $name', (adapter) => {
     const strangers = [await api.issuePassport(), await api.issuePassport()];
     await sidecar.caughtUp();
     const passports = [strangers[0]?.jwt, token, strangers[1]?.jwt, token];
+    // A unit that comes too late is another answer, on a busy machine.
+    sidecar.stopTime();
+    onTestFinished(() => sidecar.resume());
     for (const [place, passport] of passports.entries())
       client.send({ id: `${place}`, gate_id: limited.gate_id, passport, request: order });
     await client.answered(4);

@@ -24,7 +24,7 @@ import { measureStall } from '../support/machine-stall.ts';
 import { standingIn } from '../support/model-service.ts';
 import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
 import { expectWithin, type Timed } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 /** Of an account of its own, with one gate and nothing else. */
@@ -381,11 +381,15 @@ describe('GET /v1/sync/changes', () => {
   });
 
   it('finds without a push what came while it waited', async () => {
-    const waiting = changes(await connected(), { ...(await heads()), wait_ms: 300 });
     // As another replica without a common bus would.
     const silent = { ...api.deps, bus: { ...api.deps.bus, publish: () => undefined } };
-    await changeTransaction(silent, (_tx, change) => change(globalFeed, revoke()));
-    expect((await waiting).answer?.entries).toHaveLength(1);
+    const find = async () => {
+      const waiting = changes(await connected(), { ...(await heads()), wait_ms: 300 });
+      await changeTransaction(silent, (_tx, change) => change(globalFeed, revoke()));
+      return (await waiting).answer?.entries.length;
+    };
+    // Again, where a busy machine made the change when the wait was over.
+    expect(await untilAnswer(find, (found) => found !== 0, { what: 'a change meanwhile' })).toBe(1);
   });
 
   it.each([

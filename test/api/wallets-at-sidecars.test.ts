@@ -243,22 +243,27 @@ describe('wallets at sidecars', () => {
     const wallet = await makeWallet(api, { limits: { daily_usd: 100_000 } });
     const gateId = await newGate();
     const { jwt } = await api.issuePassport({ wallet_id: wallet.wallet_id });
-    for (let i = 0; i < 40; i++)
-      expect((await ask(at(0), gateId, jwt, buy(1, { n: i }))).body.decision).toBe('PERMIT');
-    at(0).link.cut();
-    try {
-      const replies: Reply[] = [];
-      await until(
-        async () => {
-          replies.push(await at(0).check(gateId, jwt, buy(1, { m: replies.length })));
-          return replies.at(-1)?.body.decision !== 'PERMIT';
-        },
-        { what: 'the end of its leases' },
-      );
-      expect(replies.at(0)?.body.decision).toBe('PERMIT');
-    } finally {
-      at(0).resume();
-    }
+    let asked = 0;
+    // How much is leased ahead is a matter of the pace, and on a busy machine that may be none.
+    const reaches = async (): Promise<boolean> => {
+      for (let i = 0; i < 40; i++)
+        expect((await ask(at(0), gateId, jwt, buy(1, { n: asked++ }))).body.decision).toBe('PERMIT');
+      at(0).link.cut();
+      try {
+        const replies: Reply[] = [];
+        await until(
+          async () => {
+            replies.push(await at(0).check(gateId, jwt, buy(1, { n: asked++ })));
+            return replies.at(-1)?.body.decision !== 'PERMIT';
+          },
+          { what: 'the end of its leases' },
+        );
+        return replies.length > 1;
+      } finally {
+        at(0).resume();
+      }
+    };
+    await until(reaches, { what: 'a lease that is used without the control plane' });
     await caughtUp();
   });
 });
