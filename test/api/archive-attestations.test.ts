@@ -273,7 +273,11 @@ describe('agent-trust attestations archive', () => {
       },
       { what: 'the partition is half detached' },
     );
-    await sql`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE records DETACH%' AND pid <> pg_backend_pid()`;
+    // Of this database alone: other tests archive, too.
+    await sql`
+      SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+      WHERE query LIKE 'ALTER TABLE records DETACH%' AND datname = current_database()
+        AND pid <> pg_backend_pid()`;
     await failed;
     release();
     await Promise.all([reading, reader?.end(), caller?.end()]);

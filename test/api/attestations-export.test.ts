@@ -20,7 +20,7 @@ import {
   verifyText,
 } from '../support/exports.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 let api: Api;
 let origin: string;
@@ -181,8 +181,11 @@ describe('GET /v1/attestations/export', () => {
 
   it('lacks its end line if the database fails in the middle, so that no verifier accepts it as complete', async () => {
     const { response } = await download(origin, api.adminKey);
-    const exporting = await openTransactions(api);
-    expect(exporting, 'the export is under way').toHaveLength(1);
+    const exporting = await untilAnswer(
+      () => openTransactions(api),
+      (open) => open.length === 1,
+      { what: 'the export alone is under way' },
+    );
     await api.deps.sql`SELECT pg_terminate_backend(${must(exporting[0], 'one').pid}::int)`;
     const { text, isWhole } = await readToEnd(response);
     expect(isWhole).toBe(false);

@@ -127,11 +127,11 @@ describe('a database that falls silent', () => {
 });
 
 it('ends no statement that is quicker than the deadline, and no idle connection in the middle of its use', async () => {
-  const sql = connect({ url: api.databaseUrl, connectionsMax: 1, silenceMsMax: 2_000 });
+  const sql = connect({ url: api.databaseUrl, connectionsMax: 1, silenceMsMax: 4_000 });
   try {
     await sql`SELECT pg_sleep(0.2)`;
     await sql.begin(async (tx) => {
-      for (let round = 0; round < 12; round++) await tx`SELECT pg_sleep(0.2)`;
+      for (let round = 0; round < 9; round++) await tx`SELECT pg_sleep(0.5)`;
     });
     // Past the deadline: the connection was cut, and the pool has another.
     await expect(sql`SELECT pg_sleep(20)`).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });

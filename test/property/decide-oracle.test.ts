@@ -9,16 +9,16 @@ import { factsOf, nowMs, policyOf, quotaOf, requestOf, situation } from './decid
 describe('decide', () => {
   it('equals a slow oracle read off the decisions page, and gives every answer on the way', () => {
     const seen = new Set<string>();
-    fc.assert(
-      fc.property(situation, (each) => {
-        const expected = oracle(each);
-        const decision = decide(policyOf(each), factsOf(each), requestOf(each), quotaOf(each), nowMs);
-        seen.add(kindOf(expected));
-        // A million comparisons by expect would take longer than everything else.
-        if (!isDeepStrictEqual(decision, expected)) expect(decision).toEqual(expected);
-      }),
-      { numRuns: runs({ short: 2_500, long: 1_000_000 }) },
-    );
+    const property = fc.property(situation, (each) => {
+      const expected = oracle(each);
+      const decision = decide(policyOf(each), factsOf(each), requestOf(each), quotaOf(each), nowMs);
+      seen.add(kindOf(expected));
+      // A million comparisons by expect would take longer than everything else.
+      if (!isDeepStrictEqual(decision, expected)) expect(decision).toEqual(expected);
+    });
+    // The rarest answer comes in one situation of 370: once in 800 times it is not among the first 2,500.
+    for (let round = 0; round < 10 && !kinds.every((kind) => seen.has(kind)); round++)
+      fc.assert(property, { numRuns: runs({ short: 2_500, long: 1_000_000 }) });
     // The control: an oracle that never gets anywhere would agree with anything.
     expect([...seen].sort()).toEqual([...kinds].sort());
   });
