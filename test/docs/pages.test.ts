@@ -74,7 +74,7 @@ describe('pasted beside a service that runs', () => {
       SMTP_FROM: 'approvals@example.com',
     });
     await service.waitFor(/agent-trust is ready/);
-  }, 180_000);
+  });
   afterAll(async () => {
     await service?.stop();
     reader?.remove();

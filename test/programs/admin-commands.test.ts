@@ -205,7 +205,7 @@ COMP_CWORD=${words.length - 1}; compopt() { :; }; _agent_trust; printf '%s\\n' "
 zmodload zsh/zpty
 zpty z ${zsh} -f -i
 read_all() { local part; while zpty -r -t z part; do REPLY+=$part; done }
-wait_for() { REPLY=; repeat 300; do read_all; [[ $REPLY == *$1* ]] && return 0; sleep 0.1; done; return 1 }
+wait_for() { REPLY=; repeat 1200; do read_all; [[ $REPLY == *$1* ]] && return 0; sleep 0.1; done; return 1 }
 zpty -w z 'PS1= ; autoload -Uz compinit; compinit -u -d ${folder.path}/dump; source <(agent-trust completion zsh); LISTMAX=1000; echo is-$((40+2))-ready'
 wait_for is-42-ready || exit 1
 zpty -w -n z $'agent-trust ga\\t'

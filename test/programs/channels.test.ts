@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Installation, installation, type Running } from '../support/installation.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { bundledPrograms } from '../support/programs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { until } from '../support/until.ts';
+import { isPassing } from '../support/sidecar-pair.ts';
+import { until, untilAnswer } from '../support/until.ts';
 import { verified } from '../support/webhooks.ts';
 
 /** Channels with programs as they run in production. */
@@ -34,8 +36,9 @@ afterAll(async () => {
 
 /** A request that waits for a person. */
 async function ask(gateId: string, passport: string, amount: number): Promise<string> {
-  const request = { permission_key: 'orders:create', amount };
-  const { body } = await world.api('POST', `/gates/${gateId}/check`, { passport, request });
+  const request = { permission_key: 'orders:create', amount, idempotency_key: randomUUID() };
+  const check = () => world.api('POST', `/gates/${gateId}/check`, { passport, request });
+  const { body } = await untilAnswer(check, (reply) => !isPassing(reply), { what: 'an answer that stays' });
   expect(body.decision, JSON.stringify(body)).toBe('SUSPEND');
   return body.approval_id;
 }

@@ -23,7 +23,7 @@ beforeAll(async () => {
   database = await testDatabase();
   world = await installation(await bundledPrograms(), { databaseUrl: database.url });
   await world.startControlPlane();
-}, 120_000);
+});
 afterAll(async () => {
   await world?.close();
   await database?.drop();
@@ -62,7 +62,7 @@ describe('a control plane on a machine whose clock is wrong', () => {
     const limit = 10;
     const gateId = await world.createGate({ constraints: { rate_limits: { requests_per_minute: limit } } });
     const { token } = await world.issuePassport();
-    await roomInWindow('minute', 20 * secondMs);
+    await roomInWindow('minute', 40 * secondMs);
     const decisions: string[] = [];
     for (let i = 0; i < 3 * limit; i++) {
       for (const each of others) decisions.push((await check(each, gateId, token)).body.decision);
@@ -76,14 +76,16 @@ describe('a sidecar on a machine whose clock is wrong', () => {
   it('judges the end of a passport by the time of the control plane', async () => {
     const slow = await world.startSidecar(clockAhead(-50 * secondMs));
     const gateId = await world.createGate({ trust_level: 'L3' });
-    const { id, token } = await world.issuePassport({ trust_tier: 'L3', expires_in: '5s' });
+    const { token: lasting } = await world.issuePassport({ trust_tier: 'L3' });
+    // It knows the gate before the short one begins.
+    await decides(slow, gateId, lasting);
+    const { id, token } = await world.issuePassport({ trust_tier: 'L3', expires_in: '10s' });
     await decides(slow, gateId, token);
     const isExpired = async () => (await world.api('GET', `/passports/${id}/verify`)).body.is_expired;
     await until(isExpired, { what: 'the end of the passport' });
-    expect((await check(slow, gateId, token)).body).toMatchObject({
-      decision: 'BLOCK',
-      reason: 'passport_expired',
-    });
+    // The two do not know the time to the millisecond; by its own clock it would permit for 50 s more.
+    const blocks = async () => (await check(slow, gateId, token)).body.reason === 'passport_expired';
+    await until(blocks, { what: 'a BLOCK', timeoutMs: 30_000 });
     const readiness = await call(`${slow.origin}/readyz`);
     expect(readiness.body.control_plane.clock_is_off).toBe(true);
     expect(Math.abs(readiness.body.control_plane.clock_offset_ms + 50 * secondMs)).toBeLessThan(2 * secondMs);

@@ -30,7 +30,10 @@ beforeAll(async () => {
   const gateId = await world.createGate();
   const { token } = await world.issuePassport();
   const body = { passport: token, request: { permission_key: 'orders:create' } };
-  await call(`${sidecar.origin}/v1/gates/${gateId}/check`, { method: 'POST', key: world.adminKey, body });
+  const check = () =>
+    call(`${sidecar.origin}/v1/gates/${gateId}/check`, { method: 'POST', key: world.adminKey, body });
+  // The sidecar learns of the gate after the control plane.
+  await until(async () => (await check()).status === 200, { what: 'a decision' });
   const stored = async () => (await world.api('GET', '/attestations')).body.attestations.length === 1;
   await until(stored, { what: 'the record is stored' });
   env = {
@@ -41,7 +44,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     SIDECAR_PORT: new URL(sidecar.origin).port,
   };
-}, 180_000);
+});
 afterAll(async () => {
   await world?.close();
   await redis?.stop();

@@ -37,6 +37,8 @@ beforeAll(async () => {
   await playPackStory(api);
   api.advance(minuteMs);
   story = await playPackStory(api);
+  // Later than the last record, also where that is of the same millisecond.
+  api.advance(1);
   until = now();
   await writer.round(() => false);
   api.advance(5 * minuteMs);

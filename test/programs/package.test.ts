@@ -132,7 +132,7 @@ it('starts by its command, and says which PostgreSQL to install where it is give
     expect(await whole.stop()).toBe(0);
     for (const name of modules) rmSync(join(folder.path, 'node_modules', name));
   }
-}, 120_000);
+});
 
 it('serves a PERMIT with its record, the console and the pages of the API', async () => {
   const world: Installation = await installation(programs, { databaseUrl: (await testDatabase()).url });
@@ -162,4 +162,4 @@ it('serves a PERMIT with its record, the console and the pages of the API', asyn
   } finally {
     await world.close();
   }
-}, 120_000);
+});

@@ -82,7 +82,7 @@ describe('two control planes, one killed in mid-delivery again and again', () =>
         await world.api('POST', `${hook.path}/recover`, { since });
         return (await successes()) === gates.length;
       },
-      { what: 'the success of every delivery', timeoutMs: 90_000 },
+      { what: 'the success of every delivery', timeoutMs: 150_000 },
     );
     expect(delivered()).toEqual(new Set(gates));
     // Control: there were deliveries under way at the kills, failing did cost attempts, and no event got a

@@ -103,8 +103,8 @@ export async function startSidecarPair(options: { readonly logger?: Logger } = {
 }
 
 /** The same request may be answered otherwise in a moment. */
-export const isPassing = ({ status, body }: Reply): boolean =>
-  status === 200 ? body.reason === 'quota_unavailable' : body.error.code === 'overloaded';
+export const isPassing = ({ status, body }: Pick<Reply, 'status' | 'body'>): boolean =>
+  status === 200 ? body.reason === 'quota_unavailable' : body.error?.code === 'overloaded';
 
 /** How many replies said what, by decision or reason. */
 export function tally(replies: readonly Reply[]): Readonly<Record<string, number>> {
