@@ -67,10 +67,16 @@ describe('a recovery', () => {
     const isKilled = new Promise<void>((resolve) => {
       open = resolve;
     });
+    let taken: () => void = () => undefined;
+    const isTaken = new Promise<void>((resolve) => {
+      taken = resolve;
+    });
     const held = sql.begin(async (tx) => {
       await lock(tx as unknown as Database);
+      taken();
       await isKilled;
     });
+    await Promise.race([isTaken, held]);
     const answer = recover(true).then(
       ({ status }) => status,
       () => 'no answer',
