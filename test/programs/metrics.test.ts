@@ -141,7 +141,7 @@ it('where uWebSockets.js does not load, the slower server says so in log and met
        "export const resolve = (name, context, next) => { if (name === 'uWebSockets.js') throw new Error('no binary here'); return next(name, context); };"));`,
   );
   await start({ NODE_OPTIONS: `--import=${hook}` });
-  expect(program.output()).toMatch(/"level":"warn".*no binary here.*node:http answers instead/);
+  await program.waitFor(/"level":"warn".*no binary here.*node:http answers instead/);
   const text = await metricsOf(sidecar);
   expect(sampleOf(text, 'agent_trust_sidecar_http_fallback')).toBe(1);
   expect(text).toContain('server="node:http"');

@@ -50,7 +50,9 @@ describe('everything on one machine', () => {
       .filter((name) => /^\d+$/.test(name))
       .filter((pid) => {
         try {
-          return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder.path);
+          const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+          // Not the shells around them, which end a moment later.
+          return commandLine.includes(folder.path) && !commandLine.startsWith('/bin/sh');
         } catch {
           return false;
         }

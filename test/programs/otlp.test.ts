@@ -85,6 +85,8 @@ describe.each(['http/protobuf', 'http/json'])('OTLP of both programs over %s', (
     program
       .output()
       .split('\n')
+      // What comes after the last end of a line may be half of one.
+      .slice(0, -1)
       .flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
 
   it('has one trace from a guard over the sidecar to the control plane and its database', async () => {
@@ -108,16 +110,20 @@ describe.each(['http/protobuf', 'http/json'])('OTLP of both programs over %s', (
       ...{ service: 'agent-trust-control-plane', kind: 2, parentSpanId: sent?.spanId },
       attributes: { 'http.route': '/v1/sync/settlements', 'http.response.status_code': 200 },
     });
-    const transactions = spansOf(1).filter(({ name }) => name === 'transaction');
-    expect(transactions.length).toBeGreaterThan(0);
-    const calls = spansOf(1).filter(({ name }) => name === settled);
-    for (const { parentSpanId } of transactions)
-      expect(calls.map(({ spanId }) => spanId)).toContain(parentSpanId);
+    const calls = () => spansOf(1).filter(({ name }) => name === settled);
+    const transactions = () => spansOf(1).filter(({ name }) => name === 'transaction');
+    const isOfCall = ({ parentSpanId }: ExportedSpan) =>
+      calls().some(({ spanId }) => spanId === parentSpanId);
+    // Those of an attempt that was repeated may be sent apart from its own.
+    await until(() => transactions().length > 0 && transactions().every(isOfCall), {
+      what: 'transactions, each of a call',
+    });
     for (const { startNs, endNs } of spansOf(1)) expect(endNs).toBeGreaterThanOrEqual(startNs);
-    const line = linesOf(controlPlane).find(
-      ({ route, trace_id }) => route === '/v1/sync/settlements' && trace_id === traceOf(1),
-    );
-    expect(line).toBeDefined();
+    const line = () =>
+      linesOf(controlPlane).find(
+        ({ route, trace_id }) => route === '/v1/sync/settlements' && trace_id === traceOf(1),
+      );
+    await until(() => line() !== undefined, { what: 'the line of the call' });
   });
 
   it('goes on to the webhook of an approval', async () => {
@@ -125,13 +131,16 @@ describe.each(['http/protobuf', 'http/json'])('OTLP of both programs over %s', (
     const names = ['check', 'POST /v1/sync/settlements', 'webhook'];
     await until(() => names.every((name) => spanOf(2, name) !== undefined), { what: 'the spans' });
     const webhook = spanOf(2, 'webhook');
+    const calls = () => spansOf(2).filter(({ name }) => name === 'POST /v1/sync/settlements');
+    const isOfCall = () => calls().some(({ spanId }) => spanId === webhook?.parentSpanId);
+    await until(isOfCall, { what: 'the call that caused the webhook' });
+    const decided = () => spansOf(2).some(({ attributes }) => 'agent_trust.decision' in attributes);
+    await until(decided, { what: 'the span of the decision' });
     const check = spansOf(2).find(({ attributes }) => 'agent_trust.decision' in attributes);
     expect(check?.attributes).toMatchObject({
       ...{ 'agent_trust.decision': 'SUSPEND', 'agent_trust.reason': 'approval_required' },
       'agent_trust.approval_id': expect.stringMatching(/^appr_/),
     });
-    const calls = spansOf(2).filter(({ name }) => name === 'POST /v1/sync/settlements');
-    expect(calls.map(({ spanId }) => spanId)).toContain(webhook?.parentSpanId);
     expect(webhook?.attributes).toMatchObject({ 'http.response.status_code': 204, 'agent_trust.attempt': 1 });
     const headers = receiver.received.map((hook) => hook.headers['traceparent']);
     expect(headers).toContain(`00-${traceOf(2)}-${webhook?.spanId}-01`);
@@ -168,8 +177,8 @@ describe.each(['http/protobuf', 'http/json'])('OTLP of both programs over %s', (
     expect((await order('amount=1&key=c', traceparentOf(6))).status).toBe(200);
     await until(() => spanOf(6, 'POST /v1/sync/settlements') !== undefined, { what: 'a later span' });
     expect(spansOf(5)).toEqual([]);
-    const traces = linesOf(controlPlane).map(({ trace_id }) => trace_id);
-    expect(traces).toContain(traceOf(5));
+    const traces = () => linesOf(controlPlane).map(({ trace_id }) => trace_id);
+    await until(() => traces().includes(traceOf(5)), { what: 'the line of the call' });
   });
 
   it('has the metrics that /metrics shows, of both programs', async () => {
@@ -268,7 +277,8 @@ describe('a program whose collector', () => {
     const sidecar = await service.startSidecar({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     await checked(sidecar, 21);
     expect(await sidecar.stop('SIGTERM')).toBe(0);
-    expect(collector.requests.map(({ signal }) => signal).sort()).toEqual(['metrics', 'traces']);
+    // On a busy machine spans of an earlier check have been sent before.
+    expect(new Set(collector.requests.map(({ signal }) => signal))).toEqual(new Set(['metrics', 'traces']));
     await collector.close();
   });
 
@@ -283,7 +293,7 @@ describe('a program whose collector', () => {
     expect(collector.requests.map(({ signal }) => signal)).toEqual(['metrics']);
     const wrong = await service.startSidecar({ ...at, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' });
     await checked(wrong, 23);
-    expect(wrong.program.output()).toMatch(/OTEL_EXPORTER_OTLP_PROTOCOL must be/);
+    await wrong.program.waitFor(/OTEL_EXPORTER_OTLP_PROTOCOL must be/);
     expect(await wrong.stop('SIGTERM')).toBe(0);
     expect(collector.requests).toHaveLength(1);
     expect(await metricsOf(await service.startSidecar())).not.toContain('telemetry_lost');

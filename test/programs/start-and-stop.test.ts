@@ -22,6 +22,9 @@ import { until } from '../support/until.ts';
 const masterKey = (fill: number) => Buffer.alloc(32, fill).toString('base64url');
 const nobodyThere = 'postgres://nobody:hunter2@127.0.0.1:1/nothing';
 
+const notUpToDate =
+  'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it';
+
 describe('startControlPlane', () => {
   let database: TestDatabase;
   let folder: ReturnType<typeof temporaryFolder>;
@@ -144,13 +147,12 @@ describe('startControlPlane', () => {
     });
     await expect(blocked).rejects.toThrow(rolledBack);
     await until(() => notes.length > 1 && running.length === 1, { what: 'it goes on' });
-    expect(notes).toEqual([
-      [
-        { seconds: 5, ...facts },
-        'the schema of the database is not up to date yet; the start goes on when the migration is over, here or on the replica that is at it',
-      ],
+    expect([notes[0], notes.at(-1)]).toEqual([
+      [{ seconds: 5, ...facts }, notUpToDate],
       [expect.anything(), 'control plane is listening'],
     ]);
+    // On a busy machine a later step takes long too, and says so.
+    for (const [, message] of notes.slice(1, -1)) expect(message).toBe(notUpToDate);
   });
 
   it('refuses a folder that another control plane holds', async () => {
@@ -466,7 +468,8 @@ describe('runUntilSignal', () => {
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk;
     });
-    const ended = once(child, 'exit').then(([code]) => ({ code, output }));
+    // Not at its exit: what it wrote last may still be in the pipe then.
+    const ended = once(child, 'close').then(([code]) => ({ code, output }));
     return { child, ended, said: (what: string) => until(() => output.includes(what), { what }) };
   }
 

@@ -54,6 +54,7 @@ describe('a sidecar whose control plane does not speak its version', () => {
     expect(await readiness()).toMatchObject({ status: 'ready', control_plane: { connected: false } });
     const { attestation_id: attestationId } = await decide();
     await until(async () => (await readiness()).spool.shipping !== 'shipping', { what: 'a refused batch' });
+    await sidecar.program.waitFor(/changes cannot be fetched from the control plane.*\n/);
     const lines = sidecar.program.output().split('\n');
     const told = lines.filter((line) => line.includes('changes cannot be fetched from the control plane'));
     expect(told).toHaveLength(1);
