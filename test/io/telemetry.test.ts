@@ -12,6 +12,7 @@ import type { EndedSpan } from '../../shared/telemetry/tracer.ts';
 import { freePort } from '../support/free-port.ts';
 import { keptLog } from '../support/kept-log.ts';
 import { startOtlpCollector } from '../support/otlp-collector.ts';
+import { expectWithin, timed } from '../support/time-promise.ts';
 import { until } from '../support/until.ts';
 
 const { batchSpansMax, waitingSpansMax, attemptsMax, flushMsMax } = telemetryLimits;
@@ -184,17 +185,18 @@ describe('spans for a collector that', () => {
   });
 
   it('does not answer hold up the stop for no longer than allowed, and are counted', async () => {
-    const collector = await realCollector();
-    const { queue, push, lost } = await world(collector.url);
-    collector.answer(() => undefined);
-    push(batchSpansMax + 5);
-    await until(() => collector.requests.length === 1, { what: 'a request' });
-    const beganAt = performance.now();
-    await queue.close();
-    expect(performance.now() - beganAt).toBeLessThan(flushMsMax + 1_000);
-    expect(lost()).toEqual({ stopped: batchSpansMax + 5 });
-    queue.push(spanOf(1));
-    expect(lost()).toEqual({ stopped: batchSpansMax + 6 });
+    await expectWithin(flushMsMax + 1_000, 'the stop', async () => {
+      const collector = await realCollector();
+      const { queue, push, lost } = await world(collector.url);
+      collector.answer(() => undefined);
+      push(batchSpansMax + 5);
+      await until(() => collector.requests.length === 1, { what: 'a request' });
+      const stop = await timed(() => queue.close());
+      expect(lost()).toEqual({ stopped: batchSpansMax + 5 });
+      queue.push(spanOf(1));
+      expect(lost()).toEqual({ stopped: batchSpansMax + 6 });
+      return stop;
+    });
   });
 });
 
@@ -210,7 +212,7 @@ describe('metrics', () => {
       ],
     });
     collector.answer((response) => response.writeHead(503).end());
-    await until(() => collector.requests.length === 2, { what: 'two attempts' });
+    await until(() => collector.requests.length >= 2, { what: 'two attempts' });
     collector.answer(null);
     await reporter.close();
     expect(lost()['undelivered']).toBeGreaterThanOrEqual(2);
@@ -226,5 +228,5 @@ describe('metrics', () => {
 it('Retry-After is read as seconds and as a date, and bounded', () => {
   expect([retryAfterMs('2'), retryAfterMs('0'), retryAfterMs('86400')]).toEqual([2_000, 0, 60_000]);
   for (const header of [undefined, '', 'soon', '-1', ['1', '2']]) expect(retryAfterMs(header)).toBeNull();
-  expect(retryAfterMs(new Date(Date.now() + 10_000).toUTCString())).toBeGreaterThan(8_000);
+  expect(retryAfterMs(new Date(Date.now() + 50_000).toUTCString())).toBeGreaterThan(30_000);
 });

@@ -72,7 +72,7 @@ it('curl goes to the host that was checked', async () => {
       ].join('\n'),
     )
     .join('\nnext\n');
-  const curl = promisify(execFile)(await sharedService('curl'), ['-q', '-K', '-'], { timeout: 60_000 });
+  const curl = promisify(execFile)(await sharedService('curl'), ['-q', '-K', '-'], { timeout: 120_000 });
   curl.child.stdin?.end(config);
   // It ends with the code of the last transfer.
   await curl.catch(() => undefined);
