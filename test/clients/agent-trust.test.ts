@@ -86,7 +86,11 @@ async function read(bytes: AsyncIterable<Uint8Array>): Promise<string> {
 describe('lists', () => {
   it('go through all pages of an offset, and are their first page when awaited', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'];
-    for (const name of names) await service.agentTrust.templates.create({ name: `list ${name}` });
+    for (const name of names) {
+      await service.agentTrust.templates.create({ name: `list ${name}` });
+      // Those of one millisecond are in no order.
+      service.api.advance(1);
+    }
     const found: string[] = [];
     for await (const { name } of service.agentTrust.templates.list({ limit: 2 })) found.push(name);
     expect(found.filter((name) => name.startsWith('list '))).toEqual(

@@ -122,7 +122,7 @@ describe.each(['json', 'sse', 'stdio'] as const)(
       const { call } = await open({ result: { content, structuredContent: { cost: '1.5' } } });
       const id = await holdOf(call);
       await until(() => errors.length === 1, { what: 'the error' });
-      api().advance(60_000);
+      api().advance(61_000);
       await expireHolds(api().deps);
       expect(await outcomeOf(id)).toMatchObject({
         outcome: null,
@@ -214,7 +214,7 @@ describe('guard-mcp with --settle, where no answer comes', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: 1\ndata:\n\n'),
     );
     const id = await holdOf(call);
-    api().advance(60_000);
+    api().advance(61_000);
     await applyReported(api().deps);
     await expireHolds(api().deps);
     expect(await outcomeOf(id)).toMatchObject({ outcome: null, hold: { status: 'expired' } });

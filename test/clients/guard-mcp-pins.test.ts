@@ -137,7 +137,6 @@ describe.each(['json', 'sse', 'stdio'] as const)('a server over %s', (transport)
         ),
       {
         what: 'the accepted tool is called',
-        timeoutMs: 5_000,
       },
     );
     expect(await namesAt(client)).toEqual(['pay', 'search']);

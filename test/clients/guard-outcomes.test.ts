@@ -21,7 +21,7 @@ const servers: { close: () => unknown }[] = [];
 beforeAll(async () => {
   api = await startApi();
   beside = await startTestSidecar({ api });
-  sidecar = new Sidecar({ url: beside.origin, apiKey: api.adminKey, deadlineMs: 5_000 });
+  sidecar = new Sidecar({ url: beside.origin, apiKey: api.adminKey, deadlineMs: 60_000 });
   gate = (await api.createGate({ constraints: { spend_limits: { daily_usd: 1_000 } } })).gate_id;
   jwt = (await api.issuePassport({ permissions: ['orders:create'] })).jwt;
   await beside.caughtUp();

@@ -295,7 +295,7 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
       'one that closes in the middle': async () => sidecarAt(await scripted('')),
       'one that answers 503': async () =>
         sidecarAt(await scripted(http(503, errorBody('overloaded', 503), { 'retry-after': '7' })), {
-          deadlineMs: 1_000,
+          deadlineMs: 6_000,
         }),
     };
     async function scripted(bytes: string | null): Promise<string> {

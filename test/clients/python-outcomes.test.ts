@@ -140,7 +140,7 @@ describe.each(['asgi', 'wsgi'])('a guard for Python with `settle`: %s', (kind) =
     const id = (await ask(program, 'odd')).headers.get('x-permit') ?? '';
     await until(() => program.printed().includes('which is no amount'), { what: 'the error' });
     await until(async () => (await newest()) === id, { what: 'the hold' });
-    api.advance(60_000);
+    api.advance(61_000);
     await expireHolds(api.deps);
     expect(await outcomeOf(id)).toMatchObject({ outcome: null, counts_usd: 5, hold: { status: 'expired' } });
   });
@@ -154,7 +154,7 @@ describe.each(['asgi', 'wsgi'])('a guard for Python with `settle`: %s', (kind) =
     await until(async () => (await newest()) !== before, { what: 'the hold' });
     const id = await newest();
     expect(await outcomeOf(id)).toMatchObject({ outcome: null, counts_usd: 5, hold: { status: 'open' } });
-    api.advance(60_000);
+    api.advance(61_000);
     await expireHolds(api.deps);
     expect(await outcomeOf(id)).toMatchObject({ outcome: null, counts_usd: 5, hold: { status: 'expired' } });
   });
@@ -165,7 +165,7 @@ describe.each(['asgi', 'wsgi'])('a guard for Python with `settle`: %s', (kind) =
     await settled(id);
     program.child.kill('SIGKILL');
     await once(program.child, 'exit');
-    api.advance(60_000);
+    api.advance(61_000);
     await expireHolds(api.deps);
     expect(await outcomeOf(id)).toMatchObject(served);
   });

@@ -43,7 +43,7 @@ beforeAll(async () => {
   writeFileSync(file('export.jsonl'), await exportText(api));
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
   writeFileSync(file('jwks.json'), JSON.stringify(jwks.body));
-}, 120_000);
+});
 afterAll(async () => {
   await api.close();
   folder.remove();
