@@ -147,7 +147,9 @@ it('does not ask for the types of a statement again on another connection', asyn
   try {
     const [first] = await ask(fresh);
     // Both connections at once, the second one new but for a statement without parameters.
-    await Promise.all([fresh`SELECT pg_sleep(0.05)`, fresh`SELECT pg_sleep(0.05)`]);
+    const both = [await fresh.reserve(), await fresh.reserve()];
+    for (const one of both) await one`SELECT 1`;
+    for (const one of both) one.release();
     const pair = () =>
       Promise.all([
         fresh.begin(async (tx) => (await ask(tx as never))[0]),

@@ -168,7 +168,7 @@ it('rejects also what a transaction has queued behind a statement, when its conn
   await until(() => pid > 0, { what: 'the transaction' });
   await killBackend(pid);
   await rejected;
-  await until(() => settled.length > 0, { what: 'the end of the queued statements', timeoutMs: 10_000 });
+  await until(() => settled.length > 0, { what: 'the end of the queued statements' });
   expect(settled).toEqual(['rejected', 'rejected', 'rejected']);
 });
 

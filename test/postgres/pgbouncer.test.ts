@@ -182,7 +182,7 @@ describe('a batch of rows that fails behind a PgBouncer in transaction mode', ()
       async () => {
         let code = '';
         await whileWaiting(async (untilItWaits) => {
-          const before = (tx: Transaction) => tx`SELECT set_config('statement_timeout', '2000', true)`;
+          const before = (tx: Transaction) => tx`SELECT set_config('statement_timeout', '6000', true)`;
           const stored = codeOf(store(1, { before }));
           await untilItWaits();
           code = await stored;
@@ -226,10 +226,11 @@ describe('a batch of rows that fails behind a PgBouncer in transaction mode', ()
       { count: firsts.length * rowsOfBatch, ids: firsts.length * rowsOfBatch },
     ]);
     expect(await direct`SELECT pid FROM pg_stat_progress_copy`).toEqual([]);
-    expect(
-      await direct`SELECT state, query FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'`,
-    ).toEqual([]);
+    // Of clients alone: a vacuum may come by itself.
+    const busy = () => direct`SELECT state, query FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
+        AND backend_type = 'client backend'`;
+    await until(async () => (await busy()).length === 0, { what: 'no client that is busy' });
   });
 });
 

@@ -5,6 +5,7 @@ import { waitForDatabase } from '../../control-plane/storage/wait-for-database.t
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { testDebianPostgres } from '../support/debian-postgres.ts';
 import { type TestPgBouncer, testPgBouncer } from '../support/pgbouncer.ts';
+import { until } from '../support/until.ts';
 
 /** Two servers, and a PgBouncer in front of each, which keeps its clients when its server turns read-only. */
 let servers: readonly DebianPostgres[] = [];
@@ -46,9 +47,8 @@ it.each([
     expect(used).toContain(portOf(left));
     await setReadOnly(left, 'on');
     const all = two.flatMap(() => [portOf(1 - left), portOf(1 - left)]);
-    let last: readonly unknown[] = [];
     // The first ones notice, and those that were on their way end with their connections.
-    for (let n = 0; n < 50 && String(last) !== String(all); n++) last = await burst();
+    await until(async () => String(await burst()) === String(all), { what: 'all at the other server' });
     for (let n = 0; n < 10; n++) expect(await burst()).toEqual(all);
   } finally {
     for (const n of two) await setReadOnly(n, 'off');

@@ -125,7 +125,7 @@ it('would see a table that is held for too long', async () => {
   const watching = watchLocks(watcher, state);
   await database.sql.begin(async (tx) => {
     await tx`LOCK TABLE gates IN SHARE MODE`;
-    await tx`SELECT pg_sleep(${(heldMsMax + 200) / 1_000})`;
+    await tx`SELECT pg_sleep(${(heldMsMax + 2_000) / 1_000})`;
   });
   state.isOver = true;
   const [held, ...others] = await watching;
