@@ -7,6 +7,7 @@ import type { Document, Schema } from '../../control-plane/openapi/document.ts';
 import { follow, reportsOf, startConsole, type TestConsole, visit } from '../support/console.ts';
 import { inlined, operationsOf } from '../support/document.ts';
 import { goodCalls } from '../support/good-calls.ts';
+import { until } from '../support/until.ts';
 
 /** Markup that shows by an element that it was read as such, and a script where it is read as an address. */
 const hostile = (number: number): string => `javascript:0//"'><i data-planted="">planted${number}</i>`;
@@ -207,11 +208,11 @@ describe('a page of another site', () => {
   it('cannot frame the console', async () => {
     for (const path of ['/console/', '/console/approvals', '/console/invitation']) {
       await openElsewhere(`<iframe src="${world.origin}${path}"></iframe>`);
-      const [, frame] = page.frames();
-      expect(frame?.url(), path).toBe('chrome-error://chromewebdata/');
+      const isRefused = () => page.frames()[1]?.url() === 'chrome-error://chromewebdata/';
+      await until(isRefused, { what: `no frame with ${path}` });
     }
     await openElsewhere(`<iframe src="${new URL('/', page.url())}"></iframe>`);
-    expect(page.frames()[1]?.url()).toBe(page.url());
+    await until(() => page.frames()[1]?.url() === page.url(), { what: 'a frame of its own' });
   });
 
   it('changes nothing by its requests, and reads nothing', async () => {
@@ -255,7 +256,6 @@ describe('a login', () => {
     async (path) => {
       const { email, password } = await world.api.createUser();
       const page = await world.open();
-      page.setDefaultTimeout(15_000);
       const left: string[] = [];
       page.on('request', (request) => left.push(new URL(request.url()).origin));
       await page.goto(`${world.origin}/console${path}`);

@@ -83,7 +83,8 @@ describe('the filter of a list', () => {
   it.each(['/templates', '/webhooks', '/channels', '/people'])('stands on %s, too', async (path) => {
     await visit(page, `${path}?name=nowhere`);
     await page.getByText('None match').waitFor();
-    expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('nowhere');
+    const name = () => page.getByRole('textbox', { name: 'Name' }).inputValue();
+    await until(async () => (await name()) === 'nowhere', { what: 'the name in its field' });
     expect(await violations(page)).toEqual([]);
   });
 });
@@ -112,6 +113,7 @@ describe('filters of records', () => {
     await page.getByLabel('From').fill('2026-01-02T03:04');
     await until(() => page.url().includes('since=2026-01-02T'), { what: 'the time in the address' });
     await page.getByLabel('Decision').selectOption('PERMIT');
+    await until(() => page.url().includes('decision=PERMIT'), { what: 'the decision in the address' });
     await page.getByRole('button', { name: 'Save this filter' }).click();
     await page.getByLabel('Name', { exact: true }).fill('Permits of the year');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -120,10 +122,11 @@ describe('filters of records', () => {
     await page.reload();
     await page.getByLabel('Saved filters').selectOption('Permits of the year');
     await until(() => page.url().includes('decision=PERMIT'), { what: 'the filter again' });
-    expect(await page.getByLabel('From').inputValue()).toBe('2026-01-02T03:04');
+    const from = () => page.getByLabel('From').inputValue();
+    await until(async () => (await from()) === '2026-01-02T03:04', { what: 'the time in its field' });
     expect(await violations(page)).toEqual([]);
     await page.getByRole('button', { name: 'Forget this filter' }).click();
-    expect(await page.getByLabel('Saved filters').count()).toBe(0);
+    await page.getByLabel('Saved filters').waitFor({ state: 'detached' });
   });
 
   it('are not read from what somebody else has stored', async () => {

@@ -10,6 +10,7 @@ import {
 } from '../clients/support/installed-client.ts';
 import {
   join as accept,
+  copiedBy,
   type OpenConsole,
   openConsole,
   screenshot,
@@ -21,7 +22,7 @@ import { freePort } from '../support/free-port.ts';
 import { type PagePorts, type Pasted, paste, readersFolder } from '../support/pasted.ts';
 import { type Program, programsIn } from '../support/programs.ts';
 import { sharedService } from '../support/shared-services.ts';
-import { untilAnswer } from '../support/until.ts';
+import { until, untilAnswer } from '../support/until.ts';
 
 /** What the path promises a person; the machine has to be far below. */
 const personMsMax = 180_000;
@@ -111,8 +112,8 @@ async function snippet(): Promise<string> {
   const copied: string[] = [];
   for (const block of await page.locator('.snippet').all()) {
     const text = await block.innerText();
-    await block.locator('xpath=..').getByRole('button', { name: /^Copy/ }).click();
-    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(text);
+    const copy = block.locator('xpath=..').getByRole('button', { name: /^Copy/ });
+    expect(await copiedBy(page, copy)).toBe(text);
     copied.push(text);
   }
   return copied.join('\n');
@@ -169,7 +170,7 @@ describe('the path to a first guarded request', () => {
     await isShown('First gate');
     await record();
     const made = page.locator('.path > .done');
-    expect(await made.count()).toBe(4);
+    await until(async () => (await made.count()) === 4, { what: 'four steps that are done' });
     await visit(page, '/');
     expect(await page.getByRole('heading', { name: 'Your first guarded request' }).count()).toBe(0);
   });

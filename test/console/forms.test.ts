@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inviteFirstOwner } from '../../control-plane/people/invite-first-owner.ts';
 import { screenshot, show, startConsole, type TestConsole, violations } from '../support/console.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { until } from '../support/until.ts';
 
 let provider: TestProvider;
 let world: TestConsole;
@@ -28,7 +29,9 @@ async function expectFault(page: Page, label: string, message: string | RegExp):
   const ids = (await field.getAttribute('aria-describedby'))?.split(' ') ?? [];
   const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()));
   expect(texts.join('\n')).toMatch(message);
-  expect(await page.locator(':focus').getAttribute('id')).toBe(await field.getAttribute('id'));
+  const focused = () => page.locator(':focus').getAttribute('id');
+  const hasFocus = async () => (await focused()) === (await field.getAttribute('id'));
+  await until(hasFocus, { what: `the focus on ${label}` });
   expect(await page.locator('.notice.bad').count()).toBe(0);
 }
 

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pageSources } from '../../console/src/page-sources.ts';
 import {
+  copiedBy,
   follow,
   screenshot,
   show,
@@ -73,8 +74,7 @@ describe('each page', () => {
     '%s can be copied as a command that answers what the page asked for',
     async (path) => {
       await follow(page, places[path] ?? path);
-      await command().click();
-      const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+      const copied = await copiedBy(page, command());
       expect(copied).toContain('$AGENT_TRUST_KEY');
       const env = { ...process.env, AGENT_TRUST_KEY: world.api.adminKey };
       const shell = ['-c', `${copied} -w '\\n%{http_code}'`];

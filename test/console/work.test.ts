@@ -3,7 +3,14 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { historyOf } from '../../control-plane/history/history.ts';
 import { dayMs } from '../../shared/model/time.ts';
-import { screenshot, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
+import {
+  copiedBy,
+  screenshot,
+  startConsole,
+  type TestConsole,
+  violations,
+  visit,
+} from '../support/console.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { until, untilAnswer } from '../support/until.ts';
@@ -136,11 +143,12 @@ describe('passports on the page', () => {
     await page.keyboard.press('Escape');
     await says('Copy both now');
     expect(await button('Done').isDisabled()).toBe(true);
-    await page.getByRole('button', { name: 'Copy Passport token' }).click();
-    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(token);
+    const copy = page.getByRole('button', { name: 'Copy Passport token' });
+    expect(await copiedBy(page, copy)).toBe(token);
     await field('I have stored them').check();
     await button('Done').click();
-    expect(await page.content()).not.toContain(token.slice(0, 40));
+    const isShown = async () => (await page.content()).includes(token.slice(0, 40));
+    await until(async () => !(await isShown()), { what: 'a page without the token' });
     await page.reload();
     await page.getByRole('link', { name: 'shown-once' }).first().waitFor();
     expect(await page.content()).not.toContain('ed25519_private');
@@ -587,7 +595,8 @@ describe('the frame of the console', () => {
     await visit(page, '/');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    expect(await page.evaluate<string>('document.activeElement.id')).toBe('main');
+    const focused = () => page.evaluate<string>('document.activeElement.id');
+    await until(async () => (await focused()) === 'main', { what: 'the focus on the content' });
     await page.keyboard.press('Control+k');
     await page.keyboard.type('webho');
     await page.keyboard.press('Enter');

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { readConsole } from '../../control-plane/console/served-file.ts';
 import type { IdentityProviderSettings } from '../../control-plane/oidc/identity-provider.ts';
 import type { Role } from '../../shared/model/user.ts';
@@ -9,7 +9,7 @@ import { type Api, type ApiOptions, type LoggedIn, startApi } from './api.ts';
 import { startBrowser } from './browser.ts';
 import { freePort } from './free-port.ts';
 import { sharedService } from './shared-services.ts';
-import { until } from './until.ts';
+import { until, untilAnswer } from './until.ts';
 
 /** Looked at by people; in no commit. */
 const screenshots = fileURLToPath(new URL('../../console/screenshots/', import.meta.url));
@@ -85,6 +85,8 @@ export async function openConsole(origin: string): Promise<OpenConsole> {
         reducedMotion: 'reduce',
         permissions: ['clipboard-read', 'clipboard-write'],
       });
+      // How fast a machine is says nothing about the page.
+      context.setDefaultTimeout(60_000);
       if (user !== undefined) await context.addCookies(cookiesOf(user));
       return watched(await context.newPage());
     },
@@ -193,6 +195,14 @@ export async function follow(page: Page, path: string): Promise<void> {
   if ((await page.locator('h1').count()) === 0) throw new Error(`${path}: ${await page.innerText('main')}`);
   if (!page.url().endsWith(`/console${path}`)) throw new Error(`${path} led to ${page.url()}`);
   await settled(page);
+}
+
+/** What the click of this button copies: the page may be told of the click before it is in the clipboard. */
+export async function copiedBy(page: Page, button: Locator): Promise<string> {
+  await page.evaluate("navigator.clipboard.writeText('')");
+  await button.click();
+  const read = () => page.evaluate<string>('navigator.clipboard.readText()');
+  return untilAnswer(read, (text) => text !== '', { what: 'something in the clipboard' });
 }
 
 /** Resolves when the page has its title and waits for nothing. */
