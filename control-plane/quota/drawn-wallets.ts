@@ -1,17 +1,30 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { PassportId, WalletId } from '../../shared/model/ids.ts';
-import { walletWindows } from '../../shared/model/wallet.ts';
+import { walletLimitNames, walletLimits } from '../../shared/model/wallet.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { quotaLimits } from './limits.ts';
-import { type WalletPath, walletAt } from './wallet-paths.ts';
+import { type PathWallet, type WalletPath, walletAt } from './wallet-paths.ts';
 
 /** A record of a sidecar, and the leases that it names. */
 interface NamingRecord {
-  readonly record: Pick<AttestationRecord, 'id' | 'decision' | 'passportId' | 'timestampMs'>;
+  readonly record: Pick<
+    AttestationRecord,
+    'id' | 'decision' | 'passportId' | 'timestampMs' | 'amountMicroUsd'
+  >;
   readonly took: readonly number[] | null;
 }
+
+/** A lease of a wallet that a record names. */
+interface Draw {
+  readonly walletId: WalletId;
+  /** Of a root: 1. */
+  readonly depth: number;
+  readonly kind: 'wallet_spend' | 'wallet_rate';
+}
+
+type LimitedWallet = Pick<PathWallet, 'walletId' | 'limits'>;
 
 /**
  * The wallets of passports that were moved shortly before they were permitted something, by record: those
@@ -33,51 +46,66 @@ export async function findDrawnWallets(
   if (doubtful.length === 0) return new Map();
   const leases = distinct(doubtful.flatMap(({ took }) => took));
   const before = distinct(doubtful.map(({ path }) => path.previousId));
-  const [drawn, trees] = await together([
-    () => sql<{ leaseId: number; walletId: WalletId; depth: number }[]>`
-      SELECT l.lease_id AS "leaseId", w.wallet_id AS "walletId", cardinality(w.path) AS depth
+  const [draws, trees] = await together([
+    () => sql<(Draw & { readonly leaseId: number })[]>`
+      SELECT l.lease_id AS "leaseId", w.wallet_id AS "walletId", cardinality(w.path) AS depth,
+        split_part(l.counter, ':', 1) AS kind
       FROM quota_leases l JOIN wallets w ON w.wallet_key = split_part(l.counter, ':', 2)
       WHERE l.lease_id = ANY(${leases}::bigint[]) AND l.counter LIKE 'wallet!_%' ESCAPE '!'`,
-    () => sql<{ walletId: WalletId; path: readonly WalletId[] }[]>`
-      SELECT wallet_id AS "walletId", path FROM wallets WHERE wallet_id = ANY(${before}::text[])`,
+    () => sql<{ walletId: WalletId; wallets: readonly LimitedWallet[] }[]>`
+      SELECT leaf.wallet_id AS "walletId",
+        jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'limits', w.limits)) AS wallets
+      FROM wallets leaf JOIN wallets w ON w.wallet_id = ANY(leaf.path)
+      WHERE leaf.wallet_id = ANY(${before}::text[]) GROUP BY 1`,
   ]);
-  const deepestFirst = drawn.toSorted((one, other) => other.depth - one.depth);
-  const pathOf = new Map(trees.map(({ walletId, path }) => [walletId, path]));
+  const walletsOf = new Map(trees.map(({ walletId, wallets }) => [walletId, wallets]));
   return new Map(
     doubtful.map(({ record, path, took }) => {
-      const named = deepestFirst.filter(({ leaseId }) => took.includes(leaseId)).map((each) => each.walletId);
-      const previous = (path.previousId && pathOf.get(path.previousId)) ?? [];
-      return [record.id, drawnWallet({ path, previous, named, atMs: record.timestampMs })] as const;
+      const drawn = draws.filter(({ leaseId }) => took.includes(leaseId));
+      const previous = (path.previousId && walletsOf.get(path.previousId)) ?? [];
+      return [record.id, drawnWallet({ path, previous, drawn, record })] as const;
     }),
   );
 }
 
 /** Earlier by the clock of the sidecar, too. */
-const isJustMoved = ({ sinceMs }: WalletPath, atMs: number): boolean =>
+export const isJustMoved = ({ sinceMs }: WalletPath, atMs: number): boolean =>
   Math.abs(atMs - sinceMs) < quotaLimits.walletMoveKnownMs;
 
 /**
- * `named`: those that it took from, the deepest first. Where both have them, the time tells; where neither
- * has, it was moved more than once.
+ * `previous`: the wallet before and those above it. Where what was taken is that of both, the time tells;
+ * where it is of neither, the passport was moved more than once.
  */
-function drawnWallet({
+export function drawnWallet({
   path,
   previous,
-  named,
-  atMs,
+  drawn,
+  record,
 }: {
   readonly path: WalletPath;
-  readonly previous: readonly WalletId[];
-  readonly named: readonly WalletId[];
-  readonly atMs: AttestationRecord['timestampMs'];
+  readonly previous: readonly LimitedWallet[];
+  readonly drawn: readonly Draw[];
+  readonly record: Pick<AttestationRecord, 'amountMicroUsd' | 'timestampMs'>;
 }): WalletId | null {
-  const current = path.wallets.map(({ walletId }) => walletId);
-  const isOf = (some: readonly WalletId[], others: readonly WalletId[]): boolean =>
-    named.some((id) => some.includes(id) && !others.includes(id));
-  if (isOf(current, previous)) return current[0] ?? null;
-  if (isOf(previous, current)) return path.previousId;
-  const [deepest] = named;
-  if (deepest !== undefined) return current.includes(deepest) ? walletAt(path, atMs) : deepest;
-  // It must have taken something here, had it known.
-  return walletWindows(path.wallets).flat().length > 0 ? path.previousId : walletAt(path, atMs);
+  const isPriced = (record.amountMicroUsd ?? 0) > 0;
+  const isOfCurrent = isAllOf(path.wallets, drawn, isPriced);
+  const isOfPrevious = isAllOf(previous, drawn, isPriced);
+  if (isOfCurrent && isOfPrevious) return walletAt(path, record.timestampMs);
+  if (isOfCurrent) return path.wallets[0]?.walletId ?? null;
+  if (isOfPrevious) return path.previousId;
+  const [deepest] = drawn.toSorted((one, other) => other.depth - one.depth);
+  // Without any an approval has paid, most likely one that was asked for before the move.
+  return deepest?.walletId ?? path.previousId;
+}
+
+/** Whether it took from each of these wallets that limits money or requests, and from no other. */
+function isAllOf(wallets: readonly LimitedWallet[], drawn: readonly Draw[], isPriced: boolean): boolean {
+  return (['wallet_spend', 'wallet_rate'] as const).every((kind) => {
+    const from = new Set(drawn.filter((each) => each.kind === kind).map(({ walletId }) => walletId));
+    if (kind === 'wallet_spend' && !isPriced) return from.size === 0;
+    const limiting = wallets.filter(({ limits }) =>
+      walletLimitNames.some((name) => limits[name] !== undefined && walletLimits[name].kind === kind),
+    );
+    return from.size === limiting.length && limiting.every(({ walletId }) => from.has(walletId));
+  });
 }

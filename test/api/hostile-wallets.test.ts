@@ -70,43 +70,47 @@ async function stated(id: string): Promise<number> {
 const poolOf = (id: string) => ({ wallet: `${idDigest(id)}:pot` });
 
 describe('a passport that is moved while it is permitted', () => {
-  it('draws on exactly one of two wallets each time, and its record names that one', async () => {
-    const [one, other] = [
-      await makeWallet(api, { limits: { daily_usd: 1_000 } }),
-      await makeWallet(api, { limits: { daily_usd: 1_000 } }),
-    ];
-    const gateId = await newGate();
-    const { jwt, passport_id: id } = await api.issuePassport({ wallet_id: one.wallet_id });
-    const permits: number[] = [];
-    let isOver = false;
-    const clients = sidecars.flatMap((sidecar, place) =>
-      [0, 1].map(async (half) => {
-        for (let n = 0; !isOver; n++) {
-          const key = n % 3 === 0 ? { idempotency_key: `moved-${place}-${half}-${n}` } : {};
-          const { body } = await sidecar.check(gateId, jwt, buy(0.25, { n, half, ...key }));
-          if (body.decision === 'PERMIT') permits.push(0.25);
-        }
-      }),
-    );
-    for (const { wallet_id: to } of [other, one, other]) {
-      const enough = permits.length + 20;
-      await until(() => permits.length >= enough, { what: 'PERMITs before a move' });
-      // The second sidecar does not hear of it before it has permitted some more by what it knew.
-      sidecars[1].link.cut();
-      await moveToWallet(api, id, to);
-      const more = permits.length + 8;
-      await until(() => permits.length >= more, { what: 'PERMITs behind a move' });
-      sidecars[1].resume();
-    }
-    isOver = true;
-    await Promise.all(clients);
-    await caughtUp();
-    const used = [await usedOf(one.wallet_id), await usedOf(other.wallet_id)];
-    expect(used[0]).toBeGreaterThan(0);
-    expect(used[1]).toBeGreaterThan(0);
-    expect([await stated(one.wallet_id), await stated(other.wallet_id)]).toEqual(used);
-    expect((used[0] ?? 0) + (used[1] ?? 0)).toBe(permits.reduce((sum, each) => sum + each, 0));
-  });
+  it.each(['to another tree', 'below its wallet'])(
+    '%s draws on exactly one wallet and those above each time, and its record names that one',
+    async (to) => {
+      const one = await makeWallet(api, { limits: { daily_usd: 1_000 } });
+      const parent = to === 'below its wallet' ? { parent_wallet_id: one.wallet_id } : {};
+      const other = await makeWallet(api, { limits: { daily_usd: 1_000 }, ...parent });
+      const gateId = await newGate();
+      const { jwt, passport_id: id } = await api.issuePassport({ wallet_id: one.wallet_id });
+      const permits: number[] = [];
+      let isOver = false;
+      const clients = sidecars.flatMap((sidecar, place) =>
+        [0, 1].map(async (half) => {
+          for (let n = 0; !isOver; n++) {
+            const key = n % 3 === 0 ? { idempotency_key: `moved-${place}-${half}-${n}` } : {};
+            const { body } = await sidecar.check(gateId, jwt, buy(0.25, { n, half, ...key }));
+            if (body.decision === 'PERMIT') permits.push(0.25);
+          }
+        }),
+      );
+      for (const { wallet_id: next } of [other, one, other]) {
+        const enough = permits.length + 20;
+        await until(() => permits.length >= enough, { what: 'PERMITs before a move' });
+        // The second sidecar does not hear of it before it has permitted some more by what it knew.
+        sidecars[1].link.cut();
+        await moveToWallet(api, id, next);
+        const more = permits.length + 8;
+        await until(() => permits.length >= more, { what: 'PERMITs behind a move' });
+        sidecars[1].resume();
+      }
+      isOver = true;
+      await Promise.all(clients);
+      await caughtUp();
+      const used = [await usedOf(one.wallet_id), await usedOf(other.wallet_id)];
+      expect(used[0]).toBeGreaterThan(0);
+      expect(used[1]).toBeGreaterThan(0);
+      expect([await stated(one.wallet_id), await stated(other.wallet_id)]).toEqual(used);
+      const [atOne = 0, atOther = 0] = used;
+      const spent = permits.reduce((sum, each) => sum + each, 0);
+      expect(to === 'below its wallet' ? atOne : atOne + atOther).toBe(spent);
+    },
+  );
 });
 
 describe('a sidecar that is cut off while its wallet', () => {
