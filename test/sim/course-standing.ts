@@ -42,6 +42,22 @@ export function standingSteps(chance: Chance, course: Course, durationMs: number
   return [
     ...ends,
     ...asks.many(24, atMs, atMs + 3_500, { gate: askingGate, amountUsd: chance.pick([2.5, 3.1]) }),
+    ...course.standing.flatMap((each, standing) => {
+      const { passport_id: id, each_micro_usd: eachMicroUsd, expires_at_ms: expiresAtMs } = each;
+      const endsAtMs = Math.min(expiresAtMs - course.startsAtMs, atMs + chance.between(500, 4_000));
+      const drawing = {
+        gate: askingGate,
+        sidecar: chance.below(course.sidecars),
+        passport: course.passports.findIndex((passport) => passport.id === id),
+        amountUsd: eachMicroUsd / usd,
+      };
+      return [
+        ...asks.many(3, endsAtMs - 400, endsAtMs - 50, drawing),
+        ...(chance.happens(0.7) ? [{ kind: 'end standing', standing, atMs: endsAtMs } as const] : []),
+        // Units of it are at hand, and idle ones go back within two seconds.
+        ...asks.many(6, endsAtMs + 20, endsAtMs + 1_500, drawing),
+      ];
+    }),
   ];
 }
 

@@ -276,6 +276,36 @@ export const mutants: readonly Mutant[] = [
     'if (nowMs',
   ),
   planted(
+    'goes on permitting by a standing approval that a person has ended',
+    'sidecar/replica/replica-state.ts',
+    '(gate.standing_approvals ?? []).map(parseStandingApprovalOfFeed)',
+    `state.gates.get(gate.gate_id)?.standingApprovals ??
+      (gate.standing_approvals ?? []).map(parseStandingApprovalOfFeed)`,
+  ),
+  {
+    name: 'goes on permitting by a standing approval that has expired',
+    changes: [
+      {
+        file: 'shared/decision/find-standing-approval.ts',
+        from: 'if (amount > terms.eachMicroUsd || nowMs >= terms.expiresAtMs) continue;',
+        to: 'if (amount > terms.eachMicroUsd) continue;',
+      },
+      {
+        file: 'sidecar/quota/lease-holder.ts',
+        from: 'for (const { held } of view.standingApprovals) held.lease.endIfOver(nowMs);',
+        to: '',
+      },
+    ],
+  },
+  planted(
+    'goes on permitting by a standing approval that is used up',
+    'sidecar/quota/lease-holder.ts',
+    'if (moneyMicroUsd > 0) for (const window of view.spendWindows) this.#takeFrom(window, moneyMicroUsd);',
+    `if (moneyMicroUsd > 0)
+      for (const window of view.spendWindows)
+        if (window.name.standing_approval_id === undefined) this.#takeFrom(window, moneyMicroUsd);`,
+  ),
+  planted(
     'records no hold',
     'sidecar/decide/record.ts',
     'if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;',
