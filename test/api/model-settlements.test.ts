@@ -83,6 +83,7 @@ class Both {
       isConnected: () => true,
       isStandingOver: () => false,
       laneOf: () => null,
+      walletOf: () => null,
     });
   }
 

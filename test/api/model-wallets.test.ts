@@ -119,7 +119,8 @@ class Both {
     else if (kind < 14) await this.#permit(holder);
     else if (kind < 15) await this.#freeze();
     else if (kind < 17) await this.#update();
-    else if (kind < 19) await this.#move();
+    else if (kind < 18) await this.#move();
+    else if (kind < 19) await this.#moveWallet();
     else if (this.#chance.happens(0.5)) await this.#end(holder);
     // Longer than any wallet is known to have been another; the day must not end.
     else if (this.#chance.happens(0.1)) api.advance(minuteMs);
@@ -292,6 +293,18 @@ class Both {
     this.#put(passport, walletId);
   }
 
+  /** With all below it. Below itself, too deep and booked too often are refused by both. */
+  async #moveWallet(): Promise<void> {
+    const id = this.#chance.pick(this.#ids);
+    const parentId = this.#chance.happens(0.2) ? null : this.#chance.pick(this.#ids);
+    if (this.#wallets.get(id).parentId === parentId) return;
+    const fault = this.#wallets.misplaced(id, parentId);
+    const reply = await putWallet(api, id, { parent_wallet_id: parentId });
+    expect(reply.status, `${fault}: ${JSON.stringify(reply.body)}`).toBe(fault === null ? 200 : 400);
+    if (fault === null) this.#wallets.moveBelow(id, parentId, api.deps.clock.now());
+    this.seen.add(fault === null ? 'a wallet moved' : `not moved: ${fault}`);
+  }
+
   /** Its epoch has ended whole, and another process begins. */
   async #end(holder: Holder): Promise<void> {
     const end = { nothing_lost: true, torn_bytes: 0 };
@@ -334,7 +347,7 @@ const withoutId = ({ lease_id: id, lent: _, ...grant }: LeaseGrantBody) => ({
   hasLease: id !== undefined,
 });
 
-const answers = ['granted', 'no limit'];
+const answers = ['granted', 'no limit', 'a wallet moved'];
 
 it('lend as their model does, whatever becomes of the tree', { timeout }, async () => {
   const seed = BigInt(randomInt(2 ** 47));

@@ -1,9 +1,10 @@
 import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import type { Decision } from '../../clients/node/src/sidecar.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
 import { numbered } from '../support/model-service.ts';
 import type { Chance } from './chance.ts';
-import type { Course } from './course.ts';
+import { type Course, gateAt } from './course.ts';
 import { type Process, theLoop } from './loop.ts';
 import type { ControlPlane } from './model/control-plane.ts';
 import type { AskedRequest, Attempt, Oracle, Report, ReportAttempt, Told } from './oracle.ts';
@@ -16,6 +17,7 @@ interface ClientDeps {
   readonly controlPlane: ControlPlane;
   readonly oracle: Oracle;
   readonly chance: Chance;
+  readonly ofRefunds: Chance;
   readonly note: (line: string) => void;
   readonly wrong: (sentence: string) => void;
   readonly process: Process;
@@ -28,10 +30,13 @@ export class Clients {
   readonly counts = new Map<string, number>();
   readonly #deps: ClientDeps;
   readonly #requests = new Map<number, AskedRequest>();
+  /** Of what was permitted, the part that is refunded. */
+  readonly #refunded: number;
   #isRetired = false;
 
   constructor(deps: ClientDeps) {
     this.#deps = deps;
+    this.#refunded = deps.ofRefunds.pick([0, 0.1, 0.5, 0.9]);
   }
 
   ask(step: Ask): void {
@@ -116,11 +121,14 @@ export class Clients {
             ? told.code
             : told.kind;
     this.count(text);
+    if (attempt.node.accountId !== this.#deps.course.accountId) this.count(`elsewhere: ${told?.kind}`);
     note(
       `request ${step.request} at ${attempt.process.name}: ${text} ${told !== null && 'attestationId' in told ? told.attestationId : ''}`,
     );
     if (text === 'internal_error') wrong('a check is answered internal_error');
     oracle.noteAnswer(attempt);
+    // What an approval has paid is not among the units of leases.
+    if (told?.kind === 'PERMIT' && how.presents === null) this.#regret(step, told.attestationId);
     if (step.isHeld && told?.kind === 'PERMIT') this.#serve(step, told.attestationId);
     this.#goOn(step, attempt, how);
   }
@@ -137,7 +145,8 @@ export class Clients {
         this.#isRetired ? undefined : this.#attempt(step, sidecar, { presents: presented, tries: tries + 1 }),
       );
     };
-    const other = chance.below(course.sidecars);
+    const any = chance.below(course.sidecars);
+    const other = node.accountId === course.accountId ? any : node.index;
     if (told.kind === 'SUSPEND') again(other, chance.between(300, 2_500), told.approvalId);
     else if (told.kind === 'refused' && step.isKeyed)
       again(chance.happens(0.5) ? other : node.index, chance.between(20, 800), presents);
@@ -164,16 +173,46 @@ export class Clients {
       tries: [],
     };
     oracle.reports.set(attestationId, report);
-    this.#report(report, chance.pick([5, 100, 1_500]) * chance.fraction());
+    this.#report(report, chance.pick([5, 100, 1_500]) * chance.fraction(), step.sidecar);
   }
 
-  #report(report: Report, pauseMs: number): void {
+  /** It comes to nothing after all, or to less; perhaps to even less later. */
+  #regret({ amountUsd }: Ask, attestationId: string): void {
+    const { ofRefunds: chance, oracle } = this.#deps;
+    if (amountUsd === null || oracle.refunds.has(attestationId) || !chance.happens(this.#refunded)) return;
+    oracle.refunds.set(attestationId, 0);
+    for (let times = chance.pick([1, 1, 2, 3]); times > 0; times--) {
+      const amount = chance.happens(0.4) ? null : Math.round(amountUsd * 1e6 * chance.pick([0.1, 0.5, 1]));
+      this.#refund({ attestationId, amount, tries: 0 }, chance.between(100, 3_000));
+    }
+  }
+
+  #refund(of: { attestationId: string; amount: number | null; tries: number }, pauseMs: number): void {
+    const { ofRefunds: chance, controlPlane, oracle, process } = this.#deps;
+    theLoop().schedule(process, pauseMs, 'io', () => {
+      const { attestationId, amount, tries } = of;
+      const counted = controlPlane.holds.permits.get(attestationId)?.countsMicroUsd ?? 0;
+      const verdict = controlPlane.refund(attestationId, amount as MicroUsd | null);
+      const text = verdict === null ? 'unknown' : verdict.kind === 'refused' ? verdict.code : 'taken';
+      this.count(`refund ${text}`);
+      this.#deps.note(`refund of ${attestationId}: ${text}`);
+      if (verdict?.kind === 'changed') oracle.noteRefund(attestationId, amount ?? counted);
+      // Not on record, or its hold is open.
+      else if (tries < triesMax && !this.#isRetired)
+        this.#refund({ ...of, tries: tries + 1 }, chance.between(300, 1_500));
+    });
+  }
+
+  /** `asked`: the sidecar that was asked; the others of its account take the outcome, too. */
+  #report(report: Report, pauseMs: number, asked: number): void {
     const { chance, course, nodes, process: outside } = this.#deps;
     theLoop().schedule(outside, pauseMs, 'io', () => {
-      const node = nodes[chance.below(course.sidecars)] as SidecarNode;
+      const any = chance.below(course.sidecars);
+      const node = nodes[asked < course.sidecars ? any : asked] as SidecarNode;
       const { process, checks } = node;
       const again = (): void => {
-        if (report.tries.length < triesMax && !this.#isRetired) this.#report(report, chance.between(20, 800));
+        if (report.tries.length < triesMax && !this.#isRetired)
+          this.#report(report, chance.between(20, 800), asked);
       };
       if (process === null || checks === null) return again();
       const attempt: ReportAttempt = { node, process, epoch: null, answeredAtMs: null, isTaken: false };
@@ -201,7 +240,7 @@ export class Clients {
     if (known !== undefined) return known;
     const request: AskedRequest = {
       number: step.request,
-      gate: course.gates[step.gate] ?? null,
+      gate: gateAt(course, step.gate),
       passport: course.passports[step.passport] as AskedRequest['passport'],
       amountMicroUsd: Math.round((step.amountUsd ?? 0) * 1_000_000),
       isKeyed: step.isKeyed,

@@ -60,9 +60,23 @@ export interface Course {
   readonly passports: readonly Passport[];
   /** Null: there are no wallets. */
   readonly tree: Tree | null;
+  /** Null: all sidecars are of one account. */
+  readonly elsewhere: Elsewhere | null;
   /** Of one gate, from the start. */
   readonly standing: readonly StandingApprovalBody[];
 }
+
+/** One more sidecar, of another account, beside the others on the same tree of wallets. */
+export interface Elsewhere {
+  readonly accountId: AccountId;
+  readonly gates: readonly Gate[];
+}
+
+/** The place of the first gate of another account in the steps of a plan. */
+export const elsewhereFrom = 10;
+
+export const gateAt = ({ gates, elsewhere }: Course, place: number): Gate | null =>
+  (place < elsewhereFrom ? gates[place] : elsewhere?.gates[place - elsewhereFrom]) ?? null;
 
 interface GivenHolds {
   readonly expires_in_s: number;
@@ -81,12 +95,13 @@ export function makeCourse(
   const turnsAtMs = firstOfMonth + chance.pick([7, 61, 3_600, 0, 0]) * 60_000;
   const turnsAfterMs = Math.floor(chance.between(500, chance.pick([8_000, 30_000])));
   const tree = makeTree(size, ofWallets);
+  const sidecars = chance.pick([1, 2, 2, 2, 3]);
   return {
     accountId: numbered.account(1),
     // So that windows end meanwhile: those of a minute, an hour, a day or a month.
     startsAtMs: turnsAtMs - turnsAfterMs,
     turnsAfterMs,
-    sidecars: chance.pick([1, 2, 2, 2, 3]),
+    sidecars,
     fsyncMs: chance.pick([0, 50, 50]),
     keptMs: chance.pick([0, 3_600_000]),
     usesBus: chance.happens(0.6),
@@ -102,6 +117,8 @@ export function makeCourse(
       });
     }),
     tree,
+    // Three machines are enough.
+    elsewhere: tree !== null && sidecars < 3 && ofWallets.happens(0.4) ? makeElsewhere(size) : null,
     standing: makeStanding(ofStanding, turnsAtMs - turnsAfterMs),
   };
 }
@@ -142,6 +159,19 @@ function makeGates(size: number, chance: Chance, trustsAll: boolean): Gate[] {
   });
 }
 
+function makeElsewhere(size: number): Elsewhere {
+  const accountId = numbered.account(2);
+  const trusting = { trusted_issuers: ['*'] };
+  const limits = [rate('gate_spend', 'day', size * usd, 'gate')];
+  return {
+    accountId,
+    gates: [
+      gate(12, 'L1', trusting, [], accountId),
+      gate(14, 'L1', { ...trusting, spend_limits: { daily_usd: size } }, limits, accountId),
+    ],
+  };
+}
+
 const rate = (kind: LimitKind, window: CalendarWindowName, limit: number, per: Limit['per']): Limit => ({
   kind,
   window,
@@ -154,10 +184,11 @@ function gate(
   trustLevel: GateBody['trust_level'],
   constraints: Readonly<Record<string, unknown>>,
   limits: readonly Limit[],
+  accountId = numbered.account(1),
 ): Gate {
   const body: GateBody = {
     gate_id: numbered.gate(n),
-    account_id: numbered.account(1),
+    account_id: accountId,
     mode: 'live',
     version: 1,
     policy_version: 1,

@@ -306,6 +306,51 @@ export const mutants: readonly Mutant[] = [
         if (window.name.standing_approval_id === undefined) this.#takeFrom(window, moneyMicroUsd);`,
   ),
   planted(
+    'takes nothing from wallets of another account',
+    'sidecar/quota/window-table.ts',
+    'const levels = path.levels.map((level) => {',
+    'const levels = path.levels.filter((each) => each.wallet_id !== undefined).map((level) => {',
+  ),
+  planted(
+    'keeps idle units of wallets of another account',
+    'sidecar/quota/next-call.ts',
+    'if (units > 0 && !asks.has(window))',
+    'if (units > 0 && !asks.has(window) && window.lease.limit !== Number.MAX_SAFE_INTEGER)',
+  ),
+  planted(
+    'does not hear that a wallet above was moved',
+    'sidecar/quota/wallet-paths.ts',
+    'levels.some(({ key }) => news.hasChanged(key, count))',
+    'levels.slice(0, 1).some(({ key }) => news.hasChanged(key, count))',
+  ),
+  planted(
+    'names the wallet of now for what the one before has paid',
+    'control-plane/quota/drawn-wallets.ts',
+    'if (isOfPrevious) return path.previousId;',
+    '',
+  ),
+  planted(
+    'refunds the same money twice',
+    'control-plane/outcomes/permit-change.ts',
+    `    countsMicroUsd: after,
+    refundedMicroUsd`,
+    `    countsMicroUsd,
+    refundedMicroUsd`,
+  ),
+  planted(
+    'gives back with a refund what was refunded before',
+    'control-plane/outcomes/permit-change.ts',
+    "return changed(refunded, 'refunded', { before: countsMicroUsd, after });",
+    `const before = (countsMicroUsd + state.refundedMicroUsd) as MicroUsd;
+  return changed(refunded, 'refunded', { before, after });`,
+  ),
+  planted(
+    'refunds money and keeps its room',
+    'control-plane/outcomes/permit-change.ts',
+    "return changed(refunded, 'refunded', { before: countsMicroUsd, after });",
+    "return changed(refunded, 'refunded', { before: after, after });",
+  ),
+  planted(
     'records no hold',
     'sidecar/decide/record.ts',
     'if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;',

@@ -1,5 +1,5 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import type { GateId, PassportId } from '../../shared/model/ids.ts';
+import type { GateId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
@@ -99,6 +99,8 @@ export class Oracle {
   readonly requests: AskedRequest[] = [];
   /** By the id of the PERMIT. */
   readonly reports = new Map<string, Report>();
+  /** By the id of the PERMIT: what was refunded of it, in micro-USD. */
+  readonly refunds = new Map<string, number>();
   readonly wallets: WalletPromises;
   readonly #controlPlane: ControlPlane;
   readonly #wrong: (sentence: string) => void;
@@ -184,6 +186,15 @@ export class Oracle {
     }
     for (const block of this.#blocksOf(request.passport)) this.#expectTold(attempt, block);
     this.#expectFresh(attempt);
+  }
+
+  /** At once: not more comes back than was charged. */
+  noteRefund(attestationId: string, microUsd: number): void {
+    const refunded = (this.refunds.get(attestationId) ?? 0) + microUsd;
+    this.refunds.set(attestationId, refunded);
+    const charged = this.#controlPlane.chains.records.get(attestationId)?.amountMicroUsd ?? 0;
+    if (microUsd <= 0 || refunded > charged)
+      this.#wrong(`${attestationId}: ${refunded} of ${charged} are refunded`);
   }
 
   /** What blocks a passport now, and since when. */
@@ -303,7 +314,14 @@ export class Oracle {
         if (late !== null) return late;
       }
     }
-    return this.#findExtra() ?? this.#findBooks() ?? this.#findHolds() ?? this.#findReports();
+    return (
+      this.#findExtra() ??
+      this.#findBooks() ??
+      this.#findHolds() ??
+      this.#findReports() ??
+      this.#findRefunds() ??
+      this.#findStatements()
+    );
   }
 
   /** The control plane was told that no record of its epoch is lost. */
@@ -349,6 +367,14 @@ export class Oracle {
       counters,
     });
     if (fault !== null) return `${id} ${fault}`;
+    const misnamed =
+      isPaid || record.asserted === null
+        ? null
+        : this.wallets.misnamed({
+            ...{ walletId: record.walletId as WalletId | null, ackedGlobal: Math.min(...acked), counters },
+            isCharged: (amountMicroUsd ?? 0) > 0,
+          });
+    if (misnamed !== null) return `${id} ${misnamed}`;
     const ackedAccount = Math.min(...attempts.filter(isOfSource).map((each) => each.ackedAccount));
     return isPaid ? null : this.#findUnapproved(record, { counters, ackedAccount });
   }
@@ -434,7 +460,7 @@ export class Oracle {
     const { chains, holds, nowMs } = this.#controlPlane;
     for (const [id, { hold, isVoid }] of holds.permits) {
       if (hold === null || isVoid) continue;
-      const ends = (chains.changes.get(id) ?? []).filter(({ resolution }) => resolution !== 'reported');
+      const ends = (chains.changes.get(id) ?? []).filter(isEnd);
       if (hold.status === 'open' && hold.expiresAtMs + sweptMsMax < nowMs)
         return `the hold of ${id} has not ended ${nowMs - hold.expiresAtMs} ms after its time`;
       if (ends.length !== (hold.status === 'open' ? 0 : 1))
@@ -461,13 +487,71 @@ export class Oracle {
       );
       if (isRefused && state.hold?.status === 'expired') continue;
       if (state.reported?.outcome !== given.outcome) return `${id} ${given.outcome}, and it is not known`;
-      const counts = given.outcome === 'failed' ? 0 : Math.round((given.amount ?? Number.NaN) * 1_000_000);
+      const refunded = this.refunds.get(id) ?? 0;
+      const settled = Math.round((given.amount ?? Number.NaN) * 1_000_000);
+      const counts = given.outcome === 'failed' ? 0 : settled - refunded;
       if (Number.isFinite(counts) && state.countsMicroUsd !== counts)
         return `${id} counts ${state.countsMicroUsd} instead of ${counts}`;
     }
     return null;
   }
+
+  /** What was refunded counts no more, and what was not counts: by the last record of each PERMIT. */
+  #findRefunds(): string | null {
+    const { chains, holds } = this.#controlPlane;
+    for (const [id, refunded] of this.refunds) {
+      const record = chains.records.get(id);
+      if (record === undefined || chains.voided.has(id)) continue;
+      const end = (chains.changes.get(id) ?? []).findLast(isEnd);
+      const charged = (end ?? record).amountMicroUsd ?? 0;
+      const counts = holds.permits.get(id)?.countsMicroUsd ?? 0;
+      if (counts !== charged - refunded || counts !== this.#countedOf(record))
+        return `${id} counts ${counts}, was charged ${charged}, and ${refunded} were refunded`;
+    }
+    return null;
+  }
+
+  /** As statements count it: what the last record says that refers to it. */
+  #countedOf({ id, amountMicroUsd }: AttestationRecord): number {
+    const last = this.#controlPlane.chains.changes.get(id)?.at(-1);
+    return (last === undefined ? amountMicroUsd : last.amountMicroUsd) ?? 0;
+  }
+
+  /**
+   * By wallet: the sum over the records that name it, or one below it, is what PERMITs took from its leases. A
+   * tree whose wallets were moved has another statement than it was drawn on by.
+   */
+  #findStatements(): string | null {
+    const { chains, takes, ledger, wallets, settlements } = this.#controlPlane;
+    if (this.wallets.hasMovedWallets) return null;
+    const paid = new Set([...settlements.approvals.values()].map(({ usedBy }) => usedBy));
+    const named = new Map<string, number>();
+    const drawn = new Map<string, number>();
+    for (const [id, record] of chains.records) {
+      const took = takes.get(id)?.took ?? [];
+      const counted = this.#countedOf(record);
+      if (record.decision !== 'PERMIT' || record.asserted === null || chains.voided.has(id)) continue;
+      // An approval has paid from the wallets of when it was asked for.
+      if (counted === 0 || paid.has(id)) continue;
+      for (const each of record.walletId === null ? [] : wallets.get(record.walletId as WalletId).path)
+        named.set(each, (named.get(each) ?? 0) + counted);
+      const counters = took.map((leaseId) => ledger.everyLease.get(leaseId)?.at.counter.split(':') ?? []);
+      for (const [kind, key = ''] of counters)
+        if (kind === 'wallet_spend') drawn.set(key, (drawn.get(key) ?? 0) + counted);
+    }
+    for (const { walletId, key, limits } of wallets.all()) {
+      const [isMoney] = Object.keys(limits).filter((name) => name.endsWith('_usd'));
+      const [of, from] = [named.get(walletId) ?? 0, drawn.get(key) ?? 0];
+      if (isMoney !== undefined && of !== from)
+        return `the statement of ${walletId} says ${of}, and ${from} were taken from it`;
+    }
+    return null;
+  }
 }
+
+/** Of a hold. */
+const isEnd = ({ resolution }: AttestationRecord): boolean =>
+  resolution !== 'reported' && resolution !== 'refunded';
 
 const describe = ({ node, askedAtMs, answeredAtMs, told }: Attempt): string => {
   const what =

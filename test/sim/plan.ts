@@ -9,6 +9,8 @@ export type WalletChange =
   | { readonly kind: 'freeze' | 'unfreeze'; readonly wallet: number }
   | { readonly kind: 'scale wallet'; readonly wallet: number; readonly factor: number }
   | { readonly kind: 'share wallet'; readonly wallet: number; readonly share: 'pot' | 'reserved' }
+  /** With all below it; null: it is a root. */
+  | { readonly kind: 'move wallet'; readonly wallet: number; readonly below: number | null }
   /** Null: out of any. */
   | { readonly kind: 'move'; readonly passport: number; readonly wallet: number | null };
 

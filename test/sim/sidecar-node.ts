@@ -44,7 +44,8 @@ export class SidecarNode {
   constructor(index: number, deps: NodeDeps) {
     const chance = new Chance(deps.seed, `machine ${index}`);
     this.index = index;
-    this.accountId = deps.course.accountId;
+    const { accountId, sidecars, elsewhere } = deps.course;
+    this.accountId = index < sidecars ? accountId : (elsewhere?.accountId ?? accountId);
     this.#deps = deps;
     this.machine = {
       name: `machine-${index}`,
@@ -81,7 +82,7 @@ export class SidecarNode {
       startCore(
         {
           folder: dataFolder,
-          controlPlane: { origin: 'http://control-plane', apiKey: 'key' },
+          controlPlane: { origin: 'http://control-plane', apiKey: this.accountId },
           fsyncMs: course.fsyncMs,
           keeping: { ms: course.keptMs, bytesMax: 1e9 },
           bus: course.usesBus ? bus.clientOf(process) : null,

@@ -56,7 +56,11 @@ describe('the simulation', () => {
       'void',
     ])
       expect(all.counts.get(`effect ${effect}`) ?? 0, effect).toBeGreaterThan(0);
+    for (const change of ['freeze', 'unfreeze', 'scale wallet', 'share wallet', 'move', 'move wallet'])
+      expect(all.counts.get(`change: ${change}`) ?? 0, change).toBeGreaterThan(0);
     expect(all.counts.get('outcome taken') ?? 0).toBeGreaterThan(100);
+    expect(all.counts.get('refund taken') ?? 0).toBeGreaterThan(100);
+    expect(all.counts.get('elsewhere: PERMIT') ?? 0).toBeGreaterThan(100);
   });
 
   it('has one trace for a seed, in another process too', async () => {

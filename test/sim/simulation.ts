@@ -5,7 +5,8 @@
  * seed has the same trace on every version of Node.
  *
  *     plan.ts      what happens, from the seed; scenarios.ts what hardly comes together by chance;
- *                  course-wallets.ts and wallet-scenarios.ts the trees of wallets, in every other seed
+ *                  course-wallets.ts and wallet-scenarios.ts the trees of wallets, in every other seed,
+ *                  in a part of them with a sidecar of another account beside the others
  *     world.ts     plays it, heals everything, and waits for rest
  *     clients.ts   those who ask
  *     oracle.ts    what must be true after each step, and at rest; wallet-promises.ts of wallets

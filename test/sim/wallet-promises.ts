@@ -29,6 +29,9 @@ export interface RecordedTake {
   readonly counters: readonly string[];
 }
 
+type Take = Omit<RecordedTake, 'passportId'>;
+type NamedTake = Take & { readonly walletId: WalletId | null };
+
 type Branch = Pick<Wallet, 'walletId' | 'parentId' | 'limits' | 'share' | 'status'>;
 
 /**
@@ -40,6 +43,10 @@ export class WalletPromises {
   readonly #walletOf: (passportId: PassportId) => WalletId | null;
   readonly #wrong: (sentence: string) => void;
   readonly #places = new Map<PassportId, Place[]>();
+  /** What passports of a wallet drew on. */
+  readonly #ofWallets = new Map<WalletId, Place[]>();
+  /** A wallet was put below another one. */
+  hasMovedWallets = false;
   #branches: ReadonlyMap<WalletId, Branch> = new Map();
   #byKey: ReadonlyMap<string, Branch> = new Map();
 
@@ -61,13 +68,12 @@ export class WalletPromises {
     const branches = [...this.#wallets()];
     this.#branches = new Map(branches.map((each) => [each.walletId, each]));
     this.#byKey = new Map(branches.map((each) => [idDigest(each.walletId) as string, each]));
-    for (const id of passportIds) {
-      const places = this.#places.get(id) ?? [];
-      const place = this.#placeOf(id, at);
-      const last = places.at(-1);
-      if (last === undefined || !isSame(place, last)) places.push(place);
-      this.#places.set(id, places);
-    }
+    for (const id of passportIds) note(this.#places, id, this.#placeOf(this.#walletOf(id), at));
+    for (const { walletId } of branches) note(this.#ofWallets, walletId, this.#placeOf(walletId, at));
+  }
+
+  noteWalletMove(): void {
+    this.hasMovedWallets = true;
   }
 
   /** Since when the wallets of a passport block it; null: they do not. */
@@ -109,26 +115,29 @@ export class WalletPromises {
   }
 
   /** A PERMIT took from every wallet of its passport up to the root, each once, or from none. */
-  faultOf({ passportId, ackedGlobal, isCharged, counters }: RecordedTake): string | null {
+  faultOf({ passportId, ...take }: RecordedTake): string | null {
     const places = this.#places.get(passportId) ?? [];
-    const taken = counters.filter((each) => each.startsWith('wallet_'));
-    const isOf = ({ money, rate, isFrozen }: Place): boolean => {
-      if (isFrozen) return false;
-      const expected = isCharged ? [...money, ...rate] : [...rate];
-      return expected.length === taken.length && expected.every((each) => taken.includes(each));
-    };
-    const known = places.filter(
-      (_place, at) => (places[at + 1]?.revision ?? Number.POSITIVE_INFINITY) > ackedGlobal,
-    );
-    return known.some(isOf) ? null : `took of wallets ${taken.join(', ') || 'nothing'}`;
+    return isOfAny(places, take) ? null : `took of wallets ${walletsOf(take).join(', ') || 'nothing'}`;
   }
 
-  #placeOf(passportId: PassportId, at: Pick<Place, 'revision' | 'atMs'>): Place {
+  /**
+   * A PERMIT names the wallet that it took from: it and those above it were what it took. Where wallets are
+   * moved as well as passports, nothing tells which of them it was.
+   */
+  misnamed({ walletId, ...take }: NamedTake): string | null {
+    if (this.hasMovedWallets) return null;
+    const taken = walletsOf(take);
+    const isRight =
+      walletId === null ? taken.length === 0 : isOfAny(this.#ofWallets.get(walletId) ?? [], take);
+    return isRight ? null : `names ${walletId}, and took of wallets ${taken.join(', ') || 'nothing'}`;
+  }
+
+  #placeOf(walletId: WalletId | null, at: Pick<Place, 'revision' | 'atMs'>): Place {
     const money = new Set<string>();
     const rate = new Set<string>();
     let isFrozen = false;
     let below: Branch | null = null;
-    let id = this.#walletOf(passportId);
+    let id = walletId;
     while (id !== null) {
       const wallet: Branch = this.#branch(id);
       isFrozen ||= wallet.status === 'frozen';
@@ -160,6 +169,27 @@ export class WalletPromises {
     if (found === undefined) throw new Error(`there is no wallet ${id}`);
     return found;
   }
+}
+
+function note<Id>(places: Map<Id, Place[]>, id: Id, place: Place): void {
+  const known = places.get(id) ?? [];
+  const last = known.at(-1);
+  if (last === undefined || !isSame(place, last)) known.push(place);
+  places.set(id, known);
+}
+
+const walletsOf = ({ counters }: Pick<Take, 'counters'>): readonly string[] =>
+  counters.filter((each) => each.startsWith('wallet_'));
+
+/** Whether it took all of one of these, as far as its sidecar may have known them. */
+function isOfAny(places: readonly Place[], { ackedGlobal, isCharged, counters }: Take): boolean {
+  const taken = walletsOf({ counters });
+  return places.some(({ money, rate, isFrozen }, at) => {
+    const isOver = (places[at + 1]?.revision ?? Number.POSITIVE_INFINITY) <= ackedGlobal;
+    const expected = isCharged ? [...money, ...rate] : [...rate];
+    const isIt = expected.length === taken.length && expected.every((each) => taken.includes(each));
+    return isIt && !isFrozen && !isOver;
+  });
 }
 
 const isReservedOf = ({ share, parentId }: Branch, parent: Branch): boolean =>

@@ -4,7 +4,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { SimulatedBus } from './bus.ts';
 import { Chance } from './chance.ts';
 import { Clients } from './clients.ts';
-import { type Course, type Gate, makeCourse } from './course.ts';
+import { type Course, elsewhereFrom, type Gate, makeCourse } from './course.ts';
 import { askingGate } from './course-standing.ts';
 import { scaled } from './course-wallets.ts';
 import { Disk, noTrouble } from './disk.ts';
@@ -98,6 +98,7 @@ class World {
     this.#controlPlane = new ControlPlane({
       ed25519: this.#ed25519,
       accountId: this.#course.accountId,
+      elsewhere: this.#course.elsewhere?.accountId ?? null,
       recordForm: this.#course.recordForm,
       chance: new Chance(seed, 'control plane'),
       bus: this.#bus,
@@ -112,7 +113,7 @@ class World {
       troubledAtMs: () => this.#troubledAtMs,
     });
     this.#nodes = Array.from(
-      { length: this.#course.sidecars },
+      { length: this.#course.sidecars + (this.#course.elsewhere === null ? 0 : 1) },
       (_each, index) => new SidecarNode(index, { course: this.#course, seed, bus: this.#bus, note, wrong }),
     );
     this.#clients = new Clients({
@@ -121,6 +122,7 @@ class World {
       controlPlane: this.#controlPlane,
       oracle: this.#oracle,
       chance: new Chance(seed, 'clients'),
+      ofRefunds: new Chance(seed, 'refunds'),
       note,
       wrong,
       process: this.#outside,
@@ -157,13 +159,14 @@ class World {
   }
 
   #setUp(): void {
-    const { gates, passports, tree, standing } = this.#course;
+    const { gates, passports, tree, standing, elsewhere } = this.#course;
     for (const made of tree?.wallets ?? []) this.#controlPlane.wallets.create(made, 0 as UnixMillis);
     for (const [place, gate] of gates.entries()) {
       const isAsking = place === askingGate && standing.length > 0;
       const body = isAsking ? { ...gate.body, standing_approvals: [...standing] } : gate.body;
       this.#putGate({ ...gate, body });
     }
+    for (const gate of elsewhere?.gates ?? []) this.#putGate(gate);
     for (const passport of passports) {
       this.#controlPlane.putPassport(passport);
       this.#oracle.noteLimits(null, passport.id, passport.limits);
@@ -311,14 +314,25 @@ class World {
       const passport = passports[change.passport];
       if (passport === undefined || passport.accountId !== tree.accountId) return;
       const walletId = made?.walletId ?? null;
-      if (passport.standing !== 'revoked' && wallets.walletOf(passport.id) !== walletId)
-        this.#controlPlane.move(passport, walletId);
+      if (passport.standing === 'revoked' || wallets.walletOf(passport.id) === walletId) return;
+      this.#controlPlane.move(passport, walletId);
+      this.#clients.count('change: move');
       return;
     }
     if (made === null) return;
     const { walletId } = made;
     const { limits, share, status } = wallets.get(walletId);
     switch (change.kind) {
+      case 'move wallet': {
+        const { below } = change;
+        const parentId =
+          below === null ? null : (tree.wallets[below % tree.wallets.length]?.walletId ?? null);
+        if (wallets.get(walletId).parentId === parentId || wallets.misplaced(walletId, parentId) !== null)
+          return;
+        wallets.moveBelow(walletId, parentId, nowMs);
+        this.#oracle.wallets.noteWalletMove();
+        break;
+      }
       case 'scale wallet':
       case 'share wallet': {
         const wanted =
@@ -326,14 +340,17 @@ class World {
             ? { limits: scaled(limits, change.factor), share }
             : { limits, share: change.share };
         if (wanted.limits === limits && wanted.share === share) return;
-        if (wallets.overbooked(walletId, wanted) === null) wallets.update(walletId, wanted, nowMs);
-        return;
+        if (wallets.overbooked(walletId, wanted) !== null) return;
+        wallets.update(walletId, wanted, nowMs);
+        break;
       }
       default: {
         const isFrozen = change.kind === 'freeze';
-        if ((status === 'frozen') !== isFrozen) wallets.freeze(walletId, isFrozen);
+        if ((status === 'frozen') === isFrozen) return;
+        wallets.freeze(walletId, isFrozen);
       }
     }
+    this.#clients.count(`change: ${change.kind}`);
   }
 
   #noteWallets(): void {
@@ -452,20 +469,22 @@ class World {
     const passport = this.#course.passports.findIndex(
       ({ standing, id }) => standing === 'active' && this.#oracle.wallets.frozenSince(id) === null,
     );
-    const asked = (passport === -1 ? [] : this.#nodes).flatMap((_node, sidecar) =>
-      [0, 4].map((gate, place) => {
-        const request = probesFrom + 2 * sidecar + place;
-        const step = { kind: 'ask', sidecar, gate, passport, amountUsd: 0.01, request } as const;
-        this.#clients.ask({
-          ...step,
-          atMs: this.#loop.nowMs,
-          isKeyed: place === 0,
-          abortsAfterMs: null,
-          permission: 'orders:create',
-          isHeld: false,
-        });
-        return request;
-      }),
+    const asked = (passport === -1 ? [] : this.#nodes).flatMap(({ accountId }, sidecar) =>
+      (accountId === this.#course.accountId ? [0, 4] : [elsewhereFrom + 1, elsewhereFrom]).map(
+        (gate, place) => {
+          const request = probesFrom + 2 * sidecar + place;
+          const step = { kind: 'ask', sidecar, gate, passport, amountUsd: 0.01, request } as const;
+          this.#clients.ask({
+            ...step,
+            atMs: this.#loop.nowMs,
+            isKeyed: place === 0,
+            abortsAfterMs: null,
+            permission: 'orders:create',
+            isHeld: false,
+          });
+          return request;
+        },
+      ),
     );
     const probes = this.#oracle.requests.filter(({ number }) => asked.includes(number));
     const areAnswered = (): boolean => probes.every(({ attempts }) => attempts.every(({ isOver }) => isOver));
@@ -505,7 +524,7 @@ class World {
     const { core, process } = node;
     if (core === null || process === null) return 'it does not run';
     const { spool, following, replica, leases } = core;
-    const { entries } = this.#controlPlane.service;
+    const { entries } = this.#controlPlane.serviceOf(node.accountId);
     if (spool.state === 'failed') node.heal();
     if (!following.status.connected) return `not connected: ${following.status.lastProblem}`;
     if (following.mustNotServe !== null) return following.mustNotServe;

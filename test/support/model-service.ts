@@ -80,16 +80,24 @@ const digestsIn = (passports: string): string[] => {
  */
 export class ModelService {
   readonly accountId: AccountId;
-  readonly keys: VerificationKey[] = [];
-  readonly entries: Record<'account' | 'global', ChangeEntry[]> = { account: [], global: [] };
+  readonly keys: VerificationKey[];
+  readonly entries: Record<'account' | 'global', ChangeEntry[]>;
   readonly #ed25519: Ed25519;
-  readonly #signers = new Map<string, Signer>();
+  readonly #signers: Map<string, Signer>;
   #currentKid: string;
   #nextSeed = 1;
 
-  constructor(ed25519: Ed25519, accountId = numbered.account(1)) {
+  /** `beside`: of another account, with the same keys and the same global feed. */
+  constructor(ed25519: Ed25519, accountId = numbered.account(1), beside: ModelService | null = null) {
     this.#ed25519 = ed25519;
     this.accountId = accountId;
+    this.keys = beside?.keys ?? [];
+    this.entries = { account: [], global: beside?.entries.global ?? [] };
+    this.#signers = beside === null ? new Map() : beside.#signers;
+    if (beside !== null) {
+      this.#currentKid = beside.#currentKid;
+      return;
+    }
     this.#currentKid = this.makeKey('sync').kid;
     this.makeKey('passport');
   }

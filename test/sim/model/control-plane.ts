@@ -1,10 +1,12 @@
 import type { Static } from 'typebox';
+import type { ChangeVerdict } from '../../../control-plane/outcomes/permit-change.ts';
 import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
 import type { Ed25519 } from '../../../shared/crypto/ed25519.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import { keyset } from '../../../shared/crypto/keyset.ts';
 import type { AccountId, AttestationId, PassportId, SidecarId, WalletId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
+import type { MicroUsd } from '../../../shared/model/money.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import {
   isSharedParts,
@@ -65,6 +67,8 @@ export interface ControlPlaneTrouble {
  */
 export class ControlPlane {
   readonly service: ModelService;
+  /** Of each account: the same global feed, and one of its own. */
+  readonly #services: readonly ModelService[];
   readonly ledger = new Ledger();
   readonly chains: Chains;
   readonly holds: Holds;
@@ -88,13 +92,20 @@ export class ControlPlane {
   constructor(deps: {
     readonly ed25519: Ed25519;
     readonly accountId: AccountId;
+    /** Another account that has a sidecar. */
+    readonly elsewhere: AccountId | null;
     readonly recordForm: 1 | 2;
     readonly chance: Chance;
     readonly bus: SimulatedBus;
     readonly wrong: (sentence: string) => void;
     readonly note: (line: string) => void;
   }) {
-    this.service = new ModelService(deps.ed25519, deps.accountId);
+    const { ed25519, elsewhere } = deps;
+    this.service = new ModelService(ed25519, deps.accountId);
+    this.#services = [
+      this.service,
+      ...(elsewhere === null ? [] : [new ModelService(ed25519, elsewhere, this.service)]),
+    ];
     this.#chance = deps.chance;
     this.#recordForm = deps.recordForm;
     this.#bus = deps.bus;
@@ -135,6 +146,7 @@ export class ControlPlane {
         return id.startsWith('sappr_') && known.every((each) => each.standing_approval_id !== id);
       },
       laneOf: (passportId, lane) => this.wallets.laneOf(passportId as PassportId, lane),
+      walletOf: (record, counters) => this.wallets.namedBy(record, counters),
     });
   }
 
@@ -150,16 +162,21 @@ export class ControlPlane {
     return keyset(ed25519, this.service.keys);
   }
 
+  serviceOf(accountId: string): ModelService {
+    return this.#services.find((each) => each.accountId === accountId) ?? this.service;
+  }
+
   /** One transaction; sidecars hear of it by the bus, or when they ask. */
-  change(feed: 'account' | 'global', change: Change): void {
-    const entry = this.service.change(feed, change);
-    this.#bus.publish(feedChannel(this.service.feedId(feed)), JSON.stringify(entry));
+  change(feed: 'account' | 'global', change: Change, service = this.service): void {
+    const entry = service.change(feed, change);
+    this.#bus.publish(feedChannel(service.feedId(feed)), JSON.stringify(entry));
     for (const wake of [...this.#pollers]) wake();
   }
 
   putGate(gate: Gate): void {
     this.gates.set(gate.body.gate_id, gate);
-    this.change('account', { kind: 'gate.put', body: gate.body });
+    const service = this.serviceOf(gate.body.account_id);
+    this.change('account', { kind: 'gate.put', body: gate.body }, service);
   }
 
   setStanding(passport: Passport, standing: Passport['standing']): void {
@@ -193,15 +210,24 @@ export class ControlPlane {
   }
 
   beat(replica: string): void {
-    for (const feed of ['account', 'global'] as const) {
-      const beat = this.service.heartbeat(feed, this.nowMs, replica);
-      this.#bus.publish(feedChannel(this.service.feedId(feed)), JSON.stringify(beat));
-    }
+    const beat = (service: ModelService, feed: 'account' | 'global'): void => {
+      const told = service.heartbeat(feed, this.nowMs, replica);
+      this.#bus.publish(feedChannel(service.feedId(feed)), JSON.stringify(told));
+    };
+    for (const service of this.#services) beat(service, 'account');
+    beat(this.service, 'global');
   }
 
   #isConnected(sidecarId: string): boolean {
     const known = this.sidecars.get(sidecarId);
     return known !== undefined && known.lastSeenMs > this.nowMs - limits.sidecarConnectedMs;
+  }
+
+  /** `POST /attestations/:id/refund`; null: the PERMIT is not on record yet. */
+  refund(id: string, amountMicroUsd: MicroUsd | null): ChangeVerdict | null {
+    const verdict = this.holds.change(id, { kind: 'refund', amountMicroUsd }, this.nowMs);
+    this.#expectBalance('a refund');
+    return verdict;
   }
 
   /** What every replica does again and again. */
@@ -243,15 +269,18 @@ export class ControlPlane {
 
   #answer(process: Process, request: Request, reply: (answer: Answer) => void): void {
     const body: unknown = request.text === null ? null : JSON.parse(request.text);
+    // Its key is the name of its account.
+    const { authorization = '' } = request.headers;
+    const service = this.serviceOf(authorization.replace('Bearer ', ''));
     switch (request.path) {
       case 'connect':
-        reply(this.#connect(process, body as { sidecar_id: SidecarId; process: string }));
+        reply(this.#connect(process, service, body as { sidecar_id: SidecarId; process: string }));
         return;
       case 'snapshot':
-        reply(ok(this.#snapshot()));
+        reply(ok(this.#snapshot(service)));
         return;
       case 'changes':
-        this.#changes(process, request.query, reply);
+        this.#changes(process, service, request.query, reply);
         return;
       case 'ack':
         reply(this.#ack(body as Ack));
@@ -271,13 +300,13 @@ export class ControlPlane {
         reply(errorAnswer(404, 'not_found'));
         return;
       case 'leases':
-        reply(this.#leases(body));
+        reply(this.#leases(body, service.accountId));
         return;
       case 'settlements':
-        reply(this.#settle(body, request.isRepeat));
+        reply(this.#settle(body, service.accountId, request.isRepeat));
         return;
       case 'attestations':
-        reply(this.#ingest(body));
+        reply(this.#ingest(body, service.accountId));
         return;
       default:
         throw new Error(`the model serves no ${request.path}`);
@@ -286,6 +315,7 @@ export class ControlPlane {
 
   #connect(
     process: Process,
+    { accountId }: ModelService,
     { sidecar_id: sidecarId, process: caller }: { sidecar_id: SidecarId; process: string },
   ): Answer {
     const known = this.sidecars.get(sidecarId);
@@ -300,7 +330,7 @@ export class ControlPlane {
       ackedAccount: 0,
     });
     return ok({
-      account_id: this.service.accountId,
+      account_id: accountId,
       connection_id: connectionId,
       replica: process.name,
       now_ms: this.nowMs,
@@ -328,15 +358,20 @@ export class ControlPlane {
       : errorAnswer(409, 'connection_superseded');
   }
 
-  #snapshot(): object {
+  #snapshot(service: ModelService): object {
     const { release } = this.trouble;
-    return this.service.snapshot({
+    return service.snapshot({
       taken_at_ms: this.nowMs,
       ...(release !== 'before' && { generation, earlier_generations: [] }),
     });
   }
 
-  #changes(process: Process, query: URLSearchParams, reply: (answer: Answer) => void): void {
+  #changes(
+    process: Process,
+    service: ModelService,
+    query: URLSearchParams,
+    reply: (answer: Answer) => void,
+  ): void {
     const of = (name: string) => query.get(name) ?? '';
     const sender = { sidecar_id: of('sidecar_id'), connection_id: of('connection_id') };
     const refusal = this.#refusalOf(sender, 'feed');
@@ -351,8 +386,9 @@ export class ControlPlane {
     this.#noteSeen(sender.sidecar_id, after.global.revision, after.account.revision);
     const startedAtMs = theLoop().nowMs;
     const waitMs = Number(of('wait_ms'));
-    const tell = (): void => reply(ok(this.#newsFor(process, after, theLoop().nowMs - startedAtMs)));
-    if (waitMs === 0 || this.#hasNews(after)) {
+    const tell = (): void =>
+      reply(ok(this.#newsFor({ process, service, after, heldMs: theLoop().nowMs - startedAtMs })));
+    if (waitMs === 0 || hasNews(service, after)) {
       tell();
       return;
     }
@@ -368,19 +404,17 @@ export class ControlPlane {
     this.#pollers.add(wake);
   }
 
-  #hasNews(after: { readonly account: FeedPosition; readonly global: FeedPosition }): boolean {
-    const { entries } = this.service;
-    return (
-      after.account.revision !== entries.account.length || after.global.revision !== entries.global.length
-    );
-  }
-
-  #newsFor(
-    process: Process,
-    after: { readonly account: FeedPosition; readonly global: FeedPosition },
-    heldMs: number,
-  ): object {
-    const { entries } = this.service;
+  #newsFor({
+    process,
+    service: { entries },
+    after,
+    heldMs,
+  }: {
+    readonly process: Process;
+    readonly service: ModelService;
+    readonly after: FeedPositions;
+    readonly heldMs: number;
+  }): object {
     const isInHistory = (['account', 'global'] as const).every((feed) => {
       const { revision, mark } = after[feed];
       return revision === 0 || entries[feed][revision - 1]?.signature === mark;
@@ -422,12 +456,12 @@ export class ControlPlane {
     return ok({});
   }
 
-  #leases(body: unknown): Answer {
+  #leases(body: unknown, accountId: AccountId): Answer {
     const call = parseLeaseCall(body);
     const refusal = this.#refusalOf(call, 'others');
     if (refusal !== null) return refusal;
     const answer = this.ledger.lease(call, {
-      limitOf: (ask) => this.#limitOf(ask),
+      limitOf: (ask) => this.#limitOf(ask, accountId),
       isConnected: (id) => this.#isConnected(id),
       nowMs: this.nowMs,
     });
@@ -439,9 +473,7 @@ export class ControlPlane {
     if (call.wallets === undefined) return ok({ grants });
     const wallets = call.wallets.map((asked) => {
       const passport = this.passports.get(asked.passport_id);
-      return passport === undefined
-        ? null
-        : this.wallets.levelsOf(this.service.accountId, asked, passport.tokenHash);
+      return passport === undefined ? null : this.wallets.levelsOf(accountId, asked, passport.tokenHash);
     });
     return ok({ grants, wallets });
   }
@@ -456,10 +488,10 @@ export class ControlPlane {
       : { limit: terms.total_micro_usd, endsAtMs: terms.expires_at_ms };
   }
 
-  #limitOf(ask: LeaseRequest): FoundLimit | null {
+  #limitOf(ask: LeaseRequest, accountId: AccountId): FoundLimit | null {
     if (ask.standing_approval_id !== undefined)
       return this.#standingLimit(ask.gate_id, ask.standing_approval_id);
-    if (ask.wallet !== undefined) return this.wallets.limitOf(ask, this.service.accountId, this.nowMs);
+    if (ask.wallet !== undefined) return this.wallets.limitOf(ask, accountId, this.nowMs);
     const passport = ask.passport_id === null ? null : (this.passports.get(ask.passport_id) ?? null);
     if (ask.passport_id !== null && passport?.tokenHash !== ask.token_hash) return null;
     const owner = ask.gate_id === null ? passport : this.gates.get(ask.gate_id);
@@ -473,13 +505,13 @@ export class ControlPlane {
     return found === undefined ? null : { limit: found.limit, endsAtMs: null };
   }
 
-  #settle(body: unknown, isRepeat: boolean): Answer {
-    const call = parseSettlementCall(body, this.service.accountId);
+  #settle(body: unknown, accountId: AccountId, isRepeat: boolean): Answer {
+    const call = parseSettlementCall(body, accountId);
     const refusal = this.#refusalOf(call, 'others');
     if (refusal !== null) return refusal;
     const sender = {
       sidecarId: call.sidecar_id,
-      accountId: this.service.accountId,
+      accountId,
       holder: call.holder,
       nowMs: this.nowMs,
       isRepeat,
@@ -500,14 +532,13 @@ export class ControlPlane {
     return ok({ answers });
   }
 
-  #ingest(body: unknown): Answer {
+  #ingest(body: unknown, accountId: AccountId): Answer {
     const batch = parseAttestationBatch(body);
     const refusal = this.#refusalOf(
       { sidecar_id: batch.sidecarId, connection_id: batch.connectionId },
       'others',
     );
     if (refusal !== null) return refusal;
-    const { accountId } = this.service;
     const source = { sidecarId: batch.sidecarId, accountId };
     const key = `${batch.sidecarId} ${batch.epoch}`;
     const epoch = this.epochs.get(key) ?? { lastSeq: 0, isWhole: true, end: null };
@@ -563,11 +594,12 @@ export class ControlPlane {
       () => this.#newId(),
       this.nowMs,
     );
-    for (const { record, took } of records) {
-      if (this.chains.records.has(record.id)) {
-        this.wrong(`${record.id} is shipped under two numbers`);
+    for (const { record: shipped, took } of records) {
+      if (this.chains.records.has(shipped.id)) {
+        this.wrong(`${shipped.id} is shipped under two numbers`);
         continue;
       }
+      const record = this.settlements.named(shipped, took ?? []);
       const take = { sidecarId, took: took ?? [], amountMicroUsd: record.amountMicroUsd };
       const fault = record.decision === 'PERMIT' ? this.ledger.whyNot(take, null) : null;
       if (fault !== null) this.wrong(`ingest refuses ${record.id}: ${fault}`);
@@ -589,6 +621,14 @@ export class ControlPlane {
     if (imbalance !== null) this.wrong(`after ${after}: ${imbalance}`);
   }
 }
+
+interface FeedPositions {
+  readonly account: FeedPosition;
+  readonly global: FeedPosition;
+}
+
+const hasNews = ({ entries }: ModelService, after: FeedPositions): boolean =>
+  after.account.revision !== entries.account.length || after.global.revision !== entries.global.length;
 
 const generation = 'generation-1';
 

@@ -1,5 +1,5 @@
 import type { AttestationRecord } from '../../../shared/model/attestation.ts';
-import type { ApprovalId, AttestationId } from '../../../shared/model/ids.ts';
+import type { ApprovalId, AttestationId, WalletId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { type WindowName, windowKey } from '../../../shared/quota/window.ts';
 import type { Malformed } from '../../../shared/wire/attestation-batch.ts';
@@ -63,6 +63,8 @@ export interface Parties {
   isStandingOver(counter: string): boolean;
   /** Of a wallet: what its lane and all of it lend; null: the passport does not draw on it. */
   laneOf(passportId: string, lane: LeaseCounter & { readonly window: WindowName }): LaneLimits | null;
+  /** The wallet that a record names, which took from these counters. */
+  walletOf(record: AttestationRecord, counters: readonly string[]): WalletId | null;
 }
 
 export interface LaneLimits {
@@ -157,9 +159,16 @@ export class Settlements {
     });
     this.#ledger.post(take);
     this.takes.set(record.id, take);
-    this.#chains.append(record);
+    this.#chains.append(this.named(record, take.took));
     this.#holds.begin(record);
     return { kind: 'committed' };
+  }
+
+  /** With the wallet that paid, as far as its form names one. */
+  named(record: AttestationRecord, took: readonly number[]): AttestationRecord {
+    if (record.asserted === null) return record;
+    const counters = took.map((id) => this.#ledger.everyLease.get(id)?.at.counter ?? '');
+    return { ...record, walletId: this.#parties.walletOf(record, counters) };
   }
 
   #suspend(suspend: SuspendSettlement, sender: Sender): SettlementAnswer {

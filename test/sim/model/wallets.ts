@@ -1,6 +1,9 @@
+import { drawnWallet, isJustMoved } from '../../../control-plane/quota/drawn-wallets.ts';
 import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
 import { quotaLimits } from '../../../control-plane/quota/limits.ts';
+import { type WalletPath, walletAt } from '../../../control-plane/quota/wallet-paths.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
+import type { AttestationRecord } from '../../../shared/model/attestation.ts';
 import type { IdDigest } from '../../../shared/model/id-digest.ts';
 import type { AccountId, PassportId, WalletId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
@@ -8,8 +11,10 @@ import {
   isSetAside,
   potOf,
   type Wallet,
+  type WalletLimitName,
   type WalletLimits,
   type WalletWindow,
+  walletDepthMax,
   walletLimitNames,
   walletLimits,
   walletWindows,
@@ -30,8 +35,10 @@ interface Drawer {
   readonly tokenHash: string;
   /** Null: it has left its wallet. */
   readonly walletId: WalletId | null;
+  /** The wallet that it was in before. */
+  readonly previousId: WalletId | null;
   /** 0: it was issued there. */
-  readonly changedAtMs: number;
+  readonly changedAtMs: UnixMillis;
   /** When it was put or issued there. */
   readonly cameMs: UnixMillis;
 }
@@ -94,6 +101,40 @@ export class Wallets {
     this.#setAsideAnew(wallet.parentId, nowMs);
   }
 
+  /** Why a wallet cannot be put below that one; null: it can. */
+  misplaced(id: WalletId, parentId: WalletId | null): string | null {
+    const path = parentId === null ? [] : this.get(parentId).path;
+    if (path.includes(id)) return 'below itself';
+    const levels = this.#treeOf(id).map((each) => each.path.indexOf(id) + 1);
+    if (path.length + Math.max(...levels) > walletDepthMax) return 'too deep';
+    const { limits, share } = this.get(id);
+    if (parentId === null || share === 'pot') return null;
+    const sums = this.#setAsideOf(parentId, (each) => (each.walletId === id ? { ...each, parentId } : each));
+    const above = this.get(parentId).limits;
+    const isOver = (name: WalletLimitName): boolean =>
+      limits[name] !== undefined && (sums[name] ?? 0) > (above[name] ?? Number.POSITIVE_INFINITY);
+    return walletLimitNames.some(isOver) ? 'overbooked' : null;
+  }
+
+  /** Puts a wallet and all below it elsewhere; null: it is a root from now on. */
+  moveBelow(id: WalletId, parentId: WalletId | null, nowMs: UnixMillis): void {
+    const before = this.get(id).parentId;
+    const above = parentId === null ? [] : this.get(parentId).path;
+    for (const each of this.#treeOf(id))
+      this.#wallets.set(each.walletId, {
+        ...each,
+        path: [...each.path.slice(0, each.path.indexOf(id) + 1), ...above],
+      });
+    const wallet: Wallet = { ...this.get(id), parentId, changedAtMs: nowMs };
+    this.#wallets.set(id, wallet);
+    this.#tell(wallet);
+    for (const each of [before, parentId]) this.#setAsideAnew(each, nowMs);
+  }
+
+  /** It and all below it. */
+  #treeOf = (id: WalletId): readonly Wallet[] =>
+    [...this.#wallets.values()].filter(({ path }) => path.includes(id));
+
   freeze(id: WalletId, isFrozen: boolean): void {
     const wallet: Wallet = { ...this.get(id), status: isFrozen ? 'frozen' : 'active' };
     this.#wallets.set(id, wallet);
@@ -129,7 +170,8 @@ export class Wallets {
     walletId: WalletId,
     nowMs: UnixMillis,
   ): void {
-    this.#drawers.set(passportId, { accountId, tokenHash, walletId, changedAtMs: 0, cameMs: nowMs });
+    const place = { walletId, previousId: null, changedAtMs: 0 as UnixMillis, cameMs: nowMs };
+    this.#drawers.set(passportId, { accountId, tokenHash, ...place });
   }
 
   /** Puts a passport into a wallet, or out of any. */
@@ -139,7 +181,8 @@ export class Wallets {
     walletId: WalletId | null,
     nowMs: UnixMillis,
   ): void {
-    this.#drawers.set(passportId, { accountId, tokenHash, walletId, changedAtMs: nowMs, cameMs: nowMs });
+    const place = { walletId, previousId: this.walletOf(passportId), changedAtMs: nowMs, cameMs: nowMs };
+    this.#drawers.set(passportId, { accountId, tokenHash, ...place });
   }
 
   walletOf(passportId: PassportId): WalletId | null {
@@ -150,6 +193,23 @@ export class Wallets {
   pathOf(passportId: PassportId): readonly Wallet[] {
     const walletId = this.walletOf(passportId);
     return walletId === null ? [] : this.get(walletId).path.map((id) => this.get(id));
+  }
+
+  /** The wallet that a record of this passport names. `counters`: those that it took from. */
+  namedBy(record: AttestationRecord, counters: readonly string[]): WalletId | null {
+    const { passportId, decision, timestampMs } = record;
+    const drawer = passportId === null ? undefined : this.#drawers.get(passportId);
+    if (passportId === null || drawer === undefined) return null;
+    const { changedAtMs: sinceMs, previousId, cameMs } = drawer;
+    const path: WalletPath = { wallets: this.pathOf(passportId), sinceMs, previousId, cameMs };
+    if (decision !== 'PERMIT' || !isJustMoved(path, timestampMs)) return walletAt(path, timestampMs);
+    const drawn = counters.flatMap((counter) => {
+      const [kind, key] = counter.split(':') as ['wallet_spend' | 'wallet_rate', IdDigest];
+      const id = this.#byKey.get(key);
+      return id === undefined ? [] : [{ kind, walletId: id, depth: this.get(id).path.length }];
+    });
+    const previous = previousId === null ? [] : this.get(previousId).path.map((id) => this.get(id));
+    return drawnWallet({ path, previous, drawn, record });
   }
 
   /** What the lane of a look-up lends; null: the passport does not draw on it. */
