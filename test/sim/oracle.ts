@@ -282,11 +282,12 @@ export class Oracle {
     )
       return true;
     if (!process.isAlive && node.unlinkedAtMs.some((goneAtMs) => atMs <= goneAtMs + lookMsMax)) return true;
-    return node.lostPowerAtMs.some(
-      (cutAtMs) =>
-        cutAtMs >= atMs &&
-        (node.hasUnsynced || (this.#fsyncMs > 0 && cutAtMs - atMs <= this.#fsyncMs + syncMsMax)),
-    );
+    return node.lostPowerAtMs.some((cutAtMs) => {
+      const ranMs = cutAtMs - atMs - pausedMs(process, { fromMs: atMs, untilMs: cutAtMs });
+      return (
+        cutAtMs >= atMs && (node.hasUnsynced || (this.#fsyncMs > 0 && ranMs <= this.#fsyncMs + syncMsMax))
+      );
+    });
   }
 
   /** The first thing that is not as promised, once all is at rest. */
@@ -518,8 +519,8 @@ export class Oracle {
   }
 
   /**
-   * By wallet: the sum over the records that name it, or one below it, is what PERMITs took from its leases. A
-   * tree whose wallets were moved has another statement than it was drawn on by.
+   * By wallet: the sum over the records that name it, or one below it, is what PERMITs took from its leases.
+   * A tree whose wallets were moved has another statement than it was drawn on by.
    */
   #findStatements(): string | null {
     const { chains, takes, ledger, wallets, settlements } = this.#controlPlane;
@@ -547,6 +548,15 @@ export class Oracle {
     }
     return null;
   }
+}
+
+/** How long it stood still in that time, and synced nothing; by its last pause. */
+function pausedMs(
+  { pausedAtMs, runsSinceMs }: Process,
+  { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number },
+): number {
+  if (pausedAtMs < fromMs || pausedAtMs > untilMs) return 0;
+  return (runsSinceMs > pausedAtMs ? Math.min(runsSinceMs, untilMs) : untilMs) - pausedAtMs;
 }
 
 /** Of a hold. */
