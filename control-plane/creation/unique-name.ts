@@ -6,7 +6,7 @@ import { ownerName } from '../storage/stored-owner.ts';
 
 /** A name by which people tell resources of a kind apart. Several may share one, unless a request says no. */
 export interface UniqueName {
-  readonly kind: 'gate' | 'issuer' | 'template' | 'webhook';
+  readonly kind: 'gate' | 'issuer' | 'template' | 'wallet' | 'webhook';
   /** Of a webhook its URL; null has none, and never meets another. */
   readonly name: string | null;
   /** Whether a live one of the owner has the name. */

@@ -123,6 +123,7 @@ export const glossary: Readonly<Record<string, string>> = {
   labels:
     'Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision reads them. Absent: none.',
   'GatePatch.labels': 'Merged into the labels; null removes one, or all.',
+  'WalletPatch.labels': 'Merged into the labels; null removes one, or all.',
   'WebhookUpdate.labels': 'Replaces all labels.',
   'GateCreation.routes':
     'Which permission a request to `gate_url` needs, by its method and path. The first route that fits counts. At most 256.',

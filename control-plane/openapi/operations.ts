@@ -149,7 +149,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Create a wallet',
     description:
       'A budget of many passports. Every PERMIT of a passport in it takes from it and from all wallets above it, or from none of them.',
-    errors: ['wallet_not_found'],
+    errors: ['wallet_not_found', 'precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
   },
   'GET /v1/wallets': {
     id: 'listWallets',
@@ -162,6 +163,7 @@ export const operations: Readonly<Record<string, OperationText>> = {
     tag: 'Wallets',
     summary: 'Get a wallet, with what is left of each limit',
     errors: ['wallet_not_found'],
+    headers: ['ETag'],
   },
   'GET /v1/wallets/:id/statement': {
     id: 'getWalletStatement',
@@ -178,7 +180,9 @@ export const operations: Readonly<Record<string, OperationText>> = {
     summary: 'Change or move a wallet',
     description:
       'A JSON merge patch. What is lowered or moved binds units that are not leased yet; what was taken stays where it was taken from.',
-    errors: ['wallet_not_found'],
+    errors: ['wallet_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+    headers: ['ETag'],
   },
   'POST /v1/wallets/:id/freeze': {
     id: 'freezeWallet',
@@ -197,7 +201,8 @@ export const operations: Readonly<Record<string, OperationText>> = {
     id: 'deleteWallet',
     tag: 'Wallets',
     summary: 'Delete an empty wallet',
-    errors: ['wallet_not_found'],
+    errors: ['wallet_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
   },
 
   'POST /v1/gates': {

@@ -34,6 +34,7 @@ export async function createWallet(
     mode: owner.mode,
     key: idDigest(walletId),
     name: wanted.name,
+    labels: wanted.labels,
     parentId: parent?.walletId ?? null,
     path: [walletId, ...(parent?.path ?? [])],
     limits: wanted.limits,

@@ -5,6 +5,7 @@ import type { Wallet, WalletStatus } from '../../shared/model/wallet.ts';
 import { renderWallet } from '../../shared/wire/wallet.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
+import type { TagCondition } from '../http/entity-tag.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { setAsideAnew, tellChange } from './place-wallet.ts';
 import {
@@ -15,6 +16,7 @@ import {
   markDeleted,
   updateWalletRow,
 } from './wallet-store.ts';
+import { walletTag } from './wallet-tag.ts';
 
 /**
  * Freezing blocks all passports of a wallet and of those below it, as fast as a revocation; unfreezing ends
@@ -49,12 +51,13 @@ export async function setWalletStatus(
 export async function deleteWallet(
   deps: SigningDeps,
   caller: Caller,
-  walletId: WalletId,
+  { walletId, ifMatch }: { readonly walletId: WalletId; readonly ifMatch: TagCondition },
 ): Promise<UnixMillis> {
   return administer(deps, caller, async (tx, change) => {
     await lockTrees(tx, caller);
     const wallet = await lockWallet(tx, caller, walletId);
     if (wallet === null) throw new ApiError('wallet_not_found');
+    if (!ifMatch(walletTag(wallet))) throw new ApiError('precondition_failed');
     const nowMs = deps.clock.now();
     const { children, passports, issuers } = await countInside(tx, walletId, nowMs);
     if (children + passports + issuers > 0)

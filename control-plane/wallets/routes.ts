@@ -18,6 +18,7 @@ import {
 } from '../../shared/wire/wallet.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
+import { readIfMatch } from '../http/entity-tag.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createWallet } from './create-wallet.ts';
@@ -26,7 +27,8 @@ import { walletsRoomLimits } from './limits.ts';
 import { readStatement } from './read-statement.ts';
 import { readWalletUsage } from './read-wallet.ts';
 import { updateWallet } from './update-wallet.ts';
-import { countInside, findChildren, findWallet, listWallets } from './wallet-store.ts';
+import { countInside, findChildren, findWallet, hasWalletNamed, listWallets } from './wallet-store.ts';
+import { walletTag } from './wallet-tag.ts';
 
 const read = { scope: 'wallets:read' } as const;
 const manage = { scope: 'wallets:manage' } as const;
@@ -60,10 +62,11 @@ function readRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/wallets/:id',
       { config: read, schema: { params: IdParams, response: { 200: WalletDetailAnswer } } },
-      async (request) => {
+      async (request, reply) => {
         const wallet = await findWallet(deps.sql, callerOf(request), walletIdOf(request.params.id));
         if (wallet === null) throw new ApiError('wallet_not_found');
         const nowMs = deps.clock.now();
+        reply.header('etag', walletTag(wallet));
         const inside = await countInside(deps.sql, wallet.walletId, nowMs);
         return renderWalletDetail(wallet, {
           usage: await readWalletUsage(deps.sql, wallet, nowMs),
@@ -109,6 +112,7 @@ function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         const wanted = parseWalletCreation(request.body);
         return answerCreated(request, reply, {
           create: (tx, change) => createWallet(tx, change, deps, { owner, wanted }),
+          named: { kind: 'wallet', name: wanted.name, isTaken: hasWalletNamed },
           render: renderWallet,
           audit: (wallet) => ({
             operation: 'createWallet',
@@ -123,13 +127,15 @@ function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.put(
       '/wallets/:id',
       { config: manage, schema: { params: IdParams, body: WalletPatch, response: { 200: WalletAnswer } } },
-      async (request) =>
-        renderWallet(
-          await updateWallet(deps, callerOf(request), {
-            walletId: walletIdOf(request.params.id),
-            patch: request.body,
-          }),
-        ),
+      async (request, reply) => {
+        const wallet = await updateWallet(deps, callerOf(request), {
+          walletId: walletIdOf(request.params.id),
+          patch: request.body,
+          ifMatch: readIfMatch(request.headers['if-match']),
+        });
+        reply.header('etag', walletTag(wallet));
+        return renderWallet(wallet);
+      },
     );
 
     for (const [verb, status] of [
@@ -147,7 +153,8 @@ function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       { config: manage, schema: { params: IdParams, response: { 200: WalletDeletion } } },
       async (request) => {
         const walletId = walletIdOf(request.params.id);
-        const deletedAtMs = await deleteWallet(deps, callerOf(request), walletId);
+        const ifMatch = readIfMatch(request.headers['if-match']);
+        const deletedAtMs = await deleteWallet(deps, callerOf(request), { walletId, ifMatch });
         return { wallet_id: walletId, deleted: true as const, deleted_at: renderTime(deletedAtMs) };
       },
     );

@@ -12,10 +12,12 @@ import {
 } from '../../shared/wire/wallet.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
+import type { TagCondition } from '../http/entity-tag.ts';
 import { alertOnNewLimits } from '../quota/wallet-spend-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findParent, refuseOverbooked, setAsideAnew, tellChange } from './place-wallet.ts';
 import { findWallet, lockTrees, lockWallet, movePaths, updateWalletRow } from './wallet-store.ts';
+import { walletTag } from './wallet-tag.ts';
 
 /**
  * Applies a merge patch. What is lowered or moved binds units that are not leased yet; what was taken stays
@@ -24,17 +26,26 @@ import { findWallet, lockTrees, lockWallet, movePaths, updateWalletRow } from '.
 export async function updateWallet(
   deps: SigningDeps,
   caller: Caller,
-  { walletId, patch }: { readonly walletId: WalletId; readonly patch: Static<typeof WalletPatch> },
+  {
+    walletId,
+    patch,
+    ifMatch,
+  }: {
+    readonly walletId: WalletId;
+    readonly patch: Static<typeof WalletPatch>;
+    readonly ifMatch: TagCondition;
+  },
 ): Promise<Wallet> {
   return administer(deps, caller, async (tx, change) => {
     await lockTrees(tx, caller);
     const current = await lockWallet(tx, caller, walletId);
     if (current === null) throw new ApiError('wallet_not_found');
+    if (!ifMatch(walletTag(current))) throw new ApiError('precondition_failed');
     refuseChanges(patch, renderWallet(current), walletReadOnly);
     const wanted = applyWalletPatch(patch, current);
     const isMoved = wanted.parentId !== current.parentId;
     const parent = await findParent(tx, caller, wanted.parentId, isMoved ? current : null);
-    const { name, limits, share, alertAt } = wanted;
+    const { name, labels, limits, share, alertAt } = wanted;
     const place = {
       parentId: parent?.walletId ?? null,
       path: [walletId, ...(parent?.path ?? [])],
@@ -52,6 +63,7 @@ export async function updateWallet(
       ...current,
       ...place,
       name,
+      labels,
       alertAt,
       changedAtMs: isElsewhere ? nowMs : current.changedAtMs,
     };

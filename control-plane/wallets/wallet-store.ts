@@ -9,7 +9,7 @@ import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
 const columns = (sql: Database | Transaction) => sql`
-  wallet_id AS "walletId", account_id AS "accountId", mode, wallet_key AS key, name, parent_id AS "parentId", path,
+  wallet_id AS "walletId", account_id AS "accountId", mode, wallet_key AS key, name, labels, parent_id AS "parentId", path,
   limits, share, set_aside AS "setAside", alert_at AS "alertAt", status, created_at_ms AS "createdAtMs",
   changed_at_ms AS "changedAtMs"`;
 
@@ -48,17 +48,17 @@ export async function lockWallet(tx: Transaction, owner: Owner, walletId: Wallet
 
 export async function insertWallet(tx: Transaction, wallet: Wallet): Promise<void> {
   await tx`
-    INSERT INTO wallets (wallet_id, account_id, mode, wallet_key, name, parent_id, path, limits, share, set_aside, alert_at,
-      status, created_at_ms, changed_at_ms)
-    VALUES (${wallet.walletId}, ${wallet.accountId}, ${wallet.mode}, ${wallet.key}, ${wallet.name}, ${wallet.parentId},
-      ${[...wallet.path]}, ${JSON.stringify(wallet.limits)}::text::jsonb, ${wallet.share},
+    INSERT INTO wallets (wallet_id, account_id, mode, wallet_key, name, labels, parent_id, path, limits, share, set_aside,
+      alert_at, status, created_at_ms, changed_at_ms)
+    VALUES (${wallet.walletId}, ${wallet.accountId}, ${wallet.mode}, ${wallet.key}, ${wallet.name},
+      ${JSON.stringify(wallet.labels)}::text::jsonb, ${wallet.parentId}, ${[...wallet.path]}, ${JSON.stringify(wallet.limits)}::text::jsonb, ${wallet.share},
       ${JSON.stringify(wallet.setAside)}::text::jsonb, ${wallet.alertAt}, ${wallet.status}, ${wallet.createdAtMs}, ${wallet.changedAtMs})`;
 }
 
 /** Its path and those below it are written by `movePaths`. */
 export async function updateWalletRow(tx: Transaction, wallet: Wallet): Promise<void> {
   await tx`
-    UPDATE wallets SET name = ${wallet.name}, parent_id = ${wallet.parentId},
+    UPDATE wallets SET name = ${wallet.name}, labels = ${JSON.stringify(wallet.labels)}::text::jsonb, parent_id = ${wallet.parentId},
       limits = ${JSON.stringify(wallet.limits)}::text::jsonb, share = ${wallet.share}, alert_at = ${wallet.alertAt},
       status = ${wallet.status}, changed_at_ms = ${wallet.changedAtMs}
     WHERE wallet_id = ${wallet.walletId}`;
@@ -143,6 +143,11 @@ export async function countInside(
 
 export async function markDeleted(tx: Transaction, walletId: WalletId, nowMs: UnixMillis): Promise<void> {
   await tx`UPDATE wallets SET deleted_at_ms = ${nowMs} WHERE wallet_id = ${walletId}`;
+}
+
+export async function hasWalletNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+  const rows = await tx`SELECT FROM wallets WHERE ${ownedBy(tx, owner)} AND name = ${name} LIMIT 1`;
+  return rows.length > 0;
 }
 
 export interface WalletFilter {

@@ -1,5 +1,6 @@
 import type { IdDigest } from './id-digest.ts';
 import type { AccountId, WalletId } from './ids.ts';
+import type { Labels } from './labels.ts';
 import type { Mode } from './mode.ts';
 import type { UnixMillis } from './time.ts';
 
@@ -43,6 +44,7 @@ export interface Wallet {
   /** The digest of its id: its name in feeds and in the ledger, which tells outsiders nothing. */
   readonly key: IdDigest;
   readonly name: string;
+  readonly labels: Labels;
   readonly parentId: WalletId | null;
   /** From itself up to its root. */
   readonly path: readonly WalletId[];

@@ -4,7 +4,6 @@ import type { Catalog, CatalogOffer, CatalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
 import type { Gate, GateStats } from '../model/gate.ts';
 import { holdDefaults } from '../model/hold.ts';
-import type { Labels } from '../model/labels.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { Template } from '../model/template.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
@@ -27,7 +26,7 @@ import {
 } from './constraints.ts';
 import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from './fields.ts';
 import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts';
-import { parseLabels, renderLabels } from './labels.ts';
+import { parseLabels, patchedLabels, renderLabels } from './labels.ts';
 import { mergePatch } from './merge-patch.ts';
 import { readOnly } from './read-only.ts';
 import { renderStandingApprovalForSidecars } from './standing-approval.ts';
@@ -190,9 +189,6 @@ export function applyGatePatch(patch: Static<typeof GatePatch>, current: GatePol
     labels: patch.labels === undefined ? current.labels : patchedLabels(current.labels, patch.labels),
   };
 }
-
-const patchedLabels = (labels: Labels, patch: FreeForm | null): Labels =>
-  patch === null ? {} : parseLabels(mergePatch({ ...labels }, patch) as FreeForm);
 
 function refuseRemoval(patch: Static<typeof GatePatch>): void {
   const removed = (['name', 'trust_level', 'trust_profile'] as const).find((name) => patch[name] === null);

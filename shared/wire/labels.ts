@@ -2,6 +2,7 @@ import { invalidRequest } from '../errors/api-error.ts';
 import { type Labels, labelNamePattern, labelsMax, labelValueCharsMax } from '../model/labels.ts';
 import { isPlainText, plainTextDemand } from '../model/plain-text.ts';
 import type { FreeForm } from './fields.ts';
+import { mergePatch } from './merge-patch.ts';
 
 /** Throws `invalid_request` naming the label. */
 export function parseLabels(given: FreeForm): Labels {
@@ -21,6 +22,10 @@ export function parseLabels(given: FreeForm): Labels {
   if (labels.length > labelsMax) throw invalidRequest('labels', `There are at most ${labelsMax} labels.`);
   return Object.fromEntries(labels);
 }
+
+/** Those that a merge patch leaves; null removes all. Throws as `parseLabels` does. */
+export const patchedLabels = (labels: Labels, patch: FreeForm | null): Labels =>
+  patch === null ? {} : parseLabels(mergePatch({ ...labels }, patch) as FreeForm);
 
 /** A member only where there are some: most have none. In the order of the names: jsonb keeps none. */
 export const renderLabels = (labels: Labels): { readonly labels?: Record<string, string> } => {

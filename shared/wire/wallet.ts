@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
 import { invalidRequest } from '../errors/api-error.ts';
 import { isId, type WalletId } from '../model/ids.ts';
+import type { Labels } from '../model/labels.ts';
 import { limits } from '../model/limits.ts';
 import { type MicroUsd, parseUsd, renderUsd } from '../model/money.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
@@ -15,7 +16,8 @@ import {
   walletShares,
   walletStatuses,
 } from '../model/wallet.ts';
-import { closed, Name, nullable, Timestamp } from './fields.ts';
+import { closed, FreeForm, Name, nullable, Timestamp } from './fields.ts';
+import { parseLabels, patchedLabels, renderLabels } from './labels.ts';
 import { pagingQuery, TextPart } from './paging.ts';
 import { readOnly } from './read-only.ts';
 
@@ -41,6 +43,7 @@ export const WalletCreation = closed({
   limits: Type.Optional(WalletLimitsBody),
   share: Type.Optional(Share),
   alert_at: Type.Optional(AlertAt),
+  labels: Type.Optional(FreeForm),
 });
 
 /** `GET /wallets`; `parent_wallet_id` empty: the roots. */
@@ -76,6 +79,7 @@ export const WalletAnswer = Type.Object({
   limits: LimitsAnswer,
   share: Share,
   alert_at: Type.Number(),
+  labels: Type.Optional(FreeForm),
 });
 
 /** One limit in its current window, in USD or requests. */
@@ -110,6 +114,7 @@ export const WalletPatch = closed({
   limits: Type.Optional(nullable(WalletLimitsBody)),
   share: Type.Optional(Share),
   alert_at: Type.Optional(AlertAt),
+  labels: Type.Optional(nullable(FreeForm)),
   ...readOnly(shown),
 });
 export const walletReadOnly = shown;
@@ -131,6 +136,7 @@ export interface WantedWallet {
   readonly limits: WalletLimits;
   readonly share: Wallet['share'];
   readonly alertAt: number;
+  readonly labels: Labels;
 }
 
 export const parseWalletCreation = (body: Static<typeof WalletCreation>): WantedWallet => ({
@@ -139,6 +145,7 @@ export const parseWalletCreation = (body: Static<typeof WalletCreation>): Wanted
   limits: parseWalletLimits(body.limits ?? {}, {}),
   share: body.share ?? 'pot',
   alertAt: body.alert_at ?? walletAlertAtDefault,
+  labels: parseLabels(body.labels ?? {}),
 });
 
 export const applyWalletPatch = (patch: Static<typeof WalletPatch>, current: WantedWallet): WantedWallet => ({
@@ -147,6 +154,7 @@ export const applyWalletPatch = (patch: Static<typeof WalletPatch>, current: Wan
   limits: patch.limits === null ? {} : parseWalletLimits(patch.limits ?? {}, current.limits),
   share: patch.share ?? current.share,
   alertAt: patch.alert_at ?? current.alertAt,
+  labels: patch.labels === undefined ? current.labels : patchedLabels(current.labels, patch.labels),
 });
 
 const parentOf = (text: string | null | undefined): WantedWallet['parentId'] => {
@@ -179,17 +187,21 @@ const isMoney = (name: WalletLimitName): boolean => walletLimits[name].kind === 
 const renderWalletUnits = (name: WalletLimitName, units: number): number =>
   isMoney(name) ? renderUsd(units as MicroUsd) : units;
 
+export const renderWalletLimits = (of: WalletLimits): Static<typeof LimitsAnswer> =>
+  Object.fromEntries(
+    walletLimitNames.flatMap((name) => {
+      const limit = of[name];
+      return limit === undefined ? [] : [[name, renderWalletUnits(name, limit)]];
+    }),
+  );
+
 export const renderWallet = (wallet: Wallet): Static<typeof WalletAnswer> => ({
   wallet_id: wallet.walletId,
   name: wallet.name,
   parent_wallet_id: wallet.parentId,
   path: [...wallet.path].reverse(),
-  limits: Object.fromEntries(
-    walletLimitNames.flatMap((name) => {
-      const limit = wallet.limits[name];
-      return limit === undefined ? [] : [[name, renderWalletUnits(name, limit)]];
-    }),
-  ),
+  ...renderLabels(wallet.labels),
+  limits: renderWalletLimits(wallet.limits),
   share: wallet.share,
   alert_at: wallet.alertAt,
   status: wallet.status,

@@ -268,9 +268,10 @@ const withOldTag: Refusal = async ({ id }) => {
   }
   const at = { url: call.url, ...(call.key === undefined ? {} : { key: call.key }) };
   const { headers } = await api.call(at);
-  const change = id.endsWith('Channel')
-    ? { method: 'PATCH', body: { name: 'changed meanwhile' } }
-    : { method: 'PUT', body: { description: 'changed meanwhile' } };
+  const change = {
+    method: id.endsWith('Channel') ? 'PATCH' : 'PUT',
+    body: id.endsWith('Gate') ? { description: 'changed meanwhile' } : { name: 'changed meanwhile' },
+  };
   await api.call({ ...at, ...change });
   return api.call({ ...call, headers: { 'if-match': String(headers['etag']) } });
 };

@@ -311,3 +311,55 @@ describe('a tree of wallets', () => {
     expect(await ask(9)).toMatchObject({ decision: 'PERMIT' });
   });
 });
+
+describe('a wallet that programs keep in order', () => {
+  it('has labels, which a patch merges', async () => {
+    const made = await makeWallet(api, { labels: { team: 'buying', 'managed-by': 'apply' } });
+    expect(made.labels).toEqual({ 'managed-by': 'apply', team: 'buying' });
+    const id = made.wallet_id;
+    expect((await putWallet(api, id, { labels: { team: null, stage: 'two' } })).body.labels).toEqual({
+      'managed-by': 'apply',
+      stage: 'two',
+    });
+    expect((await putWallet(api, id, { labels: null })).body).not.toHaveProperty('labels');
+    expectError(await putWallet(api, id, { labels: { team: 7 } }), 'invalid_request', 'labels.team');
+    const { body } = await api.call({ url: '/v1/wallets', body: { name: 'plain' } });
+    expect(body).not.toHaveProperty('labels');
+    expect(await walletOf(api, body.wallet_id)).not.toHaveProperty('labels');
+  });
+
+  it('changes and goes only as it was read; what is used of it is no change', async () => {
+    const { wallet_id } = await makeWallet(api, { limits: { daily_usd: 10 } });
+    const url = `/v1/wallets/${wallet_id}`;
+    const read = async () => String((await api.call({ url })).headers['etag']);
+    const first = await read();
+    expect(await (await at(await inWallet(wallet_id))).ask(1)).toMatchObject({ decision: 'PERMIT' });
+    expect(await read()).toBe(first);
+    const put = (tag: string, body: object) =>
+      api.call({ method: 'PUT', url, body, headers: { 'if-match': tag } });
+    const changed = await put(first, { limits: { daily_usd: 20 } });
+    expect(changed.body.limits).toEqual({ daily_usd: 20 });
+    expect(changed.headers['etag']).toBe(await read());
+    expectError(await put(first, { limits: { daily_usd: 5 } }), 'precondition_failed');
+    await setFrozen(api, wallet_id, 'freeze');
+    expectError(await put(String(changed.headers['etag']), { share: 'pot' }), 'precondition_failed');
+    const empty = (await makeWallet(api, {})).wallet_id;
+    const remove = (tag: string) =>
+      api.call({ method: 'DELETE', url: `/v1/wallets/${empty}`, headers: { 'if-match': tag } });
+    expectError(await remove(first), 'precondition_failed');
+    expect((await remove('*')).status).toBe(200);
+  });
+
+  it('is made once by any number of requests that want a new name', async () => {
+    const body = { name: `Only one ${Math.random()}` };
+    const replies = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        api.call({ url: '/v1/wallets', body, headers: { 'if-none-match': '*' } }),
+      ),
+    );
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([201, 412, 412, 412]);
+    const stranger = await api.createAccount();
+    const theirs = { url: '/v1/wallets', body, key: stranger.key, headers: { 'if-none-match': '*' } };
+    expect((await api.call(theirs)).status).toBe(201);
+  });
+});

@@ -1471,6 +1471,9 @@ class WalletCreation(TypedDict):
     share: NotRequired[Literal["pot", "reserved", None]]
     # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: NotRequired[float | None]
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any] | None]
 
 
 class WalletPatch(TypedDict):
@@ -1486,6 +1489,8 @@ class WalletPatch(TypedDict):
     share: NotRequired[Literal["pot", "reserved", None]]
     # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: NotRequired[float | None]
+    # Merged into the labels; null removes one, or all.
+    labels: NotRequired[Mapping[str, Any] | None]
     # Id of the wallet, `wal_…`.
     wallet_id: NotRequired[str | None]
     # Ids of the wallets from the root down to this one.
@@ -1546,6 +1551,9 @@ class Wallet(TypedDict):
     share: Literal["pot", "reserved"]
     # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: float
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
 
 
 class WalletPage(TypedDict):
@@ -1599,6 +1607,9 @@ class WalletDetail(TypedDict):
     share: Literal["pot", "reserved"]
     # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: float
+    # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+    # reads them. Absent: none.
+    labels: NotRequired[Mapping[str, Any]]
     # What is left of each of its limits, by their names.
     usage: WalletDetailUsage
     # Passports in the wallet itself that may still be used.
@@ -5247,6 +5258,7 @@ class Operations:
         body: WalletCreation,
         *,
         idempotency_key: str | None = None,
+        if_none_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> Wallet:
         """Create a wallet. Needs a key with the scope `wallets:manage`."""
@@ -5256,7 +5268,7 @@ class Operations:
             "body creates",
             path_ids={},
             query={},
-            headers={"idempotency-key": idempotency_key},
+            headers={"idempotency-key": idempotency_key, "if-none-match": if_none_match},
             body=body,
             deadline_ms=deadline_ms,
         )
@@ -5286,6 +5298,7 @@ class Operations:
         wallet_id: str,
         body: WalletPatch | None = None,
         *,
+        if_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> Wallet:
         """Change or move a wallet. Needs a key with the scope `wallets:manage`."""
@@ -5295,7 +5308,7 @@ class Operations:
             "body",
             path_ids={"id": wallet_id},
             query={},
-            headers={},
+            headers={"if-match": if_match},
             body=body,
             deadline_ms=deadline_ms,
         )
@@ -5305,6 +5318,7 @@ class Operations:
         self,
         wallet_id: str,
         *,
+        if_match: str | None = None,
         deadline_ms: float | None = None,
     ) -> WalletDeletion:
         """Delete an empty wallet. Needs a key with the scope `wallets:manage`."""
@@ -5314,7 +5328,7 @@ class Operations:
             "",
             path_ids={"id": wallet_id},
             query={},
-            headers={},
+            headers={"if-match": if_match},
             body=None,
             deadline_ms=deadline_ms,
         )

@@ -74,7 +74,7 @@ export class Wallets {
     this.#byKey.set(key, walletId);
     this.#wallets.set(walletId, {
       ...made,
-      ...{ key, mode: 'live', name: walletId, alertAt: 1, status: 'active', setAside: {} },
+      ...{ key, mode: 'live', name: walletId, alertAt: 1, status: 'active', setAside: {}, labels: {} },
       path: [walletId, ...(parentId === null ? [] : this.get(parentId).path)],
       createdAtMs: nowMs,
       changedAtMs: 0 as UnixMillis,

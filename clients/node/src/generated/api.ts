@@ -1636,6 +1636,11 @@ export interface WalletCreation {
   readonly share?: 'pot' | 'reserved' | null;
   /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at?: number | null;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>> | null;
 }
 
 export interface WalletPatch {
@@ -1655,6 +1660,8 @@ export interface WalletPatch {
   readonly share?: 'pot' | 'reserved' | null;
   /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at?: number | null;
+  /** Merged into the labels; null removes one, or all. */
+  readonly labels?: Readonly<Record<string, unknown>> | null;
   /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
   /** Ids of the wallets from the root down to this one. */
@@ -1717,6 +1724,11 @@ export interface Wallet {
   readonly share: 'pot' | 'reserved';
   /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at: number;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
 }
 
 export interface WalletPage {
@@ -1757,6 +1769,11 @@ export interface WalletDetail {
   readonly share: 'pot' | 'reserved';
   /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at: number;
+  /**
+   * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
+   * reads them. Absent: none.
+   */
+  readonly labels?: Readonly<Record<string, unknown>>;
   /** What is left of each of its limits, by their names. */
   readonly usage: {
     /** The most that may be spent in a UTC hour. */
@@ -3797,13 +3814,13 @@ export interface WalletsResource {
     readonly cursor?: string;
   }, options?: CallOptions): List<Wallet, WalletPage>;
   /** Create a wallet. Needs a key with the scope `wallets:manage`. */
-  create(body: WalletCreation, options?: CreateOptions): Promise<Wallet>;
+  create(body: WalletCreation, options?: CreateOptions & { readonly ifNoneMatch?: string }): Promise<Wallet>;
   /** Get a wallet, with what is left of each limit. Needs a key with the scope `wallets:read`. */
   get(id: string, options?: CallOptions): Promise<WalletDetail>;
   /** Change or move a wallet. Needs a key with the scope `wallets:manage`. */
-  update(id: string, body?: WalletPatch, options?: CallOptions): Promise<Wallet>;
+  update(id: string, body?: WalletPatch, options?: CallOptions & { readonly ifMatch?: string }): Promise<Wallet>;
   /** Delete an empty wallet. Needs a key with the scope `wallets:manage`. */
-  delete(id: string, options?: CallOptions): Promise<WalletDeletion>;
+  delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<WalletDeletion>;
   /** Block all passports of a wallet and of those below it. Needs a key with the scope `wallets:manage`. */
   freeze(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Wallet>;
   /**
