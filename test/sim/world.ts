@@ -534,6 +534,8 @@ class World {
     )
       return 'its state is not the newest';
     if (spool.state !== 'open') return `its spool is ${spool.state}: ${spool.lastError}`;
+    // An operation that began on a slow disk may end seconds after the disk has become fast.
+    if (spool.isFull) return 'its spool takes nothing yet';
     if (spool.epochs.length !== 1) return `${spool.epochs.length} epochs in its spool`;
     if (core.shipper.lastError !== null) return `it cannot ship: ${core.shipper.lastError}`;
     const epoch = this.#controlPlane.epochs.get(`${node.sidecarId} ${spool.epoch}`);
