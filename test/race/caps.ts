@@ -72,6 +72,39 @@ export const countsFor = (
   (passportId === null || passportId === given.passportId) &&
   (wallet === undefined || wallet.passportIds.has(given.passportId));
 
+export function grouped<T>(list: readonly T[], by: (each: T) => string): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const each of list) {
+    const group = groups.get(by(each));
+    if (group === undefined) groups.set(by(each), [each]);
+    else group.push(each);
+  }
+  return groups;
+}
+
+/**
+ * Finds what counts for a cap. A long race has thousands of caps, and each of them looks
+ * at its own gate, passport or passports alone.
+ */
+export function countedFor<G extends Pick<Given, 'gateId' | 'passportId'>>(
+  given: readonly G[],
+): (cap: Cap) => readonly G[] {
+  const byGate = grouped(given, ({ gateId }) => gateId);
+  const byPassport = grouped(given, ({ passportId }) => passportId);
+  return (cap) => {
+    const { gateId, passportId, wallet } = cap;
+    const near =
+      gateId !== null
+        ? byGate.get(gateId)
+        : passportId !== null
+          ? byPassport.get(passportId)
+          : wallet === undefined
+            ? given
+            : [...wallet.passportIds].flatMap((id) => byPassport.get(id) ?? []);
+    return near?.filter((each) => countsFor(cap, each)) ?? [];
+  };
+}
+
 /**
  * The caps that were passed, whatever window each unit was drawn from.
  *
@@ -82,8 +115,9 @@ export const countsFor = (
  * day that does not end during the race is one such run, and exact.
  */
 export function overruns(caps: readonly Cap[], given: readonly Given[], allowedIn: AllowedIn): Overrun[] {
+  const counted = countedFor(given);
   return caps.flatMap((cap) => {
-    const drawn = given.filter((each) => countsFor(cap, each) && unitsOf(cap, each) > 0);
+    const drawn = counted(cap).filter((each) => unitsOf(cap, each) > 0);
     const windows = windowsOf(cap, drawn);
     return runsOf(windows).flatMap(([first, last]): Overrun[] => {
       const [startsAtMs, endsAtMs] = [first.startsAtMs, last.endsAtMs];

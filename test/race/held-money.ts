@@ -2,7 +2,7 @@ import type { Database } from '../../control-plane/base/database.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { type Answers, slackMs } from './answers.ts';
-import { byLimit, type Cap, countsFor, isRate, type Overrun } from './caps.ts';
+import { byLimit, type Cap, countedFor, isRate, type Overrun } from './caps.ts';
 import type { RecordedPermit, Records } from './records.ts';
 
 /** What became of a PERMIT's money, as the database has it. */
@@ -21,8 +21,9 @@ const ends = new Set(['settled', 'released', 'expired']);
  */
 export function momentsOverCap(caps: readonly Cap[], { permits }: Records): Overrun[] {
   const ofMoney = caps.filter((cap) => !isRate(cap));
+  const counted = countedFor([...permits.values()]);
   return ofMoney.flatMap((cap) => {
-    const own = [...permits.values()].filter((permit) => countsFor(cap, permit));
+    const own = counted(cap);
     const days = new Map<number, Step[]>();
     for (const permit of own) {
       const first = windowAt(cap.window, permit.timestampMs as UnixMillis);

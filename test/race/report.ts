@@ -1,7 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Answers } from './answers.ts';
-import { type Cap, countsFor, type Given, isRate, type Overrun, unitsOf } from './caps.ts';
+import { type Cap, countedFor, type Given, grouped, isRate, type Overrun, unitsOf } from './caps.ts';
 import { counterOf, type Records } from './records.ts';
 
 /** One window of one cap, and how far it was used. */
@@ -30,31 +30,33 @@ export function usedWindows(
   { permits, given, ledger }: Records,
   answers: Answers,
 ): UsedWindow[] {
+  const permitted = [...permits.values()].map((permit) => ({
+    ...permit,
+    requests: 1 as const,
+    moneyMicroUsd: permit.moneyMicroUsd ?? 0,
+    earliestMs: permit.timestampMs,
+    latestMs: permit.timestampMs,
+  }));
+  const [permitsOf, givenTo] = [countedFor(permitted), countedFor(given)];
+  const rowsOf = grouped(ledger, ({ counter, name }) => `${counter} ${name}`);
   return caps.flatMap((cap) => {
-    const counter = counterOf(cap);
-    const ofCap = ledger.filter((row) => row.counter === counter && row.name === cap.window);
+    const ofCap = rowsOf.get(`${counterOf(cap)} ${cap.window}`) ?? [];
+    const [permitsOfCap, givenOfCap] = [permitsOf(cap), givenTo(cap)];
     return ofCap.map(({ startsAtMs, leased }): UsedWindow => {
-      let answered = 0;
-      let recorded = 0;
-      for (const { attestationId, gateId, passportId, moneyMicroUsd, timestampMs } of permits.values()) {
-        const given: Given = {
-          gateId,
-          passportId,
-          requests: 1,
-          moneyMicroUsd: moneyMicroUsd ?? 0,
-          earliestMs: timestampMs,
-          latestMs: timestampMs,
-        };
-        const isOfWindow = windowAt(cap.window, timestampMs as UnixMillis).startsAtMs === startsAtMs;
-        if (!isOfWindow || !countsFor(cap, given)) continue;
-        recorded += unitsOf(cap, given);
-        if (answers.permits.has(attestationId)) answered += unitsOf(cap, given);
-      }
-      const isIn = (atMs: number) => windowAt(cap.window, atMs as UnixMillis).startsAtMs === startsAtMs;
-      const used = given
-        .filter((each) => countsFor(cap, each) && (isIn(each.earliestMs) || isIn(each.latestMs)))
-        .reduce((sum, each) => sum + unitsOf(cap, each), 0);
-      return { cap, startsAtMs, answered, recorded, leased, stranded: Math.max(0, leased - used) };
+      const { endsAtMs } = windowAt(cap.window, startsAtMs as UnixMillis);
+      const isIn = (atMs: number) => atMs >= startsAtMs && atMs < endsAtMs;
+      const sum = (of: readonly Given[]) => of.reduce((total, each) => total + unitsOf(cap, each), 0);
+      const inWindow = permitsOfCap.filter(({ timestampMs }) => isIn(timestampMs));
+      const told = inWindow.filter(({ attestationId }) => answers.permits.has(attestationId));
+      const used = sum(givenOfCap.filter((each) => isIn(each.earliestMs) || isIn(each.latestMs)));
+      return {
+        cap,
+        startsAtMs,
+        answered: sum(told),
+        recorded: sum(inWindow),
+        leased,
+        stranded: Math.max(0, leased - used),
+      };
     });
   });
 }
