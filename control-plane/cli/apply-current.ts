@@ -88,8 +88,8 @@ async function found<Item>(
   for await (const item of list) {
     const one = read(item);
     if (one === null) continue;
-    const { name, id, members } = one;
-    byName.set(name, [...(byName.get(name) ?? []), { id, members }]);
+    const { name, ...current } = one;
+    byName.set(name, [...(byName.get(name) ?? []), current]);
   }
   return byName;
 }

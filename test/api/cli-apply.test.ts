@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -407,6 +408,23 @@ it('exports what an empty account then exports too', async () => {
   expect((await other.run('export')).stdout).toBe(first);
   expect((await other.apply(first)).stdout).toMatch(/^No changes/);
   expect((await one.apply(first)).stdout).toMatch(/^No changes/);
+});
+
+it('exports no issuer with pasted keys, which no answer has', async () => {
+  const account = await newAccount();
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'RS256', use: 'sig' };
+  const federation = {
+    ...{ type: 'jwks', issuer: 'https://pasted.example', jwks: { keys: [jwk] } },
+    ...{ audiences: ['gate'], permissions: ['orders:create'] },
+  };
+  const made = await account.call('POST', '/issuers', { name: 'Pasted', federation });
+  expect(made.status, JSON.stringify(made.body)).toBe(201);
+  await account.call('POST', '/issuers', { name: 'Own' });
+  const { stdout } = await account.run('export');
+  expect(stdout).toContain('name: Own');
+  expect(stdout).not.toContain('asted');
+  expect((await account.apply(stdout)).stdout).toMatch(/^No changes/);
 });
 
 it('has the schema that docs/apply.schema.json shows (UPDATE_DOCS=1 writes it)', () => {
