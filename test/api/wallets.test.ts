@@ -343,6 +343,16 @@ describe('a wallet that programs keep in order', () => {
     expectError(await put(first, { limits: { daily_usd: 5 } }), 'precondition_failed');
     await setFrozen(api, wallet_id, 'freeze');
     expectError(await put(String(changed.headers['etag']), { share: 'pot' }), 'precondition_failed');
+    const frozen = await read();
+    const above = await makeWallet(api, {});
+    expect((await putWallet(api, wallet_id, { parent_wallet_id: above.wallet_id })).status).toBe(200);
+    const moved = await read();
+    expect(moved).not.toBe(frozen);
+    // What is above its parent is no part of it: a plan that moves a parent may change its children then.
+    const top = await makeWallet(api, {});
+    await putWallet(api, above.wallet_id, { parent_wallet_id: top.wallet_id });
+    expect((await walletOf(api, wallet_id)).path).toHaveLength(3);
+    expect(await read()).toBe(moved);
     const empty = (await makeWallet(api, {})).wallet_id;
     const remove = (tag: string) =>
       api.call({ method: 'DELETE', url: `/v1/wallets/${empty}`, headers: { 'if-match': tag } });
