@@ -16,12 +16,13 @@ import { checkBackup, checkDatabase, checkRedis } from './doctor-machine.ts';
 import type { DoctorOptions } from './doctor-options.ts';
 import { checkKey, checkRecords, checkService } from './doctor-service.ts';
 import { checkSidecars } from './doctor-sidecars.ts';
+import { checkWallets } from './doctor-wallets.ts';
 import type { CommandHost } from './host.ts';
 import { jsonLine, paintFor, visible } from './print.ts';
 
 /**
- * `agent-trust doctor`: settings, service, key, clocks, database, Redis, history, records, sidecars with
- * their spools, and the last backup. Reads only. 0: nothing fails. 1: something does.
+ * `agent-trust doctor`: settings, service, key, clocks, database, Redis, history, records, wallets, sidecars
+ * with their spools, and the last backup. Reads only. 0: nothing fails. 1: something does.
  */
 export async function doctor(host: CommandHost, options: DoctorOptions): Promise<ExitCode> {
   const { settings, findings: ofSettings } = checkSettings(host.env);
@@ -36,7 +37,8 @@ export async function doctor(host: CommandHost, options: DoctorOptions): Promise
     else if (readiness !== null) add([await checkKey(access.origin, access.key ?? '')]);
     if (settings?.DATABASE_URL) add([await checkDatabase(settings.DATABASE_URL)]);
     if (settings?.REDIS_URL) add([await checkRedis(settings.REDIS_URL)]);
-    if (readiness !== null && access.problem === null) add([await checkRecords(client)]);
+    if (readiness !== null && access.problem === null)
+      add([await checkRecords(client), await checkWallets(client)]);
   } finally {
     client.close();
   }

@@ -34,6 +34,8 @@ export const cliLimits = {
   tileBytesMax: 64 * 1024,
   /** What the service says where it refuses. */
   refusalBytesMax: 64 * 1024,
+  /** Wallets whose usage `doctor` reads, one call each: a second or two. */
+  doctorWalletsMax: 50,
   /** How often a pack reads the export again, because the file that it has goes not far enough. */
   packReadsMax: 3,
 } as const;

@@ -88,13 +88,16 @@ interface WalletOptions extends ApiOptions {
   readonly parent?: string;
   readonly share?: 'pot' | 'reserved';
   readonly limit?: Readonly<Record<string, number | null>>;
+  readonly alertAt?: number;
+  readonly ifMatch?: string;
 }
 
-const bodyOf = ({ name, parent, share, limit }: WalletOptions) =>
+const bodyOf = ({ name, parent, share, limit, alertAt }: WalletOptions) =>
   given({
     name,
     parent_wallet_id: parent === 'none' ? null : parent,
     share,
+    alert_at: alertAt,
     limits: limit as Wallet['limits'] | undefined,
   });
 
@@ -108,7 +111,8 @@ const describes = (command: Command): Command =>
       '--limit <name=number>',
       'such as daily_usd=100 or requests_per_minute=60; none in place of a number removes it; repeatable',
       addLimit,
-    );
+    )
+    .option('--alert-at <fraction>', 'of each limit of money at which an event is sent, 0 to 1', fraction);
 
 function addMaking(wallets: Command, host: CommandHost): void {
   callsApi(
@@ -129,13 +133,18 @@ function addMaking(wallets: Command, host: CommandHost): void {
         .command('update')
         .description('change or move a wallet')
         .argument('<id>', 'wal_…')
-        .option('--name <name>'),
+        .option('--name <name>', 'another name')
+        .option('--if-match <etag>', 'only if the wallet is still as it was then'),
     ),
     host,
-    ['agent-trust wallets update wal_… --limit daily_usd=50'],
+    [
+      'agent-trust wallets update wal_… --limit daily_usd=50 --alert-at 0.9',
+      'agent-trust wallets update wal_… --parent wal_…',
+    ],
   ).action((id: string, options: WalletOptions) =>
     withApi(host, options, async ({ client, print }) => {
-      print.item(await client.wallets.update(id, bodyOf(options) as never));
+      const condition = given({ ifMatch: options.ifMatch });
+      print.item(await client.wallets.update(id, bodyOf(options) as never, condition));
       return undefined;
     }),
   );
@@ -173,6 +182,11 @@ function addChanging(wallets: Command, host: CommandHost): void {
         return undefined;
       }),
     );
+}
+
+function fraction(text: string): number {
+  if (/^(?:0(?:\.\d{1,6})?|1(?:\.0{1,6})?)$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It is a fraction from 0 to 1, such as 0.9.');
 }
 
 function addLimit(text: string, before: WalletOptions['limit'] = {}): WalletOptions['limit'] {

@@ -99,6 +99,12 @@ describe('resources', () => {
     expect(await json(`wallets delete ${team.wallet_id} --yes`)).toMatchObject([{ deleted: true }]);
     await json(`passports revoke ${passport.passport_id} --yes`);
     expect((await run('wallets create --name x --limit daily_usd=much')).code).toBe(2);
+    expect(await json(`wallets update ${parent} --alert-at 0.25`)).toMatchObject([{ alert_at: 0.25 }]);
+    expect((await run(`wallets update ${parent} --alert-at 1.1`)).code).toBe(2);
+    expect(await run(`wallets update ${parent} --alert-at 1 --if-match "old"`)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('precondition_failed'),
+    });
   });
 
   it('creates, shows, changes and deletes a gate', async () => {

@@ -87,6 +87,7 @@ it('finds all of it well, in a line for each part', async () => {
     'database ok',
     'redis ok',
     'records ok',
+    'wallets ok',
     'sidecar ok',
     'spool ok',
     'backup ok',
