@@ -3,8 +3,9 @@ import { agreed } from './agree.ts';
 import { type Account, readAccount } from './apply-current.ts';
 import { type ReadFile, readApplyFile } from './apply-file.ts';
 import type { ApplyOptions } from './apply-options.ts';
-import { changesOf, planOf, type Step, withFutureNames } from './apply-plan.ts';
+import { planOf, withFutureNames } from './apply-plan.ts';
 import { openSecretsFile, PlanIsOld, runSteps, type SecretsFile } from './apply-run.ts';
+import { changesOf, type Step } from './apply-steps.ts';
 import { CommandError, UsageError } from './call-api.ts';
 import { readInput } from './files.ts';
 import type { Work } from './host.ts';
@@ -23,7 +24,9 @@ export async function applyFile(work: Work, options: ApplyOptions): Promise<Exit
   const file = readApplyFile(options.file, await readInput(options.file, work.dialogue.stdin));
   let shortest = Number.POSITIVE_INFINITY;
   for (let plans = 1; ; plans++) {
-    const account = await readAccount(work.client);
+    const account = await readAccount(work.client, { wallets: wantedWallets(file, options) });
+    if (account.wallets === null && options.prune !== undefined)
+      work.print.say('The key may not read wallets: none of them is pruned.');
     const steps = await planOf(work, file, account, options.prune ?? null);
     showPlan(work, steps, (text) => withFutureNames(text, file, account));
     if (steps.length === 0) return exitCode.success;
@@ -42,6 +45,14 @@ export async function applyFile(work: Work, options: ApplyOptions): Promise<Exit
       work.print.say('Something was changed meanwhile by others. The plan is made anew.');
     }
   }
+}
+
+function wantedWallets({ content: { wallets, issuers = [] } }: ReadFile, { prune }: ApplyOptions) {
+  const areNamed = issuers.some(({ wallet, wallet_id: id, federation }) =>
+    [wallet, id, federation?.wallet_id].some((each) => each !== undefined),
+  );
+  if (wallets !== undefined || areNamed) return 'needed';
+  return prune === undefined ? 'not needed' : 'if allowed';
 }
 
 const makesSecrets = (steps: readonly Step[]): boolean =>

@@ -10,6 +10,7 @@ import { renderGateRoutes } from '../../shared/wire/gate-routes.ts';
 import { parseIssuerCreation } from '../../shared/wire/issuer.ts';
 import { parseLabels } from '../../shared/wire/labels.ts';
 import { parseTemplateCreation } from '../../shared/wire/template.ts';
+import { parseWalletCreation, renderWalletLimits, type WantedWallet } from '../../shared/wire/wallet.ts';
 import { distinctEvents } from '../../shared/wire/webhook.ts';
 import type { ApplyFile, ReadFile } from './apply-file.ts';
 
@@ -23,17 +24,31 @@ export interface DesiredGate {
   readonly catalog: Members | null;
 }
 
+export interface DesiredWallet {
+  readonly name: string;
+  readonly members: Members;
+  readonly parent: string | null;
+  readonly limits: WantedWallet['limits'];
+  readonly share: WantedWallet['share'];
+}
+
 export interface Desired {
+  readonly wallets: readonly DesiredWallet[];
   readonly issuers: readonly { readonly name: string; readonly members: Members }[];
   readonly templates: readonly { readonly name: string; readonly members: Members }[];
   readonly gates: readonly DesiredGate[];
   readonly webhooks: readonly { readonly url: string; readonly members: Members }[];
 }
 
+/** By name; several may share one. */
+type KnownWallets = ReadonlyMap<string, readonly { readonly id: string }[]>;
+
 /** What the file takes from the account. */
 export interface Known {
   /** Ids of issuers by name. */
   readonly issuers: ReadonlyMap<string, string>;
+  /** Null: the file names none. */
+  readonly wallets: KnownWallets | null;
   readonly templates: readonly Members[];
 }
 
@@ -43,7 +58,7 @@ export const issuerPrefix = 'issuer:';
 export function desiredOf(file: ReadFile, known: Known): Desired {
   const { content } = file;
   const each = <Entry, Made>(
-    list: 'issuers' | 'templates' | 'gates' | 'webhooks',
+    list: 'wallets' | 'issuers' | 'templates' | 'gates' | 'webhooks',
     entries: readonly Entry[] | undefined,
     make: (entry: Entry) => Made,
     nameOf: (made: Made) => string,
@@ -60,7 +75,18 @@ export function desiredOf(file: ReadFile, known: Known): Desired {
   };
   const common = within(file, 'labels', () => parseLabels(content.labels ?? {}), true);
   return {
-    issuers: each('issuers', content.issuers, desiredIssuer, ({ name }) => name),
+    wallets: each(
+      'wallets',
+      content.wallets,
+      (entry) => desiredWallet(entry, common),
+      ({ name }) => name,
+    ),
+    issuers: each(
+      'issuers',
+      content.issuers,
+      (entry) => desiredIssuer(entry, content, known),
+      ({ name }) => name,
+    ),
     templates: each('templates', content.templates, desiredTemplate, ({ name }) => name),
     gates: each(
       'gates',
@@ -86,11 +112,27 @@ function within<T>(file: ReadFile, at: string, read: () => T, isWhole = false): 
   }
 }
 
-type Entry<List extends 'issuers' | 'templates' | 'gates' | 'webhooks'> = NonNullable<
+type Entry<List extends 'wallets' | 'issuers' | 'templates' | 'gates' | 'webhooks'> = NonNullable<
   ApplyFile[List]
 >[number];
 
-function desiredIssuer({ status, ...entry }: Entry<'issuers'>) {
+function desiredWallet(
+  { parent = null, labels = {}, status, ...entry }: Entry<'wallets'>,
+  common: Labels,
+): DesiredWallet {
+  const { name, limits, share, alertAt } = parseWalletCreation(entry);
+  const members = {
+    parent,
+    limits: renderWalletLimits(limits),
+    share,
+    alert_at: alertAt,
+    labels: parseLabels({ ...common, ...labels }),
+    ...(status === undefined ? {} : { status }),
+  };
+  return { name, members, parent, limits, share };
+}
+
+function desiredIssuer({ status, wallet, ...entry }: Entry<'issuers'>, file: ApplyFile, known: Known) {
   const { name, domain, trustTier, metadata, federation: wanted } = parseIssuerCreation(entry);
   const { federation } = entry;
   if (federation?.jwks !== undefined)
@@ -101,10 +143,42 @@ function desiredIssuer({ status, ...entry }: Entry<'issuers'>) {
   const walletId = entry.wallet_id === undefined ? federation?.wallet_id : entry.wallet_id;
   const members = {
     ...{ domain, trust_tier: trustTier, metadata },
-    ...(walletId === undefined ? {} : { wallet_id: walletId }),
+    ...walletOf({ wallet, walletId }, file, known),
     ...(wanted === null ? {} : { federation: settingsOf(renderFederation(wanted.federation)) }),
   };
   return { name, members: { ...members, ...(status === undefined ? {} : { status }) } };
+}
+
+/** Of an issuer: by its name where that tells it apart. Nothing: it stays as it is. */
+function walletOf(
+  {
+    wallet,
+    walletId,
+  }: { readonly wallet: string | null | undefined; readonly walletId: string | null | undefined },
+  file: ApplyFile,
+  { wallets }: Known,
+): Members {
+  if (wallet !== undefined && walletId !== undefined)
+    throw invalidRequest('wallet', 'Give wallet, by its name, or wallet_id.');
+  if (wallet === undefined)
+    return walletId === undefined ? {} : walletMemberOf(walletId, wallets ?? new Map());
+  const isKnown =
+    wallet === null || wallets?.has(wallet) || file.wallets?.some(({ name }) => name === wallet);
+  if (isKnown) return { wallet };
+  throw invalidRequest('wallet', `There is no wallet "${wallet}", neither in the file nor in the account.`);
+}
+
+function walletMemberOf(id: string | null, wallets: KnownWallets): Members {
+  const isKnown = id === null || [...wallets.values()].some((each) => each.some((one) => one.id === id));
+  if (isKnown) return walletMember(id, wallets);
+  throw invalidRequest('wallet_id', `The account has no wallet ${id}.`);
+}
+
+/** The wallet of an issuer by its name, where that tells it apart. */
+export function walletMember(id: string | null, wallets: KnownWallets): Members {
+  if (id === null) return { wallet: null };
+  const [name, same] = [...wallets].find(([, each]) => each.some((one) => one.id === id)) ?? [];
+  return name === undefined || same?.length !== 1 ? { wallet_id: id } : { wallet: name };
 }
 
 /** Of an issuer of others what a file says of it: no keys, and nothing of how they are. */

@@ -6,6 +6,7 @@ import { issuerStatuses } from '../../shared/model/issuer.ts';
 import { labelNamePattern, labelsMax, labelValueCharsMax } from '../../shared/model/labels.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
+import { walletStatuses } from '../../shared/model/wallet.ts';
 import { webhookEvents, webhookFormats, webhookStatuses } from '../../shared/model/webhook.ts';
 import { bodyReader } from '../../shared/wire/body.ts';
 import { CatalogPublication } from '../../shared/wire/catalog.ts';
@@ -14,6 +15,7 @@ import { closed, Description, Name, nullable, Tier } from '../../shared/wire/fie
 import { GateRoutes } from '../../shared/wire/gate-routes.ts';
 import { IssuerCreation } from '../../shared/wire/issuer.ts';
 import { TemplateCreation } from '../../shared/wire/template.ts';
+import { WalletCreation } from '../../shared/wire/wallet.ts';
 import { UsageError } from './call-api.ts';
 
 const Labels = Type.Record(
@@ -26,6 +28,30 @@ const Labels = Type.Record(
 const IssuerEntry = closed({
   ...IssuerCreation.properties,
   status: Type.Optional(Type.Enum(issuerStatuses)),
+  wallet: Type.Optional(
+    nullable(
+      Type.String({
+        description:
+          'Name of a wallet of this file or of the account; null: none. In the place of wallet_id, which takes an id.',
+      }),
+    ),
+  ),
+});
+
+const { parent_wallet_id: _parent, ...walletMembers } = WalletCreation.properties;
+const WalletEntry = closed({
+  ...walletMembers,
+  name: { ...Name, description: 'Tells wallets apart.' },
+  parent: Type.Optional(
+    nullable(
+      Type.String({
+        description: 'Name of a wallet of this file or of the account. Absent: it has none above it.',
+      }),
+    ),
+  ),
+  labels: Type.Optional(Labels),
+  /** Absent: as it is in the service. */
+  status: Type.Optional(Type.Enum(walletStatuses)),
 });
 
 const orNull = (properties: TProperties): TProperties =>
@@ -82,7 +108,8 @@ const ChannelEntry = closed({
 /** What `agent-trust apply` reads and `agent-trust export` writes. */
 export const ApplyFile = closed({
   version: Type.Literal(1),
-  labels: Type.Optional({ ...Labels, description: 'Of every gate and webhook of this file.' }),
+  labels: Type.Optional({ ...Labels, description: 'Of every gate, wallet and webhook of this file.' }),
+  wallets: Type.Optional(Type.Array(WalletEntry)),
   issuers: Type.Optional(Type.Array(IssuerEntry)),
   templates: Type.Optional(Type.Array(TemplateCreation)),
   gates: Type.Optional(Type.Array(GateEntry)),

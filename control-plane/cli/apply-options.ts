@@ -1,4 +1,4 @@
-import type { Label } from './apply-plan.ts';
+import type { Label } from './apply-steps.ts';
 import type { ApiOptions } from './host.ts';
 
 /** Options of `agent-trust apply`. */

@@ -1,30 +1,11 @@
-import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { type DesiredChannel, desiredChannels } from './apply-channels.ts';
-import { type Account, type CurrentGate, type Found, isSame, readGates, theOne } from './apply-current.ts';
+import { type Account, type CurrentGate, isSame, namesById, readGates, theOne } from './apply-current.ts';
 import { type Desired, desiredOf, issuerPrefix, type Members } from './apply-desired.ts';
 import type { ReadFile } from './apply-file.ts';
+import { idsWith, type Kind, type Label, type Step, stepOf } from './apply-steps.ts';
+import { planWallets } from './apply-wallets.ts';
 import { UsageError } from './call-api.ts';
 import type { Work } from './host.ts';
-
-export type Kind = 'issuer' | 'template' | 'gate' | 'catalog' | 'webhook' | 'channel';
-
-/** One call of the service. */
-export interface Step {
-  readonly kind: Kind;
-  readonly verb: 'create' | 'change' | 'delete';
-  /** URL of a webhook. Of a catalog: the name of its gate. */
-  readonly name: string;
-  /** Null: it is made by this call, or by one before it. */
-  readonly id: string | null;
-  readonly etag: string | undefined;
-  readonly before: Members;
-  readonly after: Members;
-}
-
-export interface Label {
-  readonly name: string;
-  readonly value: string;
-}
 
 /** An id of the form of those of issuers, for one that this plan creates: the file may name it already. */
 const futureIssuer = (place: number): string => `iss_${String(place).padStart(26, '0')}`;
@@ -43,17 +24,21 @@ export async function planOf(
     .filter(({ name }) => !account.issuers.has(name))
     .map(({ name }, place): [string, string] => [name, futureIssuer(place)]);
   const desired = desiredOf(file, knownOf(account, new Map(future)));
+  if (prune !== null) refuseUnlabelled(prune, desired);
   const wanted = desired.gates.flatMap(({ name }) => theOne('gate', name, account.gates)?.id ?? []);
   const pruned = prune === null ? [] : idsWith(account.gates, prune, new Set(wanted));
+  const wallets = await planWallets(client, { file, desired, account, prune });
   const hasCatalogs = desired.gates.some(({ catalog }) => catalog !== null);
   const gates = await readGates(client, [...wanted, ...pruned], { withCatalogs: hasCatalogs });
   return [
+    ...wallets.first,
     ...issuerSteps(desired, account),
     ...templateSteps(desired, account),
     ...gateSteps(desired, account, gates),
     ...webhookSteps(desired, account),
     ...channelSteps(desiredChannels(file, account, host.env), account),
     ...(prune === null ? [] : pruneSteps(prune, { desired, account, gates, pruned })),
+    ...wallets.last,
   ];
 }
 
@@ -64,7 +49,7 @@ export function knownOf(account: Account, future: ReadonlyMap<string, string>) {
   const own = [...account.templates].flatMap(([name, each]) =>
     each.map(({ members }) => ({ ...members, name })),
   );
-  return { issuers, templates: [...own, ...account.builtInTemplates] };
+  return { issuers, wallets: account.wallets, templates: [...own, ...account.builtInTemplates] };
 }
 
 function issuerSteps(desired: Desired, { issuers }: Account): Step[] {
@@ -122,28 +107,21 @@ const channelSteps = (desired: readonly DesiredChannel[], { channels }: Account)
     return stepOf('channel', name, current, members);
   });
 
-function stepOf(
-  kind: Kind,
-  name: string,
-  current: { readonly id: string; readonly members: Members; readonly etag?: string | undefined } | null,
-  after: Members,
-): Step[] {
-  if (current === null) return [{ kind, verb: 'create', name, id: null, etag: undefined, before: {}, after }];
-  // What the file does not name stays as it is.
-  const before = Object.fromEntries(Object.keys(after).map((member) => [member, current.members[member]]));
-  if (isSame(before, after)) return [];
-  return [{ kind, verb: 'change', name, id: current.id, etag: current.etag, before, after }];
+/** What is pruned by a label must have it itself: else it would stay when it leaves the file. */
+function refuseUnlabelled(prune: Label, desired: Desired): void {
+  const without = [
+    ...desired.gates.map(({ name, members }) => ({ what: `gate "${name}"`, members })),
+    ...desired.wallets.map(({ name, members }) => ({ what: `wallet "${name}"`, members })),
+    ...desired.webhooks.map(({ url, members }) => ({ what: `webhook ${url}`, members })),
+  ].find(({ members }) => (members['labels'] as Members)[prune.name] !== prune.value);
+  if (without !== undefined) {
+    throw new UsageError(
+      `The ${without.what} of the file lacks the label ${prune.name}=${prune.value}, and would never be pruned. Add it to labels at the top of the file.`,
+    );
+  }
 }
 
-function idsWith(found: Found, { name, value }: Label, kept: ReadonlySet<string>): readonly string[] {
-  return [...found.values()].flatMap((each) =>
-    each.flatMap(({ id, members: { labels } }) =>
-      (labels as Members)[name] === value && !kept.has(id) ? id : [],
-    ),
-  );
-}
-
-/** Deletes what has the label and is not in the file, which must have the label everywhere itself. */
+/** Deletes what has the label and is not in the file. */
 function pruneSteps(
   prune: Label,
   of: {
@@ -154,15 +132,6 @@ function pruneSteps(
   },
 ): Step[] {
   const { desired, account, gates, pruned } = of;
-  const without = [
-    ...desired.gates.map(({ name, members }) => ({ what: `gate "${name}"`, members })),
-    ...desired.webhooks.map(({ url, members }) => ({ what: `webhook ${url}`, members })),
-  ].find(({ members }) => (members['labels'] as Members)[prune.name] !== prune.value);
-  if (without !== undefined) {
-    throw new UsageError(
-      `The ${without.what} of the file lacks the label ${prune.name}=${prune.value}, and would never be pruned. Add it to labels at the top of the file.`,
-    );
-  }
   const step = (kind: Kind, name: string, id: string, members: Members, etag?: string): Step => ({
     ...{ kind, verb: 'delete', name, id, etag, before: members, after: {} },
   });
@@ -178,45 +147,6 @@ function pruneSteps(
     }),
     ...idsWith(account.webhooks, prune, kept).map((id) => step('webhook', urls.get(id) ?? id, id, {})),
   ];
-}
-
-const namesById = (found: Found): ReadonlyMap<string, string> =>
-  new Map([...found].flatMap(([name, each]) => each.map(({ id }): [string, string] => [id, name])));
-
-export interface Change {
-  /** `constraints.spend_limits.daily_usd` */
-  readonly member: string;
-  /** Absent: it is new. */
-  readonly before?: unknown;
-  /** Absent: it goes. */
-  readonly after?: unknown;
-}
-
-/** The members that differ, each by its path; lists as a whole. */
-export function changesOf(before: unknown, after: unknown, at = ''): readonly Change[] {
-  if (isSame(before, after)) return [];
-  if (isJsonObject(before ?? {}) && isJsonObject(after ?? {}) && !(before === null && after === null)) {
-    const [old, next] = [(before ?? {}) as Members, (after ?? {}) as Members];
-    const names = [...new Set([...Object.keys(old), ...Object.keys(next)])];
-    if (names.length > 0 || at === '')
-      return names.flatMap((name) => changesOf(old[name], next[name], at === '' ? name : `${at}.${name}`));
-  }
-  return [
-    { member: at, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) },
-  ];
-}
-
-/** The merge patch that makes the one of the other (RFC 7396). */
-export function mergePatchOf(before: Members, after: Members): Members {
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return Object.fromEntries(
-    names.flatMap((name): [string, unknown][] => {
-      const [old, next] = [before[name], after[name]];
-      if (isSame(old, next)) return [];
-      if (next === undefined) return [[name, null]];
-      return [[name, isJsonObject(old) && isJsonObject(next) ? mergePatchOf(old, next) : next]];
-    }),
-  );
 }
 
 /** Ids of issuers that do not exist yet, as the file calls them. */

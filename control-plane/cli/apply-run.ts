@@ -14,7 +14,9 @@ import { changeChannel, createChannelOf, type DesiredChannel, desiredChannels } 
 import { type Account, theOne } from './apply-current.ts';
 import { desiredOf } from './apply-desired.ts';
 import type { ReadFile } from './apply-file.ts';
-import { knownOf, mergePatchOf, type Step } from './apply-plan.ts';
+import { knownOf } from './apply-plan.ts';
+import { mergePatchOf, type Step } from './apply-steps.ts';
+import { runWalletStep, type WalletIds, withWalletId } from './apply-wallets.ts';
 import { CommandError, UsageError } from './call-api.ts';
 import type { Work } from './host.ts';
 import { jsonLine } from './print.ts';
@@ -56,13 +58,17 @@ export async function runSteps(
   steps: readonly Step[],
   of: { readonly file: ReadFile; readonly account: Account; readonly secrets: SecretsFile | null },
 ): Promise<void> {
+  const wallets = new Map<string, string>();
+  const walletIdOf: WalletIds = (name) =>
+    wallets.get(name) ?? theOne('wallet', name, of.account.wallets ?? new Map())?.id ?? null;
   const issuers = new Map<string, string>();
   const gates = new Map<string, string>();
   const channels = desiredChannels(of.file, of.account, host.env);
   for (const [place, step] of steps.entries()) {
     try {
-      const made = { gates, channels, account: of.account, secrets: of.secrets };
+      const made = { walletIdOf, gates, channels, account: of.account, secrets: of.secrets };
       const id = await runStep(client, resolved(step, of, issuers), made);
+      if (step.kind === 'wallet') wallets.set(step.name, id);
       if (step.kind === 'issuer') issuers.set(step.name, id);
       if (step.kind === 'gate') gates.set(step.name, id);
       print.say(`${step.verb}d ${step.kind} "${step.name}" ${id}`);
@@ -96,6 +102,7 @@ function resolved(
 
 /** What steps before this one have made, and what it may need of file and account. */
 interface Made {
+  readonly walletIdOf: WalletIds;
   readonly gates: ReadonlyMap<string, string>;
   readonly channels: readonly DesiredChannel[];
   readonly account: Account;
@@ -104,8 +111,10 @@ interface Made {
 
 /** Resolves to the id. */
 async function runStep(client: Work['client'], step: Step, made: Made): Promise<string> {
-  const { gates, secrets } = made;
-  const { kind, name, id, etag, before, after } = step;
+  const { gates, secrets, walletIdOf } = made;
+  const { kind, name, id, etag, before } = step;
+  if (kind === 'wallet') return runWalletStep(client, step, walletIdOf);
+  const after = kind === 'issuer' ? withWalletId(step.after, walletIdOf) : step.after;
   const ifMatch = etag === undefined ? {} : { ifMatch: etag };
   if (kind === 'catalog') {
     const gateId = id ?? must(gates.get(name), 'a gate is made before its catalog');
@@ -119,7 +128,7 @@ async function runStep(client: Work['client'], step: Step, made: Made): Promise<
     return gone;
   }
   if (kind === 'channel') return runChannelStep(client, step, made);
-  if (id === null) return create(client, step, secrets);
+  if (id === null) return create(client, { ...step, after }, secrets);
   if (kind === 'gate') await client.gates.update(id, mergePatchOf(before, after) as GatePatch, ifMatch);
   if (kind === 'issuer') {
     const {

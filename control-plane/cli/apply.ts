@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { ApplyOptions } from './apply-options.ts';
-import type { Label } from './apply-plan.ts';
+import type { Label } from './apply-steps.ts';
 import type { ApiOptions, CommandHost } from './host.ts';
 import { asksFirst } from './lists.ts';
 import { callsApi, withApi } from './with-api.ts';
@@ -12,13 +12,13 @@ export function addApplyCommands(program: Command, host: CommandHost): void {
       program
         .command('apply')
         .description(
-          'make issuers, templates, gates, catalogs, webhooks and channels what a file says, after showing a plan',
+          'make wallets, issuers, templates, gates, catalogs, webhooks and channels what a file says, after showing a plan',
         )
         .requiredOption('-f, --file <file>', 'YAML (docs/apply.schema.json); - reads standard input')
         .option('--plan', 'show the plan alone; exit 3: there is something to do')
         .option(
           '--prune <label>',
-          'NAME=VALUE: delete gates and webhooks that have it and are not in the file',
+          'NAME=VALUE: delete gates, wallets and webhooks that have it and are not in the file',
           label,
         )
         .option(

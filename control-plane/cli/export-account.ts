@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
+import { walletAlertAtDefault } from '../../shared/model/wallet.ts';
 import { defaultIssuerName } from '../issuers/default-issuer.ts';
 import { targetVariable } from './apply-channels.ts';
 import { type Found, readAccount, readGates, theOne } from './apply-current.ts';
@@ -16,7 +17,8 @@ const header = '# Written by agent-trust export, without secrets, API keys and p
  * own. Throws UsageError where two resources share a name.
  */
 export async function exportAccount({ client, host, print }: Work): Promise<undefined> {
-  const account = await readAccount(client);
+  const account = await readAccount(client, { wallets: 'if allowed' });
+  if (account.wallets === null) print.say('The key may not read wallets: they are not in the file.');
   const issuers = named('issuer', account.issuers);
   const listed = named('gate', account.gates);
   const gates = await readGates(
@@ -28,11 +30,16 @@ export async function exportAccount({ client, host, print }: Work): Promise<unde
   const variables = new Set<string>();
   const file = {
     version: 1,
+    wallets: named('wallet', account.wallets ?? new Map()).map(({ name, members }) => ({
+      name,
+      ...shortened(members, { share: 'pot', alert_at: walletAlertAtDefault, status: 'active' }),
+    })),
     issuers: issuers
       // Of pasted keys no answer says more than their names.
       .filter(({ name, isPasted }) => name !== defaultIssuerName && isPasted !== true)
       .map(({ name, members }) => {
-        const { wallet_id: _wallet, ...rest } = members;
+        // An id is of one account.
+        const { wallet_id: _id, ...rest } = members;
         return { name, ...shortened(rest, { status: 'active' }) };
       }),
     templates: named('template', account.templates).map(({ name, members }) => ({

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applySchema } from '../../control-plane/cli/apply-file.ts';
-import { changesOf, mergePatchOf } from '../../control-plane/cli/apply-plan.ts';
+import { changesOf, mergePatchOf } from '../../control-plane/cli/apply-steps.ts';
 import { mergePatch } from '../../shared/wire/merge-patch.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { type Ran, type RunOptions, runCommand } from '../support/command.ts';
