@@ -6,5 +6,6 @@ import { describeReplayedTraffic } from './support/replay-traffic.ts';
 describeReplayedTraffic({
   decisions: isLong ? 50_000 : 0,
   records: 1_000_000,
+  unjudgedShareMax: 0.01,
   timeoutMs: 2 * hourMs,
 });
