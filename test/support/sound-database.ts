@@ -123,9 +123,12 @@ export const rules = {
     SELECT policy_hash FROM policies WHERE policy_hash <> 'sha256:' || encode(sha256(convert_to(body, 'UTF8')), 'hex')
     UNION ALL
     SELECT g.gate_id FROM gates g JOIN gate_policies USING (gate_id, policy_version) JOIN policies p USING (policy_hash)
-    WHERE p.body::jsonb->'constraints' <> g.constraints OR p.trust_level <> g.trust_level OR policy_hash IS DISTINCT FROM (
-      SELECT body->>'policy_hash' FROM changes WHERE kind = 'gate.put' AND body->>'gate_id' = g.gate_id
-      ORDER BY revision DESC LIMIT 1)`,
+    LEFT JOIN (
+      SELECT DISTINCT ON (body->>'gate_id') body->>'gate_id' AS gate_id, body->>'policy_hash' AS told_hash FROM changes
+      WHERE kind = 'gate.put' ORDER BY body->>'gate_id', revision DESC
+    ) AS told ON told.gate_id = g.gate_id
+    WHERE p.body::jsonb->'constraints' <> g.constraints OR p.trust_level <> g.trust_level
+      OR policy_hash IS DISTINCT FROM told_hash`,
   'versions of a catalog, and entries of a version, are counted without holes': `
     SELECT gate_id, 0 AS version FROM catalogs GROUP BY gate_id HAVING max(version) <> count(*)
     UNION ALL
@@ -206,9 +209,11 @@ export const rules = {
     SELECT approval_id FROM approvals WHERE status = 'used' AND attestation_id NOT IN (
       SELECT attestation_id FROM attestations WHERE decision = 'PERMIT')`,
   'a PERMIT counts what its last record says, and an open hold ends': `
-    SELECT p.attestation_id FROM permit_outcomes p LEFT JOIN LATERAL (
-      SELECT attestation_id, amount_micro_usd FROM attestations a
-      WHERE a.refers_to = p.attestation_id AND a.resolution <> 'voided' ORDER BY a.sequence DESC LIMIT 1) AS last ON true
+    WITH last AS (
+      SELECT DISTINCT ON (refers_to) refers_to, attestation_id, amount_micro_usd FROM attestations
+      WHERE resolution <> 'voided' AND starts_with(refers_to, 'att_') ORDER BY refers_to, sequence DESC
+    )
+    SELECT p.attestation_id FROM permit_outcomes p LEFT JOIN last ON last.refers_to = p.attestation_id
     WHERE last.attestation_id IS DISTINCT FROM p.record_id
       OR NOT p.is_void AND last.attestation_id IS NOT NULL AND last.amount_micro_usd IS DISTINCT FROM p.counts_micro_usd
       OR p.is_void AND p.counts_micro_usd > 0
