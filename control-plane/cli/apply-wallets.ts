@@ -109,11 +109,11 @@ function refuseWhatCannotBe(
   for (const { key, at, name } of placed)
     if (forest.pathOf(key) === null)
       throw file.fault(`${at}.parent`, `The wallet "${name}" would be below itself.`);
-  const isTooDeep = ({ key }: { readonly key: string }) =>
-    (forest.pathOf(key)?.length ?? 0) > walletDepthMax ||
-    (forest.get(key)?.parent !== before.get(key)?.parent && forest.depthOf(key) > walletDepthMax);
+  // A wallet of its file first: one that was moved may be too deep by what is below it.
+  const isMoved = (key: string) => forest.get(key)?.parent !== before.get(key)?.parent;
   const deep =
-    placed.find(({ key }) => (forest.pathOf(key)?.length ?? 0) > walletDepthMax) ?? placed.find(isTooDeep);
+    placed.find(({ key }) => (forest.pathOf(key)?.length ?? 0) > walletDepthMax) ??
+    placed.find(({ key }) => isMoved(key) && forest.depthOf(key) > walletDepthMax);
   if (deep !== undefined)
     throw file.fault(
       `${deep.at}.parent`,
@@ -123,7 +123,7 @@ function refuseWhatCannotBe(
     const own = forest.overbookedOf(key);
     const above = own ?? forest.overbookedOf(forest.get(key)?.parent ?? null);
     if (above === null) continue;
-    const whose = own === null ? `that of its parent is less` : `its own is less`;
+    const whose = own === null ? 'that of its parent is less' : 'its own is less';
     throw file.fault(
       `${at}.limits`,
       `The reserved limits below a wallet may not sum to more than its own. "${name}": ${above} of children, where ${whose}.`,

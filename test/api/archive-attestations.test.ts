@@ -230,13 +230,31 @@ describe('agent-trust attestations archive', () => {
     expect(existsSync(join(to, `${name}.part`))).toBe(false);
   });
 
+  it('is not cut short by a second run at the same time', async () => {
+    const chain = await passport();
+    await records(chain, 5);
+    await moveMonths(api.deps.sql, '9 months');
+    const before = await monthIn(8);
+    const to = join(folder.path, 'twice');
+    const both = await Promise.allSettled([archive(before, { to }), archive(before, { to })]);
+    expect(both.map(({ status }) => status)).toContain('fulfilled');
+    const name = `attestations-${owner.accountId}-live-before-${before}.jsonl`;
+    expect(readdirSync(to)).toEqual([name]);
+    const text = readFileSync(join(to, name), 'utf8');
+    expect(recordsIn(text).filter(({ chain_id: id }) => id === chain)).toHaveLength(5);
+    expect((await verify(join(to, name))).code).toBe(0);
+    expect(headersIn(await exportText(api)).find(({ chain_id: id }) => id === chain)).toMatchObject({
+      archived: { through_sequence: 5 },
+    });
+  });
+
   it('goes on behind each step, whoever was killed', async () => {
     const { sql } = api.deps;
     const chain = await passport();
     await records(chain, 2);
-    await moveMonths(sql, '9 months');
+    await moveMonths(sql, '11 months');
     await records(chain, 1);
-    const before = await monthIn(8);
+    const before = await monthIn(10);
     const step = async () => {
       const body = { before, records: (await planned()) ?? 0, files: 1 };
       return (await api.call({ url: '/v1/sync/archive', body })).body.state;
@@ -248,11 +266,11 @@ describe('agent-trust attestations archive', () => {
     // Begun, and then marked: another archive waits, and exports verify in between.
     expect(await step()).toBe('marking');
     expect(await verifyText(api, await exportText(api))).toMatchObject({ kind: 'valid' });
-    await expect(archive(await monthIn(7))).rejects.toThrow('has begun and is not done');
+    await expect(archive(await monthIn(9))).rejects.toThrow('has begun and is not done');
     expect(await step()).toBe('marking');
     expect(await verifyText(api, await exportText(api))).toMatchObject({ kind: 'valid' });
     // A call that is ended while it waits for a reader leaves a partition half detached.
-    const name = `records_${(await monthIn(7)).replace('-', '_')}`;
+    const name = `records_${(await monthIn(9)).replace('-', '_')}`;
     const [reader, caller] = [1, 2].map(() => connect({ url: api.databaseUrl, connectionsMax: 1 }));
     let release: () => void = () => undefined;
     let isLocked = false;
