@@ -5,11 +5,20 @@ import { DurationsReporter, LongestFirst } from './test/support/durations.ts';
 import { SecondTryReporter, secondTry } from './test/support/second-try.ts';
 
 const asked = askedLanes(process.env['LANES']);
-const filesOf = (names: readonly Lane[]) =>
-  names.flatMap((lane) => lanes[lane]).map((folder) => `test/${folder}/**/*.test.ts`);
+/** What judges time or memory runs alone, after all others: what runs beside it would be judged with it. */
+const aloneEnding = '.alone.test.ts';
+const filesOf = (names: readonly Lane[], ending = '.test.ts') =>
+  names.flatMap((lane) => lanes[lane]).map((folder) => `test/${folder}/**/*${ending}`);
 
-const project = <Name extends string, Options>(name: Name, of: readonly Lane[], options: Options) => {
-  const include = filesOf(of.filter((lane) => asked.includes(lane)));
+const project = <Name extends string, Options>(
+  name: Name,
+  of: readonly Lane[],
+  { ending, ...options }: Options & { readonly ending?: string },
+) => {
+  const include = filesOf(
+    of.filter((lane) => asked.includes(lane)),
+    ending,
+  );
   // A worker imports the programs once for all of its files, and not for a second or two in each.
   const test = { name, include, isolate: false, ...options };
   return include.length === 0 ? [] : [{ extends: true as const, test }];
@@ -39,7 +48,16 @@ export default defineConfig({
         : [
             ...project('pure', ['pure'], { pool: 'threads' as const }),
             // One project, so that a worker goes from a file of one lane to a file of another.
-            ...project('programs', ['service', 'process', 'extra'], { retry: secondTry }),
+            ...project('programs', ['service', 'process', 'extra'], {
+              retry: secondTry,
+              exclude: [`**/*${aloneEnding}`],
+            }),
+            ...project('alone', ['service', 'process', 'extra'], {
+              retry: secondTry,
+              ending: aloneEnding,
+              maxWorkers: 1,
+              sequence: { groupOrder: 1 },
+            }),
           ],
     globalSetup: ['test/support/global-setup.ts'],
     sequence: { sequencer: LongestFirst },

@@ -7,6 +7,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { parseRequestFacts } from '../../shared/wire/check.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { operatorCaller } from '../support/caller.ts';
+import { heapBytesWhenOld } from '../support/heap-bytes.ts';
 import { type AskLoad, closedLoad, medianOf, openLoad, permitsPerSecond } from '../support/open-load.ts';
 
 let api: Api;
@@ -54,14 +55,14 @@ it('checks at a control plane: ten times the load is refused in time, and leaves
   for (let warm = await closedLoad(ask, { clients, forMs: 500 }); isRefused(warm); )
     warm = await closedLoad(ask, { clients, forMs: 500 });
   const usual = await closedLoad(ask, { clients, forMs: 3_000 });
-  const bytesBefore = process.memoryUsage().rss;
+  const bytesBefore = heapBytesWhenOld();
   const crowd = await openLoad(ask, {
     perSecond: 10 * permitsPerSecond(usual),
     forMs: 4_000,
     openMax: 50_000,
   });
-  const bytesGrown = process.memoryUsage().rss - bytesBefore;
   const after = await closedLoad(ask, { clients, forMs: 1_000 });
+  const bytesGrown = heapBytesWhenOld() - bytesBefore;
   const told = JSON.stringify({
     ...{ usual: usual.counts, crowd: crowd.counts, after: after.counts, bytesGrown },
     refusedMs: medianOf(crowd.times['overloaded']),
@@ -72,12 +73,12 @@ it('checks at a control plane: ten times the load is refused in time, and leaves
   // How many are permitted meanwhile says nothing: what asks and what is refused take the same thread.
   expect(crowd.withoutRetryAfter, told).toBe(0);
   // Most are refused for lack of a place, not at their deadline. What they take is the lag of this thread.
-  expect(medianOf(crowd.times['overloaded']), told).toBeLessThan(limits.decisionDeadlineMs / 4);
+  expect(medianOf(crowd.times['overloaded']), told).toBeLessThan(limits.decisionDeadlineMs / 2);
   expect(Math.max(...(crowd.times['PERMIT'] ?? [])), told).toBeLessThan(2 * limits.decisionDeadlineMs);
   // It was over when the last one was answered, within its deadline.
   expect(Object.keys(after.counts), told).toEqual(['PERMIT']);
   expect(permitsPerSecond(after), told).toBeGreaterThan(permitsPerSecond(usual) / 2);
-  expect(bytesGrown, told).toBeLessThan(512 * 1_024 * 1_024);
+  expect(bytesGrown, told).toBeLessThan(32 * 1_024 * 1_024);
   // Each PERMIT that was answered is on record, and nothing else is.
   const answered = new Set([...usual.permitIds, ...crowd.permitIds, ...after.permitIds]);
   const [row] = await api.deps.sql<{ known: number; voided: number }[]>`
