@@ -5,14 +5,7 @@ import { contentHash } from '../crypto/content-hash.ts';
 import type { Ed25519, Signer } from '../crypto/ed25519.ts';
 import { type Keyset, thumbprint } from '../crypto/keyset.ts';
 import { must } from '../errors/assert.ts';
-import {
-  inclusionRanges,
-  leafHash,
-  nodeHash,
-  rangeHash,
-  rootOfInclusion,
-  type TreeHash,
-} from '../log/merkle.ts';
+import { halvesOf, leafHash, nodeHash, type Range, rootOfInclusion, type TreeHash } from '../log/merkle.ts';
 import { parseTime } from '../model/time.ts';
 import {
   DecisionReceipt,
@@ -47,25 +40,37 @@ export type TurnReceipt = Pick<DecisionReceipt, 'statement' | 'index' | 'size' |
 
 /** Signs all statements of a turn at once: at least one, at most `receiptTurnMax`. */
 export function signTurn(signer: Signer, statements: readonly ReceiptStatement[]): TurnReceipt[] {
-  const levels = [statements.map(leafOf)];
-  for (let below = must(levels[0], 'there are leaves'); below.length > 1; ) {
-    const above: TreeHash[] = [];
-    for (let at = 0; at + 1 < below.length; at += 2)
-      above.push(nodeHash(must(below[at], 'a node'), must(below[at + 1], 'its sibling')));
-    levels.push(above);
-    below = above;
-  }
+  const { root, paths } = treeOf(statements.map(leafOf));
   const size = statements.length;
-  const read = (height: number, index: number) => must(levels[height]?.[index], 'whole subtrees are known');
-  const all = { from: 0, to: size };
-  const signature = encodeBase64url(signer.sign(turnMessage(size, rangeHash(all, read))));
+  const signature = encodeBase64url(signer.sign(turnMessage(size, root)));
   return statements.map((statement, index) => ({
     statement,
     index,
     size,
-    path: inclusionRanges(index, all).map((range) => encodeBase64url(rangeHash(range, read))),
+    path: must(paths[index], 'each leaf has a path'),
     signature,
   }));
+}
+
+/**
+ * The tree of RFC 6962 §2.1, and the inclusion path of each leaf as base64url, from its sibling up. Each hash
+ * is computed and written once: the path of one leaf after the other costs up to twice as much.
+ */
+function treeOf(leaves: readonly TreeHash[]): { readonly root: TreeHash; readonly paths: string[][] } {
+  const paths = leaves.map((): string[] => []);
+  const addSibling = ({ from, to }: Range, sibling: TreeHash): void => {
+    const text = encodeBase64url(sibling);
+    for (let at = from; at < to; at++) paths[at]?.push(text);
+  };
+  const hashOf = ({ from, to }: Range): TreeHash => {
+    if (to - from === 1) return must(leaves[from], 'a leaf');
+    const [left, right] = halvesOf({ from, to });
+    const [leftHash, rightHash] = [hashOf(left), hashOf(right)];
+    addSibling(left, rightHash);
+    addSibling(right, leftHash);
+    return nodeHash(leftHash, rightHash);
+  };
+  return { root: hashOf({ from: 0, to: leaves.length }), paths };
 }
 
 /** What may be wrong with a receipt, with the texts for people. */

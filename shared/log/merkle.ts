@@ -36,13 +36,22 @@ export interface Range {
   readonly to: number;
 }
 
+/** Both subtrees below the root of one that has at least two entries. */
+export function halvesOf({ from, to }: Range): readonly [left: Range, right: Range] {
+  const middle = from + splitAt(to - from);
+  return [
+    { from, to: middle },
+    { from: middle, to },
+  ];
+}
+
 /** The subtrees whose hashes prove that entry `index` is in the tree, from the leaf's sibling up. */
 export function inclusionRanges(index: number, { from, to }: Range): Range[] {
   if (to - from === 1) return [];
-  const middle = from + splitAt(to - from);
-  return index < middle
-    ? [...inclusionRanges(index, { from, to: middle }), { from: middle, to }]
-    : [...inclusionRanges(index, { from: middle, to }), { from, to: middle }];
+  const [left, right] = halvesOf({ from, to });
+  return index < right.from
+    ? [...inclusionRanges(index, left), right]
+    : [...inclusionRanges(index, right), left];
 }
 
 /** The subtrees whose hashes prove that the tree of `size` begins with that of `oldSize` (from 1). */
