@@ -29,31 +29,60 @@ export function momentOf(clock: Clock): Moment {
  */
 const stepMsMin = secondMs / 4;
 
+/** The readings of which a clock is made, in milliseconds. */
+interface Readings {
+  /** CLOCK_MONOTONIC: stops while the machine sleeps. */
+  awakeMs(): number;
+  wallMs(): number;
+  /** CLOCK_BOOTTIME: counts sleep and is never set. Costs 5 us, and may be in steps of 10 ms. */
+  uptimeMs(): number;
+}
+
 /**
  * The clocks of this machine. performance.now() is CLOCK_MONOTONIC on Linux, which stops while the machine
  * sleeps; the wall clock does not, so a change of their difference shows a sleep before any decision on an
  * age. The uptime (CLOCK_BOOTTIME), which counts sleep and is never set, tells a sleep from a set wall clock.
- * It takes 5 us, so it is read only then.
+ *
+ * The readings are taken one after the other, and the process may be stopped between two. That is no sleep:
+ * `awakeMs` goes on meanwhile, so a sleep is what the uptime has beyond an `awakeMs` that was read after it.
+ * Counted as one it would put this clock ahead for good, and with it the time of the control plane until the
+ * next answer, by which records are stamped.
  */
-function machineClock(): Clock {
+export function machineClock({ awakeMs, wallMs, uptimeMs }: Readings): Clock {
   let sleptMs = 0;
-  let wallAheadMs = Date.now() - performance.now();
-  const uptimeAheadMs = uptime() * secondMs - performance.now();
+  let wallAheadMs = wallMs() - awakeMs();
 
-  const countSleep = (awakeMs: number): void => {
-    wallAheadMs = Date.now() - awakeMs;
-    const allSleptMs = uptime() * secondMs - awakeMs - uptimeAheadMs;
+  /** Uptime less the time awake. Null where the process was stopped between the readings. */
+  const uptimeAhead = (): number | null => {
+    const beganAtMs = awakeMs();
+    const upMs = uptimeMs();
+    const endedAtMs = awakeMs();
+    return endedAtMs - beganAtMs < stepMsMin ? upMs - endedAtMs : null;
+  };
+  let awakeUptimeAheadMs = uptimeAhead();
+
+  const countSleep = (): void => {
+    const aheadMs = uptimeAhead();
+    // The next reading of the clock tries again.
+    if (aheadMs === null) return;
+    awakeUptimeAheadMs ??= aheadMs;
+    wallAheadMs = wallMs() - awakeMs();
+    const allSleptMs = aheadMs - awakeUptimeAheadMs;
     if (allSleptMs - sleptMs > stepMsMin) sleptMs = allSleptMs;
   };
 
   return {
-    now: () => Date.now() as UnixMillis,
+    now: () => wallMs() as UnixMillis,
     monotonic: () => {
-      const awakeMs = performance.now();
-      if (Math.abs(Date.now() - awakeMs - wallAheadMs) > stepMsMin) countSleep(awakeMs);
-      return (awakeMs + sleptMs) as MonotonicMillis;
+      const atMs = awakeMs();
+      if (Math.abs(wallMs() - atMs - wallAheadMs) > stepMsMin) countSleep();
+      return (atMs + sleptMs) as MonotonicMillis;
     },
   };
 }
 
-export const systemClock: Clock = machineClock();
+export const systemClock: Clock = machineClock({
+  awakeMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  uptimeMs: () => uptime() * secondMs,
+});
