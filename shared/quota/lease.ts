@@ -157,6 +157,11 @@ export class Lease {
     if (nowMs >= this.#overAtMs) this.drop();
   }
 
+  /** Ends a window of which another one, by the clock that names both, shows that it is over. */
+  endIfBefore(startsAtMs: number): void {
+    if (this.#endsAtMs !== null && this.#endsAtMs <= startsAtMs) this.drop();
+  }
+
   /**
    * Applies an answer of the ledger. Ignores units of a window earlier than the held one, which a grantor
    * with a slow clock gave, and units whose window ended in transit.

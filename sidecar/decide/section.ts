@@ -33,7 +33,7 @@ import type { Clock, Moment } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { KnownIssuers } from '../../shared/verification/foreign-issuers.ts';
 import type { Spool } from '../attest/spool.ts';
-import { drawnView } from '../quota/held-view.ts';
+import { drawnView, takenAtMs } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import { type Authenticate, type Caller, type KnownCallers, refuseSuspended } from './callers.ts';
@@ -162,13 +162,14 @@ export class Section {
       facts.kind === 'refused'
         ? null
         : leases.view(gate, facts.passport, learned?.shortage ?? null, facts.standing.isInWallet);
-    const decision = decide(policy, facts, request, view ?? noWindows, nowMs);
+    const atMs = view === null ? nowMs : takenAtMs(view, nowMs);
+    const decision = decide(policy, facts, request, view ?? noWindows, atMs);
     return {
       decision,
-      attestationId: random.newId('att', nowMs),
+      attestationId: random.newId('att', atMs),
       approval: null,
       redacted: decision.isRedacted ? this.redacted(check, policy.pii) : null,
-      nowMs,
+      nowMs: atMs,
       gate,
       facts,
       request,

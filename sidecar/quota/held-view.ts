@@ -84,6 +84,32 @@ export function drawnView(view: HeldView, drawn: StandingApprovalTerms | null): 
 }
 
 /**
+ * When a charge of these windows is taken, by the clock that names them: the time itself, or the nearest
+ * millisecond that lies in all windows held. `nowMs` is an estimate of that clock, off by up to half a round
+ * trip, and a lease knows better: its grantor has said that its window had begun, and until when it lasts at
+ * least. Without this a record near the end of a window would show its units in the next one (contract §6).
+ */
+export function takenAtMs(view: HeldView, nowMs: UnixMillis): UnixMillis {
+  let atMs = nowMs;
+  for (const { lease } of view.spendWindows) atMs = withinWindow(lease, atMs);
+  for (const { lease } of view.rateWindows) atMs = withinWindow(lease, atMs);
+  return atMs;
+}
+
+function withinWindow({ startsAtMs, endsAtMs }: HeldWindow['lease'], atMs: UnixMillis): UnixMillis {
+  if (startsAtMs !== null && atMs < startsAtMs) return startsAtMs;
+  return endsAtMs !== null && atMs >= endsAtMs ? ((endsAtMs - 1) as UnixMillis) : atMs;
+}
+
+/** The latest start of the windows held. All that have ended by then are over, as their grantor knows. */
+export function latestStartMs(view: HeldView): number {
+  let latestMs = 0;
+  for (const { lease } of view.spendWindows) latestMs = Math.max(latestMs, lease.startsAtMs ?? 0);
+  for (const { lease } of view.rateWindows) latestMs = Math.max(latestMs, lease.startsAtMs ?? 0);
+  return latestMs;
+}
+
+/**
  * Ids of the leases that this charge is taken from, for its record. Call it in the section that takes the
  * charge. Undefined if the ledger has not numbered one of them.
  */

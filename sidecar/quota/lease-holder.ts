@@ -9,7 +9,7 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import { finalView, type HeldView, heldView, type Shortage } from './held-view.ts';
+import { finalView, type HeldView, heldView, latestStartMs, type Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import type { LeaseClient } from './lease-caller.ts';
 import { LeaseCalls } from './lease-calls.ts';
@@ -105,6 +105,10 @@ export class LeaseHolder {
     for (const window of view.spendWindows) window.lease.endIfOver(nowMs);
     for (const window of view.rateWindows) window.lease.endIfOver(nowMs);
     for (const { held } of view.standingApprovals) held.lease.endIfOver(nowMs);
+    // One moment lies in all windows of a request, also where replicas with different clocks granted them.
+    const startedMs = latestStartMs(view);
+    for (const window of view.spendWindows) window.lease.endIfBefore(startedMs);
+    for (const window of view.rateWindows) window.lease.endIfBefore(startedMs);
     return shortage === null ? view : finalView(view, shortage);
   }
 

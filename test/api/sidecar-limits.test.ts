@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Reply } from '../support/api.ts';
 import { startTestSidecar } from '../support/sidecar.ts';
@@ -160,6 +161,39 @@ describe('limits over two sidecars', () => {
       reset_at: null,
     });
   });
+
+  it.each([
+    ['ahead', 'endsAtMs', 700],
+    ['behind', 'startsAtMs', -700],
+  ] as const)(
+    'are on record in the windows that they were taken from, where the time that is known here is %s',
+    async (_, edge, byMs) => {
+      const gate = { rate_limits: { requests_per_minute: 20 }, spend_limits: { daily_usd: 100 } };
+      const { gateId, token } = await pair.setUp({ gate });
+      const [sidecar] = pair.sidecars;
+      onTestFinished(() => sidecar.resume());
+      sidecar.stopClockAt(windowAt('minute', pair.api.deps.clock.now())[edge] + byMs);
+      const ways = [{}, { idempotency_key: `way-${gateId}` }, {}];
+      const replies: Reply[] = [];
+      for (const way of ways) replies.push(await sidecar.check(gateId, token, { ...ofDollars(1), ...way }));
+      const permits = replies.filter(({ body }) => body.decision === 'PERMIT');
+      expect(permits.length).toBeGreaterThan(0);
+      const timestamps: number[] = [];
+      for (const { body } of permits)
+        timestamps.push(Date.parse((await pair.attestation(body.attestation_id)).timestamp));
+      const rows = await pair.api.deps.sql<{ startsAtMs: number; leased: number }[]>`
+      SELECT starts_at_ms AS "startsAtMs", leased FROM quota_windows
+      WHERE counter = ${`gate_rate:${gateId}`} AND window_name = 'minute'`;
+      for (const at of timestamps) {
+        const { startsAtMs } = windowAt('minute', at as UnixMillis);
+        const onRecord = timestamps.filter(
+          (each) => windowAt('minute', each as UnixMillis).startsAtMs === startsAtMs,
+        );
+        const leased = rows.find((row) => row.startsAtMs === startsAtMs)?.leased ?? 0;
+        expect(leased).toBeGreaterThanOrEqual(onRecord.length);
+      }
+    },
+  );
 
   it('bind after they were lowered, and after they were set', async () => {
     const { gateId, token } = await pair.setUp({ gate: {} });

@@ -286,13 +286,17 @@ class World {
     const read = must(check.request, 'read');
     const request = policy.pii === null ? read : { ...read, pii: scanPii(asked, policy.pii.types) };
     const view = leases.view(gate, passport, null);
-    const decision = decide(policy, facts, request, view, nowMs);
-    const attestationId = random.newId('att', nowMs);
+    const held = [...view.spendWindows, ...view.rateWindows].map(({ lease }) => lease);
+    const endsAtMs = Math.min(...held.map((lease) => lease.endsAtMs ?? Number.POSITIVE_INFINITY));
+    const begunMs = Math.max(nowMs, ...held.map((lease) => lease.startsAtMs ?? 0));
+    const atMs = Math.min(begunMs, endsAtMs - 1) as UnixMillis;
+    const decision = decide(policy, facts, request, view, atMs);
+    const attestationId = random.newId('att', atMs);
     const pending = mayBePending(policy, passport, request, decision);
     if (needsRun(decision, request, pending)) return null;
     expect(decision.isRedacted, 'no gate redacts here').toBe(false);
     const attempt: Attempt = {
-      ...{ decision, attestationId, approval: null, redacted: null, nowMs },
+      ...{ decision, attestationId, approval: null, redacted: null, nowMs: atMs },
       ...{ gate, facts, request, view, mayBePending: pending },
       stateAgeMs: monotonicMs - state.asOfMs,
     };

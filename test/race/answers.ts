@@ -33,8 +33,8 @@ export interface Permitted extends Given {
 }
 
 /**
- * Requests are known for the time between their clocks, which here are one clock, and the steps in which it
- * is read.
+ * The clock of clients and that of windows are one here. A control plane carries it, so its windows may begin
+ * this much earlier or later.
  */
 export const slackMs = 50;
 

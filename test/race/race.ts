@@ -469,7 +469,7 @@ async function judge(
 ): Promise<Round> {
   const caps = courses.flatMap((course) => course.caps);
   const shippedMs = await allShipped({ sql: world.sql, sidecars: allSidecars(world) }, answers);
-  const records = await readRecords(world.sql, [...gatesOf(courses), ...otherGates]);
+  const records = await readRecords(world.sql, [...gatesOf(courses), ...otherGates], otherGates);
   const told = [...answers.permits.values()];
   const replayed = answers.keys.filter(({ count }) => count > 1);
   const permitted = replayed.filter(({ attestationId }) => attestationId !== null);

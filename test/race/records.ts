@@ -58,8 +58,15 @@ interface Hold {
   readonly units: number;
 }
 
-/** From one snapshot, because somebody may still be settling. */
-export async function readRecords(sql: Database, gateIds: readonly string[]): Promise<Records> {
+/**
+ * From one snapshot, because somebody may still be settling. `looseGateIds`: of these gates, whose sidecars
+ * are not ours.
+ */
+export async function readRecords(
+  sql: Database,
+  gateIds: readonly string[],
+  looseGateIds: readonly string[] = [],
+): Promise<Records> {
   return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
     const recorded = await tx<Omit<RecordedPermit, 'moneyMicroUsd' | 'isHeld' | 'changes'>[]>`
       SELECT attestation_id AS "attestationId", gate_id AS "gateId", passport_id AS "passportId",
@@ -102,14 +109,16 @@ export async function readRecords(sql: Database, gateIds: readonly string[]): Pr
         return { ...permit, isHeld: held.has(permit.attestationId), changes: own, moneyMicroUsd };
       });
     const paidByHold = new Set(approvals.map(({ attestationId }) => attestationId));
+    // A record is of a moment in the windows that its PERMIT took from (contract §6); others may be off.
+    const slackOf = (gateId: string): number => (looseGateIds.includes(gateId) ? slackMs : 0);
     const ofPermits = permits.map(
       ({ attestationId, gateId, passportId, moneyMicroUsd, timestampMs }): Given => ({
         gateId,
         passportId,
         requests: 1,
         moneyMicroUsd: paidByHold.has(attestationId) ? 0 : (moneyMicroUsd ?? 0),
-        earliestMs: timestampMs - slackMs,
-        latestMs: timestampMs + slackMs,
+        earliestMs: timestampMs - slackOf(gateId),
+        latestMs: timestampMs + slackOf(gateId),
       }),
     );
     // The money was taken in the window in which the approval was asked for, in all windows of its moment.

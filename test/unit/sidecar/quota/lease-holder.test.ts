@@ -4,11 +4,19 @@ import { must } from '../../../../shared/errors/assert.ts';
 import type { AccountId, GateId, PassportId } from '../../../../shared/model/ids.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import type { MicroUsd } from '../../../../shared/model/money.ts';
-import { type MonotonicMillis, minuteMs, secondMs } from '../../../../shared/model/time.ts';
+import {
+  hourMs,
+  type MonotonicMillis,
+  minuteMs,
+  secondMs,
+  type UnixMillis,
+} from '../../../../shared/model/time.ts';
 import type { CalendarWindowName } from '../../../../shared/quota/window.ts';
 import type { LimitKind, WindowLimit } from '../../../../shared/quota/window-limit.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../../shared/runtime/random.ts';
+import { type HeldView, takenAtMs } from '../../../../sidecar/quota/held-view.ts';
+import type { HeldWindow } from '../../../../sidecar/quota/held-window.ts';
 import { LeaseHolder } from '../../../../sidecar/quota/lease-holder.ts';
 import { quotaLimits } from '../../../../sidecar/quota/limits.ts';
 import type { Reservation } from '../../../../sidecar/quota/reservation.ts';
@@ -380,6 +388,47 @@ describe('waiting requests', () => {
     expect(holder.view(gate, unlimited).rate).toMatchObject([
       { used: 1, endsAtMs: 1_800_000_000_000 + 2 * minuteMs },
     ]);
+  });
+});
+
+describe('what is taken', () => {
+  /** The end of an hour, and of its last minute. */
+  const endsAtMs = 1_800_000_000_000 as UnixMillis;
+  const startsAtMs = (endsAtMs - minuteMs) as UnixMillis;
+  /** Units of a window that starts then; by its grantor there is a second left of it. */
+  const grant = ({ lease }: HeldWindow, startsAtMs: UnixMillis, lengthMs: number): void => {
+    const sentAtMs = fakedClock.monotonic();
+    const times = { startsAtMs, endsAtMs: (startsAtMs + lengthMs) as UnixMillis, leftMs: 1_000, sentAtMs };
+    lease.grant({ granted: 3, leased: 3, unitsNeeded: 3, unitsAhead: 0, ...times }, sentAtMs);
+  };
+  const windowsOf = ({ spendWindows, rateWindows }: HeldView) =>
+    [must(spendWindows[0], 'a limit on money'), must(rateWindows[0], 'a limit on requests')] as const;
+  const someGate = () => gateWith(limitOf('gate_spend', 'hour', 100), limitOf('gate_rate', 'minute', 5));
+
+  it('is of a moment in all windows that are held, the nearest to the time', () => {
+    const view = holder.view(someGate(), unlimited);
+    const [money, rate] = windowsOf(view);
+    expect(takenAtMs(view, 5 as UnixMillis)).toBe(5);
+    grant(rate, startsAtMs, minuteMs);
+    grant(money, (endsAtMs - hourMs) as UnixMillis, hourMs);
+    for (const [atMs, takenMs] of [
+      [startsAtMs - 300, startsAtMs],
+      [startsAtMs, startsAtMs],
+      [endsAtMs - 1, endsAtMs - 1],
+      [endsAtMs, endsAtMs - 1],
+      [endsAtMs + 300, endsAtMs - 1],
+    ] as const)
+      expect(takenAtMs(view, atMs as UnixMillis)).toBe(takenMs);
+  });
+
+  it('is of no window that another one shows to be over, though its grantor was behind', () => {
+    const gate = someGate();
+    const [money, rate] = windowsOf(holder.view(gate, unlimited));
+    grant(money, (endsAtMs - hourMs) as UnixMillis, hourMs);
+    grant(rate, endsAtMs, minuteMs);
+    const view = holder.view(gate, unlimited);
+    expect(view).toMatchObject({ spend: [{ available: 0, endsAtMs: null }], rate: [{ available: 3 }] });
+    expect(takenAtMs(view, (endsAtMs - 300) as UnixMillis)).toBe(endsAtMs);
   });
 });
 
