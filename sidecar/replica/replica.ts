@@ -83,7 +83,7 @@ export class Replica {
   #generation: string | null = null;
   #earlierGenerations: readonly string[] = [];
   #floor: Floor | null = null;
-  /** Set with each answer of the control plane. */
+  /** Set with each answer of the control plane; until the first one as it was when this sidecar ended. */
   recordForm: RecordForm = 1;
   #trust: SyncKeys | null;
   #isRefusedAsSuspended = false;

@@ -1,5 +1,6 @@
 import { appendFile, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import type { SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
@@ -12,6 +13,7 @@ import { parseSealedEntry, parseSignedSnapshot, parseSigningKeys } from '../../s
  *                             they vouched for
  *     snapshot.json           the last snapshot as it came, signed
  *     changes-<name>.jsonl    the entries applied since, signed; <name> ties them to their snapshot
+ *     record-form             the form of records that the control plane last asked for
  *
  * The reader verifies: being in this file proves nothing. The snapshot is replaced by a rename, so
  * that there is always a whole one, and its changes start in a file of their own, so that they never follow
@@ -21,6 +23,9 @@ export interface SnapshotFile {
   readonly directory: string;
   readTrustedKeys(): Promise<readonly VerificationKey[]>;
   writeTrustedKeys(keys: readonly VerificationKey[]): Promise<void>;
+  /** 1 where nothing says more. */
+  readRecordForm(): Promise<RecordForm>;
+  writeRecordForm(form: RecordForm): Promise<void>;
   /** Null: none, or not a signed snapshot. A torn last entry is cut off. */
   load(): Promise<{ readonly signed: SignedSnapshot; readonly entries: readonly SealedEntry[] } | null>;
   replace(signed: SignedSnapshot): Promise<void>;
@@ -41,6 +46,7 @@ const fileMode = 0o600;
 export function snapshotFile(directory: string): SnapshotFile {
   const keysPath = join(directory, 'sync-keys.json');
   const snapshotPath = join(directory, 'snapshot.json');
+  const formPath = join(directory, 'record-form');
   /** A signature is unique, and base64url is valid in a file name. */
   const changesName = ({ signatures }: SignedSnapshot) =>
     `changes-${signatures[0]?.signature.slice(0, 22)}.jsonl`;
@@ -59,6 +65,9 @@ export function snapshotFile(directory: string): SnapshotFile {
       );
     },
     writeTrustedKeys: (keys) => writeWhole(directory, keysPath, JSON.stringify(keys)),
+    // Of little weight: a control plane gets form 1 from both where it does not take form 2.
+    readRecordForm: async () => ((await readIfThere(formPath)) === '2' ? 2 : 1),
+    writeRecordForm: (form) => writeWhole(directory, formPath, String(form)),
     load: async () => {
       const signed = parseSignedSnapshot((await readIfThere(snapshotPath)) ?? '');
       if (signed === null) return null;

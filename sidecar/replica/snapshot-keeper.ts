@@ -1,3 +1,4 @@
+import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { ChangeEntry, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
@@ -30,6 +31,7 @@ export class SnapshotKeeper {
   #snapshot: SignedSnapshot | null = null;
   #changesOnDisk = 0;
   #trustedKeys = '';
+  #recordForm: RecordForm;
   #disk: Disk = 'in step';
   /** A large snapshot was loaded whose text is, or has just become, garbage. */
   #hasGarbage = false;
@@ -44,6 +46,7 @@ export class SnapshotKeeper {
 
   constructor(deps: SnapshotKeeperDeps) {
     this.#deps = deps;
+    this.#recordForm = deps.replica.recordForm;
   }
 
   /** The disk needs a fresh snapshot: it is out of step or has too many changes. */
@@ -157,6 +160,7 @@ export class SnapshotKeeper {
     this.#waiting = [];
     // Keys first: a snapshot signed by an unpinned key would be refused.
     await this.#writeTrustedKeys(replica, file);
+    await this.#writeRecordForm(replica, file);
     if (snapshot !== null) await file.replace(snapshot);
     if (entries.length > 0) await file.append(entries);
     this.#changesOnDisk += entries.length;
@@ -175,6 +179,13 @@ export class SnapshotKeeper {
     if (text === this.#trustedKeys) return;
     await file.writeTrustedKeys(keys);
     this.#trustedKeys = text;
+  }
+
+  /** With the next change: it hardly ever changes, and the next start writes records in the other form. */
+  async #writeRecordForm({ recordForm }: Replica, file: SnapshotFile): Promise<void> {
+    if (recordForm === this.#recordForm) return;
+    await file.writeRecordForm(recordForm);
+    this.#recordForm = recordForm;
   }
 }
 

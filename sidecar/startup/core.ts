@@ -259,6 +259,7 @@ async function startFollower(
   const known = new KnownHistory(folder);
   await known.load();
   const replica = new Replica({ ed25519, clock, logger, pinnedKeys: await file.readTrustedKeys() });
+  replica.recordForm = await file.readRecordForm();
   const reach = new Reach(time.machine);
   const client = new ControlPlaneClient({
     ...options.controlPlane,

@@ -31,6 +31,7 @@ class Disk implements SnapshotFile {
   }
 
   readTrustedKeys = async () => [];
+  readRecordForm = async () => 1 as const;
   load = async () => null;
 
   async #write(what: string): Promise<void> {
@@ -41,6 +42,9 @@ class Disk implements SnapshotFile {
   }
   async writeTrustedKeys(): Promise<void> {
     await this.#write('keys');
+  }
+  async writeRecordForm(): Promise<void> {
+    await this.#write('form');
   }
   async replace(signed: SignedSnapshot): Promise<void> {
     await this.#write('snapshot');
