@@ -39,6 +39,7 @@ export type Unjudged =
   | 'approval_before'
   | 'token'
   | 'standing'
+  | 'state'
   | 'mode'
   | 'proof'
   | 'request'

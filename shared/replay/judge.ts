@@ -64,6 +64,7 @@ const tokenReasons: readonly (DecisionReason | null)[] = [
  * decision counts as unjudged.
  */
 const claims: Partial<Record<DecisionReason, Unjudged>> = {
+  state_stale: 'state',
   passport_revoked: 'standing',
   passport_suspended: 'standing',
   passport_unknown_key: 'standing',
@@ -117,10 +118,22 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
     return isAsked ? unjudged('pending') : differs(found, record);
   }
   const claim = reason === null ? undefined : claims[reason];
-  if (claim === undefined || !decisionsAgain(input, reason).some((each) => isSame(each, record)))
-    return differs(found, record);
+  if (claim === undefined || !isGivenByClaim(input, reason)) return differs(found, record);
   if (claim === 'units' && windows.wereFull(record, policy, known)) return agrees;
   return unjudged(claim);
+}
+
+/**
+ * A sidecar that looks an approval up is told of a frozen wallet before the request is read, as of an
+ * approval that refuses it.
+ */
+function isGivenByClaim(input: Input, claim: DecisionReason | null): boolean {
+  const { record } = input;
+  if (decisionsAgain(input, claim).some((each) => isSame(each, record))) return true;
+  if (claim !== 'wallet_frozen' || record.walletId === null) return false;
+  return decisionsAgain(input, 'approval_mismatch').some(
+    ({ reason, ...each }) => reason === 'approval_mismatch' && isSame({ ...each, reason: claim }, record),
+  );
 }
 
 /** By the first of these with another decision, else by the first with another reason. */
@@ -166,9 +179,15 @@ function presentedApproval(record: Attestation, evidence: Evidence): Judgement |
   return isInForce && standingTermsOf(body) !== null ? null : contradicted('approval');
 }
 
+/**
+ * A control plane decides on its database, which has no age. A sidecar without an age was not connected since
+ * its start: what it has of its disk may be of any time.
+ */
+const ageOf = ({ stateAgeMs, source }: Attestation): number =>
+  stateAgeMs ?? (source === 'control-plane' ? 0 : Number.POSITIVE_INFINITY);
+
 /** What had happened by then was known to the decision. */
-const knownFromMs = ({ timestampMs, stateAgeMs }: Attestation): number =>
-  timestampMs - (stateAgeMs ?? 0) - clockLeewayMs;
+const knownFromMs = (record: Attestation): number => record.timestampMs - ageOf(record) - clockLeewayMs;
 
 type Status = PassportStanding['status'];
 
@@ -188,8 +207,8 @@ const isHistoryCut = ({ record, known: { isCut, changes } }: Input): boolean =>
  * believed.
  */
 function decisionsAgain(input: Input, claim: DecisionReason | null): readonly Decision[] {
-  const { record, policy, evidence } = input;
-  const mode = claim === 'mode_mismatch' ? otherMode(policy.mode) : policy.mode;
+  const { record, evidence } = input;
+  const believed = believedPolicy(input, claim);
   const isHeld = record.holdExpiresAtMs !== null;
   const asks =
     record.reason === 'amount_missing'
@@ -210,11 +229,19 @@ function decisionsAgain(input: Input, claim: DecisionReason | null): readonly De
         const request = { ...requestOf(record, claim), hold };
         const quota = quotaOf(input, claim, evidence);
         return walletsOf(record, claim).map((wallet) =>
-          decide({ ...policy, mode }, facts, request, { ...quota, wallet }, record.timestampMs),
+          decide(believed, facts, request, { ...quota, wallet }, record.timestampMs),
         );
       }),
     ),
   );
+}
+
+/**
+ * A gate of which a sidecar knew a later policy blocks at any level, however young its state (contract §17).
+ */
+function believedPolicy({ record, policy }: Input, claim: DecisionReason | null): CompiledPolicy {
+  if (claim === 'mode_mismatch') return { ...policy, mode: otherMode(policy.mode) };
+  return claim === 'state_stale' && record.gateId !== null ? { ...policy, stateAgeMsMax: -1 } : policy;
 }
 
 /** A subject that was named without its token counts as L1 (contract §16). */
@@ -238,8 +265,10 @@ function statusesOf({ record, known }: Input, claim: DecisionReason | null): rea
 }
 
 /** Records have whole milliseconds of it, cut off. */
-const agesOf = ({ stateAgeMs }: Attestation): readonly number[] =>
-  stateAgeMs === null ? [0] : [stateAgeMs, stateAgeMs + 1];
+const agesOf = (record: Attestation): readonly number[] => {
+  const { stateAgeMs } = record;
+  return stateAgeMs === null ? [ageOf(record)] : [stateAgeMs, stateAgeMs + 1];
+};
 
 function requestOf(record: Attestation, claim: DecisionReason | null): Omit<RequestFacts, 'hold'> {
   const presented = isPresented(record) ? record.approvalId : null;

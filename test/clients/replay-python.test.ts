@@ -14,6 +14,7 @@ import { changed } from '../support/changed-exports.ts';
 import { exportText, linesOf } from '../support/exports.ts';
 import { makeAgentKey, proofFor } from '../support/proofs.ts';
 import { replayText } from '../support/replay.ts';
+import { recordFrozenWithApproval, recordWhileCutOff } from '../support/sidecar-records.ts';
 import { approveAhead, endStanding } from '../support/standing-approvals.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { voidPermit } from '../support/void-permit.ts';
@@ -40,6 +41,8 @@ beforeAll(async () => {
     await playAtControlPlane(api, room, each);
   await playStories();
   await playOtherStories();
+  await recordWhileCutOff(api);
+  await recordFrozenWithApproval(api);
   writeFileSync(file('export.jsonl'), await exportText(api));
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
   writeFileSync(file('jwks.json'), JSON.stringify(jwks.body));

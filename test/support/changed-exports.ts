@@ -31,6 +31,7 @@ const members: Readonly<Record<string, readonly string[]>> = {
     'policy_hash',
     'proof',
     'reason',
+    'source',
     'source_account',
     'state_age_ms',
     'test',

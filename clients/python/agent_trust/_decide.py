@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
@@ -83,7 +84,7 @@ class Case:
         self, holds: bool, status: str, wallet: tuple[bool, ...], part_ms: float, is_believed: bool = False
     ) -> Given:
         """`wallet`: whether it limits money, and requests. `part_ms`: what was cut from the age."""
-        self._holds, self._part_ms = holds, part_ms
+        self._holds, self._part_ms, self._is_believed = holds, part_ms, is_believed
         self._wallet_money, self._wallet_rate = wallet
         record, checks = self._record, []
         for name, steps in self._checks(status):
@@ -102,9 +103,11 @@ class Case:
         yield "passport", list(self._of_passport(status))
         if policy:
             yield "trust_level", _block(policy["trust_level"] > self._tier(), "trust_level_insufficient")
-        if policy and policy["trust_level"] in _STALE_MS:
-            age, most = record["state_age_ms"] or 0, _STALE_MS[policy["trust_level"]]
-            yield "freshness", _block(age + self._part_ms > most, "state_stale")
+        is_said_stale = self._is_believed and record["reason"] == "state_stale"
+        if policy and (policy["trust_level"] in _STALE_MS or is_said_stale):
+            most = _STALE_MS.get(policy["trust_level"], math.inf)
+            is_stale = _block(age_ms_of(record) + self._part_ms > most, "state_stale")
+            yield "freshness", [*is_stale, _belief("state_stale", "state")]
         distrusted = _block(not self._is_trusted(), "issuer_untrusted")
         yield "issuer", [*distrusted, _belief("issuer_untrusted", "standing")]
         if any(_mode(each.get("proof_of_possession", "off")) == "required" for each in self._rules):
@@ -115,6 +118,8 @@ class Case:
         if policy or record["permission_key"] is not None:
             yield "permission", list(self._of_permission())
         presented = [_belief(each, "approval") for each in _PRESENTED]
+        if record["wallet_id"] and "spend_limit" not in record["constraints_evaluated"]:
+            presented.append(_belief("wallet_frozen", "standing"))
         yield "", [*presented, _belief("quota_unavailable", "ledger")]
         if any("allowed_domains" in each for each in self._rules):
             yield "domain_allowlist", list(self._of_domain())
@@ -271,10 +276,16 @@ def knows(value: Any, known: Any) -> bool:
     return all(name in known and knows(each, known[name]) for name, each in value.items())
 
 
+def age_ms_of(record: dict[str, Any]) -> float:
+    """A control plane has no age; a sidecar without one was never connected."""
+    age, is_sidecar = record["state_age_ms"], record["source"] != "control-plane"
+    return age if age is not None else math.inf if is_sidecar else 0
+
+
 def statuses(record: dict[str, Any], passport: dict[str, Any]) -> list[str]:
     """The one that was known for certain, and those that may have been known."""
     at = ms_of(record["timestamp"])
-    known_until = at - (record["state_age_ms"] or 0) - LEEWAY_MS
+    known_until = at - age_ms_of(record) - LEEWAY_MS
     known = "active"
     maybe: list[str] = []
     for change in passport["status_changes"]:
@@ -287,7 +298,7 @@ def statuses(record: dict[str, Any], passport: dict[str, Any]) -> list[str]:
 
 
 def is_known(record: dict[str, Any], passport: dict[str, Any]) -> bool:
-    known_until = ms_of(record["timestamp"]) - (record["state_age_ms"] or 0) - LEEWAY_MS
+    known_until = ms_of(record["timestamp"]) - age_ms_of(record) - LEEWAY_MS
     return any(ms_of(change["at"]) <= known_until for change in passport["status_changes"])
 
 

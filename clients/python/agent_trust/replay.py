@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from ._decide import ENTRY, LEEWAY_MS, PASSPORT, POLICY, RATES, SUMS, Case
-from ._decide import is_known, knows, ms_of, statuses, time_of, window_at
+from ._decide import age_ms_of, is_known, knows, ms_of, statuses, time_of, window_at
 from ._export_lines import ExportLines
 from .verify import verify_attestations
 
@@ -253,8 +253,8 @@ class Replay:
             if gate and named not in self._ended:
                 raise _Unjudged("approval_before")
             return not gate or named not in self._approved or self._approved[named] > at + LEEWAY_MS
-        ended, age = approval["ended_at"], record["state_age_ms"] or 0
-        return not gate or (ended is not None and ms_of(ended) <= at - age - LEEWAY_MS)
+        ended = approval["ended_at"]
+        return not gate or (ended is not None and ms_of(ended) <= at - age_ms_of(record) - LEEWAY_MS)
 
     def _covers(self, record: dict[str, Any], passport: Any) -> bool:
         """Whether the approval that a PERMIT names is for what was asked."""
