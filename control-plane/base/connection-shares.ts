@@ -10,6 +10,7 @@ export interface Share {
 /** Kinds of work that hold a connection for long, or wait for each other's locks on it. */
 export interface ConnectionShares {
   readonly decisions: Share;
+  readonly leaseCalls: Share;
   readonly exports: Share;
   readonly discoveries: Share;
   readonly snapshots: Share;
@@ -31,6 +32,7 @@ export function connectionShares(connections: number): ConnectionShares {
   });
   return {
     decisions: share(limits.decisionsAtOnceMax, limits.decisionsPerAccountMax),
+    leaseCalls: share(limits.leaseCallsAtOnceMax, limits.leaseCallsPerAccountMax),
     exports: share(limits.exportsAtOnceMax, limits.exportsPerAccountMax),
     discoveries: share(limits.discoveriesAtOnceMax, limits.discoveriesAtOnceMax),
     snapshots: share(limits.snapshotsAtOnceMax, limits.snapshotsPerAccountMax),

@@ -3,6 +3,22 @@ import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const quotaLimits = {
+  /**
+   * Lease calls of one account that wait for their turn: each sidecar makes one at a time, of 256 KB at most.
+   */
+  leaseCallsWaitingPerAccountMax: 256,
+  /**
+   * How long a lease call may have waited when its turn comes. A turn ends within `leaseLockMsMax`, so also
+   * an account whose call finds all turns taken by calls that wait gets one.
+   */
+  leaseTurnMsMax: 400,
+  /** How long a lease call waits for a lock: fifty times the time for which another call holds one. */
+  leaseLockMsMax: 300,
+  /**
+   * How long a lease call may pause between two statements, so that a control plane that stands still holds
+   * up nobody for longer.
+   */
+  leasePauseMsMax: 3 * secondMs,
   /** Lease calls of a holder between two folds of its posts: a fraction of a minute at a busy gate. */
   leaseCallsPerFold: 32,
   /**
@@ -45,6 +61,11 @@ export const quotaLimits = {
   quotaWindowKeptMs: hourMs,
 } as const;
 
+mustHold(
+  quotaLimits.leaseLockMsMax < quotaLimits.leaseTurnMsMax &&
+    quotaLimits.leaseTurnMsMax + quotaLimits.leaseLockMsMax < limits.quotaWaitMsMax,
+  'a lease call that waits is answered before its sidecar makes it again',
+);
 mustHold(
   quotaLimits.quotaWindowsPerTrimMax >= 2 * limits.quotaWindowsPerCallMax,
   'ended windows are deleted faster than new ones are created',

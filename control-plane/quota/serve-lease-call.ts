@@ -63,6 +63,10 @@ export type LeaseCallOutcome =
  *                                    moves twice
  *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it
  *                                        uses nothing of what it has
+ *   the control plane stands still   PostgreSQL ends its session after `quotaLimits.leasePauseMsMax`, as if
+ *                                    it had crashed
+ *   a lock is not had                within `quotaLimits.leaseLockMsMax`: nothing has happened, and the call
+ *                                    is refused with `overloaded`; the holder sends it again
  *
  * One call is one transaction. To prevent deadlocks it locks in this order: the row of the holder, its
  * leases, and last, with one statement for returns and grants, the quota windows in the order of their key
@@ -110,11 +114,12 @@ async function beginCall(
   // Not locked, as for records: a call that passes just before another process connects counts as earlier.
   const readStatus = () => readConnectionStatus(tx, { sidecarId, connectionId, accountId });
   if (seq === 1) {
-    const sender = await readStatus();
+    const [, sender] = await together([() => boundWaits(tx), readStatus]);
     if (sender !== 'newest') return { sender, last: null, limits: [] };
     await beginHolder(tx, { holder, sidecarId, accountId, epoch: call.epoch ?? null }, nowMs);
   }
-  const [sender, last, limits] = await together([
+  const [, sender, last, limits] = await together([
+    () => boundWaits(tx),
     readStatus,
     () => lockHolder(tx, { holder, sidecarId }),
     () => findLimits(tx, accountId, asks, nowMs),
@@ -123,6 +128,14 @@ async function beginCall(
   ]);
   return { sender, last, limits };
 }
+
+/**
+ * Sent first. Whoever holds the lock of a window that many draw on is waited for only so long, and gives it
+ * up where it stands still.
+ */
+const boundWaits = (tx: Transaction) => tx`
+  SELECT set_config('lock_timeout', ${String(quotaLimits.leaseLockMsMax)}, true),
+    set_config('idle_in_transaction_session_timeout', ${String(quotaLimits.leasePauseMsMax)}, true)`;
 
 const mayFold = ({ seq }: LeaseCall): boolean => seq % quotaLimits.leaseCallsPerFold === 0;
 

@@ -357,10 +357,10 @@ export const limits = {
    */
   signingKeysReadIntervalMs: secondMs,
   /**
-   * Connections of one program to PostgreSQL, unless DATABASE_CONNECTIONS is set: two replicas and a console
-   * stay well below its default of 100.
+   * Connections of one program to PostgreSQL, unless DATABASE_CONNECTIONS is set: three replicas stay below
+   * its default of 100.
    */
-  databaseConnectionsMax: 28,
+  databaseConnectionsMax: 32,
   /** Range of DATABASE_CONNECTIONS: a few for each kind of work, up to the limits of the largest servers. */
   databaseConnectionsRange: { min: 10, max: 1_000 },
   /**
@@ -379,6 +379,12 @@ export const limits = {
    */
   decisionsAtOnceMax: 10,
   decisionsPerAccountMax: 6,
+  /**
+   * Lease calls, of all accounts and of one: those that draw on one window, such as that of the root of a
+   * tree of wallets, wait for each other's locks, each on a connection. At 5 ms each 800 a second.
+   */
+  leaseCallsAtOnceMax: 5,
+  leaseCallsPerAccountMax: 4,
   /** Timeout of a new connection: below the patience of callers, so that they get their 503. */
   databaseConnectMsMax: 5 * secondMs,
   /**
@@ -448,15 +454,20 @@ mustHold(
 );
 mustHold(
   limits.decisionsAtOnceMax +
+    limits.leaseCallsAtOnceMax +
     limits.exportsAtOnceMax +
     limits.discoveriesAtOnceMax +
     limits.snapshotsAtOnceMax +
     limits.ingestsAtOnceMax +
-    4 <=
+    3 <=
     limits.databaseConnectionsMax,
-  'decisions that wait for each other leave connections for other work',
+  'decisions and lease calls that wait for each other leave connections for other work',
 );
 mustHold(limits.decisionsPerAccountMax < limits.decisionsAtOnceMax, 'an account leaves slots for the others');
+mustHold(
+  limits.leaseCallsPerAccountMax < limits.leaseCallsAtOnceMax,
+  'an account leaves lease calls to the others',
+);
 mustHold(
   limits.exportsAtOnceMax * 2 < limits.databaseConnectionsMax,
   'exports leave connections for other work',

@@ -14,9 +14,10 @@ export interface LeaseClient {
   /** The control plane is known to be away: waiting for it is pointless. */
   readonly isAway: boolean;
   /**
-   * Throws if there is no usable answer within `replicaLimits.quotaCallMsMax`.
+   * Throws if there is no usable answer within `replicaLimits.quotaCallMsMax`. `overloaded`: the control
+   * plane has refused this attempt, for it has too much to do or a window is contended.
    */
-  lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'>;
+  lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown' | 'overloaded'>;
 }
 
 export type CallOutcome =
@@ -43,6 +44,8 @@ interface LeaseCallerOptions {
 export class LeaseCaller {
   readonly #options: LeaseCallerOptions;
   readonly #pause: RetryPause;
+  /** After refusals: repeats of all sidecars must not add to what the control plane is short of. */
+  readonly #refusedPause: RetryPause;
   readonly #wakeup = makeWakeup();
   #holder: string;
   #lastSeq = 0;
@@ -56,6 +59,10 @@ export class LeaseCaller {
     this.#pause = retryPause(options.random, {
       firstMs: limits.retryFirstMs,
       lastMs: limits.leaseRetryLastMs,
+    });
+    this.#refusedPause = retryPause(options.random, {
+      firstMs: limits.retryFirstMs,
+      lastMs: limits.retryLastMs,
     });
     this.#holder = newName(options.random);
   }
@@ -81,13 +88,15 @@ export class LeaseCaller {
     const body = { holder: this.#holder, ...spooled, seq: ++this.#lastSeq, returns, asks, ...looked };
     while (!this.#isStopped) {
       const outcome = await this.#attempt(body);
-      if (outcome !== null) {
+      if (typeof outcome === 'object') {
         if (this.#isFailing) logger.info({}, 'units can be leased again');
         this.#isFailing = false;
         this.#pause.reset();
+        this.#refusedPause.reset();
         return outcome;
       }
-      if (!this.#isStopped) await this.#wakeup.sleep(this.#pause.nextMs());
+      const pause = outcome === 'refused' ? this.#refusedPause : this.#pause;
+      if (!this.#isStopped) await this.#wakeup.sleep(pause.nextMs());
     }
     return { kind: 'stopped' };
   }
@@ -109,22 +118,31 @@ export class LeaseCaller {
     this.#wakeup.wake();
   }
 
-  async #attempt(body: LeaseBody): Promise<CallOutcome | null> {
-    const { client, clock, logger, onFailure } = this.#options;
+  async #attempt(body: LeaseBody): Promise<CallOutcome | 'refused' | 'unanswered'> {
+    const { client, clock } = this.#options;
     const sentAtMs = clock.monotonic();
     try {
       const answer = await client.lease(body);
       if (answer === 'holder_unknown') return { kind: 'holder_unknown' };
+      if (answer === 'overloaded') {
+        this.#noteFailure('the control plane is overloaded');
+        return 'refused';
+      }
       if (!fits(answer, body)) throw new Error('the control plane granted units that were not requested');
       return { kind: 'answered', answer, sentAtMs };
     } catch (error) {
-      this.#failures++;
-      // Log the first of a series; /metrics counts all.
-      if (!this.#isFailing) logger.warn({ err: error }, 'units could not be leased; retrying');
-      this.#isFailing = true;
-      onFailure();
-      return null;
+      this.#noteFailure(error);
+      return 'unanswered';
     }
+  }
+
+  #noteFailure(error: unknown): void {
+    const { logger, onFailure } = this.#options;
+    this.#failures++;
+    // Log the first of a series; /metrics counts all.
+    if (!this.#isFailing) logger.warn({ err: error }, 'units could not be leased; retrying');
+    this.#isFailing = true;
+    onFailure();
   }
 }
 

@@ -253,7 +253,7 @@ export class ControlPlaneClient {
    * Needs the newest connection. Within `replicaLimits.quotaCallMsMax`; throws for every answer that is not
    * about the call.
    */
-  lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown'> {
+  lease(call: Omit<LeaseCall, keyof Sender>): Promise<LeaseAnswer | 'holder_unknown' | 'overloaded'> {
     return this.#asConnected(async (sender) => {
       const answer = await this.#call({
         path: 'leases',
@@ -264,7 +264,9 @@ export class ControlPlaneClient {
       const outcome = parseLeaseOutcome(answer.status, answer.text);
       if (outcome?.kind === 'granted') return outcome.answer;
       if (outcome?.kind === 'holder_unknown') return 'holder_unknown';
-      throw errorOf('leases', answer);
+      const error = errorOf('leases', answer);
+      if (error.code === 'overloaded') return 'overloaded';
+      throw error;
     });
   }
 

@@ -18,6 +18,8 @@ export class ModelLedger implements LeaseClient {
   readonly leased = new Map<string, number>();
   /** Every call that arrived, repeats included. */
   readonly calls: LeaseBody[] = [];
+  /** It refuses every call, and does nothing. */
+  isOverloaded = false;
   /** Called before each answer; what it throws is what the holder gets, after the call has done its work. */
   afterwards: (body: LeaseBody) => Promise<void> | void = () => undefined;
   /** The same before the call does anything. */
@@ -37,9 +39,10 @@ export class ModelLedger implements LeaseClient {
     this.#last.clear();
   }
 
-  async lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown'> {
+  async lease(body: LeaseBody): Promise<LeaseAnswer | 'holder_unknown' | 'overloaded'> {
     await this.before(body);
     this.calls.push(body);
+    if (this.isOverloaded) return 'overloaded';
     const last = this.#last.get(body.holder);
     if (last === undefined && body.seq !== 1) return 'holder_unknown';
     if (last !== undefined) {

@@ -37,7 +37,7 @@ describe('parseSettings', () => {
       SIDECAR_HOST: '127.0.0.1',
       DATA_DIR: './.data',
       DATABASE_URL: null,
-      DATABASE_CONNECTIONS: 28,
+      DATABASE_CONNECTIONS: 32,
       DATABASE_READ_URL: null,
       BACKGROUND_CONVERSIONS: true,
       RECORDS_V2_AFTER_S: 86_400,

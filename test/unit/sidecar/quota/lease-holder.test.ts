@@ -657,13 +657,35 @@ describe('a call', () => {
     expect(next).toEqual(['granted']);
   });
 
+  it('is repeated ever more seldom while it is refused, and soon after that', async () => {
+    const gate = gateWith(limitOf('gate_rate', 'minute', 5));
+    request(gate, oneRequest);
+    await turn();
+    ledger.isOverloaded = true;
+    const before = ledger.calls.length;
+    const heard = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.quotaWaitMsMax + 50);
+    expect(heard).toEqual(['late']);
+    await vi.advanceTimersByTimeAsync(10 * secondMs);
+    const repeats = ledger.calls.slice(before);
+    // Five while the pauses grow; then each is between a half and the whole of the longest.
+    expect(repeats.length).toBeGreaterThanOrEqual(10);
+    expect(repeats.length).toBeLessThanOrEqual(5 + 2 * 11);
+    expect(new Set(repeats.map(({ seq }) => seq)).size).toBe(1);
+    ledger.isOverloaded = false;
+    const next = request(gate, oneRequest);
+    await vi.advanceTimersByTimeAsync(limits.retryLastMs);
+    expect(next).toEqual(['granted']);
+    expect(ledger.leasedOf({ kind: 'gate_rate', window: 'minute' })).toBeLessThanOrEqual(5);
+  });
+
   it('counts as unanswered if it grants more than was asked for', async () => {
     const gate = gateWith(limitOf('gate_rate', 'minute', 5));
     const lease = ledger.lease.bind(ledger);
     let isWrong = true;
     ledger.lease = async (body) => {
       const answer = await lease(body);
-      if (!isWrong || answer === 'holder_unknown') return answer;
+      if (!isWrong || typeof answer === 'string') return answer;
       isWrong = false;
       return { grants: answer.grants.map((grant) => ({ ...grant, granted: grant.granted + 1 })) };
     };
