@@ -116,7 +116,7 @@ export async function lockMessages(
       WHERE c.kind = 'webhook' OR w.allowance > 0
     ), seen AS (
       SELECT p.*, c.kind, c.sealed_target, c.era, ${fateOf(sql, nowMs)} AS fate
-      FROM picked p JOIN channels c USING (channel_id) LEFT JOIN approvals a USING (approval_id)
+      FROM picked p JOIN channels c USING (channel_id) LEFT JOIN approvals a ON a.approval_id = p.approval_id COLLATE "default"
       LEFT JOIN channel_messages f
         ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
       WHERE ${takesNow(sql, nowMs)}
@@ -146,7 +146,7 @@ export async function lockMessages(
             WHERE o.approval_id = m.approval_id AND o.channel_id = m.channel_id AND o.event = m.event)
         ORDER BY m.next_attempt_at_ms LIMIT ${channelsLimits.channelBundleMax}
         FOR UPDATE SKIP LOCKED
-      ) AS p LEFT JOIN approvals a ON a.approval_id = p.approval_id
+      ) AS p LEFT JOIN approvals a ON a.approval_id = p.approval_id COLLATE "default"
       LEFT JOIN channel_messages f
         ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
       WHERE ${fateOf(sql, nowMs)} = 'send'
@@ -175,7 +175,7 @@ export async function lockMessages(
       l.kind, l.sealed_target AS "sealedTarget", l.era AS generation, l.fate, ${approvalColumns(sql)},
       coalesce(b.approval_ids, '{}') AS bundled, b.summary AS "spokenFor",
       g.name AS "gateName", p.agent_name AS "agentName", coalesce(u.name, k.name) AS "resolverName"
-    FROM locked l JOIN approvals a USING (approval_id)
+    FROM locked l JOIN approvals a ON a.approval_id = l.approval_id COLLATE "default"
     LEFT JOIN bundles b ON b.carrier = l.approval_id AND b.channel_id = l.channel_id AND b.event = l.event
     LEFT JOIN gates g ON g.gate_id = a.gate_id LEFT JOIN passports p ON p.passport_id = a.passport_id
     LEFT JOIN users u ON u.user_id = a.resolved_by LEFT JOIN api_keys k ON k.key_id = a.resolved_by

@@ -245,7 +245,7 @@ export const readLostChains = (sql: Database | Transaction) =>
   sql<LostChain[]>`
     SELECT known.chain_id AS "chainId", chains.account_id AS "accountId", chains.mode,
       coalesce(chains.sequence, 0) AS "afterPlace", known.sequence AS "lastPlace", known.hash AS "lastHash", lost
-    FROM known_places AS known LEFT JOIN chains ON chains.chain_id = known.chain_id
+    FROM known_places AS known LEFT JOIN chains ON chains.chain_id = known.chain_id COLLATE "default"
     WHERE in_generation = (SELECT max(number) FROM generations) ORDER BY known.chain_id`;
 
 /** A chain that the last recovery stated places of as lost. */
@@ -264,7 +264,7 @@ export const readHandedIn = (sql: Database | Transaction) =>
         AND records.sequence > known.sequence AND records.sequence <= known.sequence + ${historyLimits.handedInMax}
         AND records.timestamp_ms < newest.begun_at_ms))::bigint AS "handedIn"
     FROM newest JOIN known_places AS known ON known.in_generation = newest.number - 1
-    LEFT JOIN chains ON chains.chain_id = known.chain_id
+    LEFT JOIN chains ON chains.chain_id = known.chain_id COLLATE "default"
     ORDER BY known.chain_id LIMIT ${historyLimits.handedInMax}`;
 
 /** The furthest revision of each feed that is known and not here. */

@@ -36,6 +36,10 @@ const columns = (sql: Database | Transaction) => sql`
   f.issuer_id AS "issuerId", f.account_id AS "accountId", f.mode, f.version, f.settings, f.keys,
   f.keys_at_ms AS "keysAtMs", f.fault, i.status, i.wallet_since_ms IS NOT NULL AS "hasWallets"`;
 
+/** Issuers are found by the database's collation. */
+const itsIssuer = (sql: Database | Transaction) =>
+  sql`JOIN issuers i ON i.issuer_id = f.issuer_id COLLATE "default"`;
+
 /** Rows were validated before they were written. */
 function toFederation(row: FederationRow): StoredFederation {
   const { settings, ...rest } = row;
@@ -79,7 +83,7 @@ export async function findFederation(
   issuerId: IssuerId,
 ): Promise<StoredFederation | null> {
   const [row] = await sql<FederationRow[]>`
-    SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id) WHERE f.issuer_id = ${issuerId}`;
+    SELECT ${columns(sql)} FROM federations f ${itsIssuer(sql)} WHERE f.issuer_id = ${issuerId}`;
   return row === undefined ? null : toFederation(row);
 }
 
@@ -89,7 +93,7 @@ export async function findFederations(
 ): Promise<ReadonlyMap<IssuerId, StoredFederation>> {
   if (issuerIds.length === 0) return new Map();
   const rows = await sql<FederationRow[]>`
-    SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id)
+    SELECT ${columns(sql)} FROM federations f ${itsIssuer(sql)}
     WHERE f.issuer_id = ANY(${[...issuerIds]}::text[])`;
   return new Map(rows.map((row) => [row.issuerId, toFederation(row)]));
 }
@@ -100,7 +104,7 @@ export async function accountFederations(
   accountId: AccountId,
 ): Promise<readonly StoredFederation[]> {
   const rows = await sql<FederationRow[]>`
-    SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id)
+    SELECT ${columns(sql)} FROM federations f ${itsIssuer(sql)}
     WHERE f.account_id = ${accountId}`;
   return rows.map(toFederation);
 }
@@ -115,7 +119,7 @@ export async function knownFederations(
   gateId: GateId | null = null,
 ): Promise<readonly StoredFederation[]> {
   const rows = await sql<FederationRow[]>`
-    SELECT ${columns(sql)} FROM federations f JOIN issuers i USING (issuer_id)
+    SELECT ${columns(sql)} FROM federations f ${itsIssuer(sql)}
     WHERE f.issuer_id IN (
       SELECT issuer_id FROM federations WHERE account_id = ${accountId}
       UNION ${namedBy(sql, accountId)} ${gateId === null ? sql`` : sql`AND gate_id = ${gateId}`})`;
@@ -201,7 +205,7 @@ export async function dueFederations(
 ): Promise<readonly IssuerId[]> {
   const { nowMs, refreshMs, gapMs, max } = asked;
   const rows = await sql<{ issuerId: IssuerId }[]>`
-    SELECT f.issuer_id AS "issuerId" FROM federations f JOIN issuers i USING (issuer_id)
+    SELECT f.issuer_id AS "issuerId" FROM federations f ${itsIssuer(sql)}
     WHERE ${isFree(sql, nowMs, gapMs)} AND i.status = 'active'
       AND (f.keys_at_ms > ${nowMs + gapMs} OR f.keys_at_ms
         <= ${nowMs}::bigint - least(${refreshMs}::bigint, (f.settings->>'max_key_age_s')::bigint * 1000 / 6))

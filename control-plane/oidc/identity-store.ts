@@ -20,10 +20,10 @@ export const findLinkedUsers = (
   accountId: string | null,
 ): Promise<readonly OidcCandidate[]> =>
   sql<OidcCandidate[]>`
-    SELECT user_id AS "userId", account_id AS "accountId", a.name AS "accountName"
-    FROM oidc_identities JOIN users USING (user_id) JOIN accounts a USING (account_id)
+    SELECT user_id AS "userId", users.account_id AS "accountId", a.name AS "accountName"
+    FROM oidc_identities JOIN users USING (user_id) JOIN accounts a ON a.account_id = users.account_id COLLATE "default"
     WHERE subject = ${subject} AND issuer = ${issuer} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
-      ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
+      ${accountId === null ? sql`` : sql`AND users.account_id = ${accountId}`}
     ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
 /** Users with this address. `isTaken`: linked to another identity of this provider already. */
@@ -33,11 +33,11 @@ export const findUsersToLink = (
   accountId: string | null,
 ): Promise<readonly (OidcCandidate & { readonly isTaken: boolean })[]> =>
   sql<(OidcCandidate & { readonly isTaken: boolean })[]>`
-    SELECT user_id AS "userId", account_id AS "accountId", a.name AS "accountName",
+    SELECT user_id AS "userId", users.account_id AS "accountId", a.name AS "accountName",
       coalesce(issuer = ${issuer}, false) AS "isTaken"
-    FROM users LEFT JOIN oidc_identities USING (user_id) JOIN accounts a USING (account_id)
+    FROM users LEFT JOIN oidc_identities USING (user_id) JOIN accounts a ON a.account_id = users.account_id COLLATE "default"
     WHERE email = ${email} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
-      ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
+      ${accountId === null ? sql`` : sql`AND users.account_id = ${accountId}`}
     ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
 /** The link between a user, whose row is locked, and the identity. */

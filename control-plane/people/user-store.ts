@@ -84,7 +84,7 @@ export const findLoginCandidates = (
       WHERE email = ${email} AND NOT is_disabled AND password_hash IS NOT NULL
         ${accountId === null ? sql`` : sql`AND account_id = ${accountId}`}
       ORDER BY user_id LIMIT ${peopleLimits.loginCandidatesMax}
-    ) u JOIN accounts a ON a.account_id = u."accountId"
+    ) u JOIN accounts a ON a.account_id = u."accountId" COLLATE "default"
     ORDER BY u."userId"`;
 
 export async function findUserWithSecrets(

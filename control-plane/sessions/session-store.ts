@@ -56,7 +56,8 @@ export async function findPresentedSession(
       u.last_login_at_ms AS "lastLoginAtMs", a.name AS "accountName", a.status AS "accountStatus", a.plan,
       a.is_operator AS "isOperatorAccount", a.requests_per_minute AS "requestsPerMinute",
       a.requests_per_day AS "requestsPerDay"
-    FROM sessions s JOIN users u USING (user_id) JOIN accounts a USING (account_id)
+    FROM sessions s JOIN users u USING (user_id)
+    JOIN accounts a ON a.account_id = u.account_id COLLATE "default"
     WHERE s.token_hash = ${tokenHash} AND NOT u.is_disabled`;
   if (row === undefined) return null;
   const { plan, requestsPerMinute, requestsPerDay } = row;

@@ -157,7 +157,7 @@ async function readAllButGates(
       CASE f.account_id WHEN ${accountId} THEN f.settings ELSE f.settings - 'jwks_uri' END AS settings,
       (SELECT jsonb_agg(jsonb_build_object('kid', key->'kid', 'algorithm', key->'algorithm', 'public_key', key->'publicKey'))
         FROM jsonb_array_elements(f.keys) AS key) AS keys, f.keys_at_ms, issuers.wallet_since_ms IS NOT NULL AS has_wallets
-    FROM federations f JOIN issuers USING (issuer_id)
+    FROM federations f JOIN issuers ON issuers.issuer_id = f.issuer_id COLLATE "default"
     WHERE f.issuer_id IN (
       SELECT issuer_id FROM federations WHERE account_id = ${accountId}
       UNION SELECT n.issuer_id FROM gates

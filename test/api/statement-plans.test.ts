@@ -12,16 +12,19 @@ import { walkChains } from '../../control-plane/attestations/chain-walk.ts';
 import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import { sliceExport } from '../../control-plane/attestations/read-export.ts';
 import type { Database } from '../../control-plane/base/database.ts';
+import { lockMessages } from '../../control-plane/channels/message-queue.ts';
 import { claimKey as claimAnswer } from '../../control-plane/creation/idempotent-answers.ts';
 import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { findStandings } from '../../control-plane/decisions/passport-standing-store.ts';
 import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
+import { dueFederations } from '../../control-plane/issuers/federation-store.ts';
 import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
 import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/quota/holder-store.ts';
 import { holdLeases, type Take } from '../../control-plane/quota/judge-takes.ts';
 import { moveUnits } from '../../control-plane/quota/ledger.ts';
 import { readUsage } from '../../control-plane/quota/read-usage.ts';
 import { addToWindows } from '../../control-plane/quota/spend-store.ts';
+import { findPresentedSession } from '../../control-plane/sessions/session-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -34,7 +37,7 @@ import type {
   SidecarId,
 } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
+import { dayMs, hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
@@ -129,6 +132,19 @@ async function fill(sql: Database): Promise<void> {
       pii, passport_account_id, passport_mode, gate_account_id, gate_mode, created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms)
     SELECT 'appr_' || lpad(n::text, 26, '0'), 'pending', 'pass_' || lpad((n % 1000)::text, 26, '0'), 'agent', 'gate_' || lpad((n % 100)::text, 26, '0'), 1, ${hashOf(1)} || n, '{}',
       '[]', ${accountId}, 'live', ${accountId}, 'live', 0, 1, ${ends}, '[]', ${ends} FROM generate_series(1, ${rows}) n`;
+  const first = sql`generate_series(1, 10) n`;
+  await sql`INSERT INTO users (user_id, account_id, email, name, role, created_at_ms)
+    SELECT 'user_' || n, 'acct_' || n, 'a@' || n, 'Test', 'owner', 0 FROM ${first}`;
+  await sql`INSERT INTO sessions (session_id, token_hash, user_id, created_at_ms, last_seen_at_ms, expires_at_ms)
+    SELECT 'sess_' || n, 'hash ' || n, 'user_' || n, 0, 0, ${nowMs}::bigint FROM ${first}`;
+  await sql`INSERT INTO federations (issuer_id, account_id, mode, settings, keys, version, keys_at_ms, asked_at_ms)
+    SELECT 'iss_' || n, 'acct_' || n, 'live', '{"max_key_age_s": 3600}', '[]', 1, 0, 0 FROM ${first}`;
+  await sql`INSERT INTO channels (channel_id, account_id, mode, kind, name, shown_target, target_hash, sealed_target, after_ms, events,
+      status, created_at_ms, updated_at_ms)
+    VALUES ('chan_1', ${accountId}, 'live', 'webhook', 'Test', '', '', '', 0, '{approval.requested}', 'enabled', 0, 0)`;
+  await sql`INSERT INTO channel_messages (approval_id, channel_id, event, status, next_attempt_at_ms, due_at_ms)
+    SELECT approval_id, 'chan_1', 'approval.requested', 'pending', ${nowMs}::bigint, 0
+    FROM approvals ORDER BY approval_id DESC LIMIT 100`;
   await sql`ANALYZE`;
 }
 
@@ -361,6 +377,16 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         due.map(({ approvalId }) => approvalId),
       );
     }),
+  'finding a session': async (sql) =>
+    expect((await findPresentedSession(sql, 'hash 7'))?.user.accountId).toBe('acct_7'),
+  'finding whose keys are due': async (sql) =>
+    expect(await dueFederations(sql, { nowMs, refreshMs: hourMs, gapMs: minuteMs, max: 100 })).toHaveLength(
+      10,
+    ),
+  'locking messages of a channel': async (sql) =>
+    expect(
+      await lockMessages(sql, { slots: new Map([['chan_1', 10]]), replicaId: 'replica', nowMs }),
+    ).toHaveLength(10),
   'putting one off': (sql) =>
     putOff(sql, `appr_${String(rows / 2 - 1).padStart(26, '0')}` as ApprovalId, nowMs),
 };
