@@ -11,7 +11,7 @@ import { type PathWallet, type WalletPath, walletAt } from './wallet-paths.ts';
 interface NamingRecord {
   readonly record: Pick<
     AttestationRecord,
-    'id' | 'decision' | 'passportId' | 'timestampMs' | 'amountMicroUsd'
+    'id' | 'decision' | 'passportId' | 'timestampMs' | 'amountMicroUsd' | 'approvalId'
   >;
   readonly took: readonly number[] | null;
 }
@@ -23,6 +23,9 @@ interface Draw {
   readonly depth: number;
   readonly kind: 'wallet_spend' | 'wallet_rate';
 }
+
+/** Of a wallet, or of a gate or passport. */
+type KnownLease = { readonly leaseId: number } & (Draw | { readonly walletId: null });
 
 type LimitedWallet = Pick<PathWallet, 'walletId' | 'limits'>;
 
@@ -40,18 +43,19 @@ export async function findDrawnWallets(
   const doubtful = records.flatMap(({ record, took }) => {
     const path = record.passportId === null ? undefined : paths.get(record.passportId);
     return path !== undefined && record.decision === 'PERMIT' && isJustMoved(path, record.timestampMs)
-      ? [{ record, path, took: took ?? [] }]
+      ? [{ record, path, took }]
       : [];
   });
   if (doubtful.length === 0) return new Map();
-  const leases = distinct(doubtful.flatMap(({ took }) => took));
+  const leases = distinct(doubtful.flatMap(({ took }) => took ?? []));
   const before = distinct(doubtful.map(({ path }) => path.previousId));
-  const [draws, trees] = await together([
-    () => sql<(Draw & { readonly leaseId: number })[]>`
+  const [known, trees] = await together([
+    () => sql<KnownLease[]>`
       SELECT l.lease_id AS "leaseId", w.wallet_id AS "walletId", cardinality(w.path) AS depth,
         split_part(l.counter, ':', 1) AS kind
-      FROM quota_leases l JOIN wallets w ON w.wallet_key = split_part(l.counter, ':', 2)
-      WHERE l.lease_id = ANY(${leases}::bigint[]) AND l.counter LIKE 'wallet!_%' ESCAPE '!'`,
+      FROM quota_leases l LEFT JOIN wallets w
+        ON w.wallet_key = split_part(l.counter, ':', 2) AND l.counter LIKE 'wallet!_%' ESCAPE '!'
+      WHERE l.lease_id = ANY(${leases}::bigint[])`,
     () => sql<{ walletId: WalletId; wallets: readonly LimitedWallet[] }[]>`
       SELECT leaf.wallet_id AS "walletId",
         jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'limits', w.limits)) AS wallets
@@ -61,9 +65,11 @@ export async function findDrawnWallets(
   const walletsOf = new Map(trees.map(({ walletId, wallets }) => [walletId, wallets]));
   return new Map(
     doubtful.map(({ record, path, took }) => {
-      const drawn = draws.filter(({ leaseId }) => took.includes(leaseId));
+      const ofRecord = known.filter(({ leaseId }) => took?.includes(leaseId) === true);
+      const drawn = ofRecord.filter((each) => each.walletId !== null);
       const previous = (path.previousId && walletsOf.get(path.previousId)) ?? [];
-      return [record.id, drawnWallet({ path, previous, drawn, record })] as const;
+      const isAllKnown = took?.every((id) => ofRecord.some(({ leaseId }) => leaseId === id)) ?? false;
+      return [record.id, drawnWallet({ path, previous, drawn, isAllKnown, record })] as const;
     }),
   );
 }
@@ -80,12 +86,15 @@ export function drawnWallet({
   path,
   previous,
   drawn,
+  isAllKnown,
   record,
 }: {
   readonly path: WalletPath;
   readonly previous: readonly LimitedWallet[];
   readonly drawn: readonly Draw[];
-  readonly record: Pick<AttestationRecord, 'amountMicroUsd' | 'timestampMs'>;
+  /** No lease that it names is gone. */
+  readonly isAllKnown: boolean;
+  readonly record: Pick<AttestationRecord, 'amountMicroUsd' | 'timestampMs' | 'approvalId'>;
 }): WalletId | null {
   const isPriced = (record.amountMicroUsd ?? 0) > 0;
   const isOfCurrent = isAllOf(path.wallets, drawn, isPriced);
@@ -94,8 +103,9 @@ export function drawnWallet({
   if (isOfCurrent) return path.wallets[0]?.walletId ?? null;
   if (isOfPrevious) return path.previousId;
   const [deepest] = drawn.toSorted((one, other) => other.depth - one.depth);
-  // Without any an approval has paid, most likely one that was asked for before the move.
-  return deepest?.walletId ?? path.previousId;
+  if (deepest !== undefined) return deepest.walletId;
+  // An approval has paid, most likely one that was asked for before the move. Else it was in no wallet then.
+  return record.approvalId === null && isAllKnown ? null : path.previousId;
 }
 
 /** Whether it took from each of these wallets that limits money or requests, and from no other. */

@@ -113,6 +113,28 @@ describe('a passport that is moved while it is permitted', () => {
   );
 });
 
+describe('a passport that is moved twice before a sidecar hears of it', () => {
+  it('was in no wallet for what it is permitted there, and no statement has it', async () => {
+    const wallets = [
+      await makeWallet(api, { limits: { daily_usd: 1_000 } }),
+      await makeWallet(api, { limits: { daily_usd: 1_000 } }),
+    ];
+    const gateId = await newGate();
+    const { jwt, passport_id: id } = await api.issuePassport();
+    const [, cut] = sidecars;
+    expect((await ask(cut, gateId, jwt, buy(1))).body.decision).toBe('PERMIT');
+    cut.link.cut();
+    try {
+      for (const { wallet_id: next } of wallets) await moveToWallet(api, id, next);
+      expect((await ask(cut, gateId, jwt, buy(2))).body.decision).toBe('PERMIT');
+    } finally {
+      cut.resume();
+    }
+    await cut.caughtUp();
+    for (const { wallet_id: each } of wallets) expect(await stated(each)).toBe(0);
+  });
+});
+
 describe('a sidecar that is cut off while its wallet', () => {
   const spare = () => makeWallet(api, { limits: { daily_usd: 1_000 } });
   it.each([

@@ -209,7 +209,7 @@ export class Wallets {
       return id === undefined ? [] : [{ kind, walletId: id, depth: this.get(id).path.length }];
     });
     const previous = previousId === null ? [] : this.get(previousId).path.map((id) => this.get(id));
-    return drawnWallet({ path, previous, drawn, record });
+    return drawnWallet({ path, previous, drawn, isAllKnown: true, record });
   }
 
   /** What the lane of a look-up lends; null: the passport does not draw on it. */
