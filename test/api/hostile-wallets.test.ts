@@ -123,14 +123,23 @@ describe('a passport that is moved twice before a sidecar hears of it', () => {
     const { jwt, passport_id: id } = await api.issuePassport();
     const [, cut] = sidecars;
     expect((await ask(cut, gateId, jwt, buy(1))).body.decision).toBe('PERMIT');
+    let attestationId = '';
     cut.link.cut();
     try {
       for (const { wallet_id: next } of wallets) await moveToWallet(api, id, next);
-      expect((await ask(cut, gateId, jwt, buy(2))).body.decision).toBe('PERMIT');
+      const { body } = await ask(cut, gateId, jwt, buy(2));
+      expect(body.decision).toBe('PERMIT');
+      attestationId = body.attestation_id;
     } finally {
       cut.resume();
     }
-    await cut.caughtUp();
+    const url = `/v1/attestations/${attestationId}`;
+    const { body: record } = await untilAnswer(
+      () => api.call({ url }),
+      ({ status }) => status === 200,
+      { what: 'its record' },
+    );
+    expect(record).toMatchObject({ decision: 'PERMIT', amount_micro_usd: 2_000_000, wallet_id: null });
     for (const { wallet_id: each } of wallets) expect(await stated(each)).toBe(0);
   });
 });
