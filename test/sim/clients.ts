@@ -55,8 +55,8 @@ export class Clients {
   ): void {
     const { nodes, controlPlane } = this.#deps;
     const node = nodes[sidecar] as SidecarNode;
-    const { process, checks } = node;
-    if (process === null || checks === null) {
+    const { process, checks, core } = node;
+    if (process === null || checks === null || core === null) {
       this.count('nobody listens');
       return;
     }
@@ -69,8 +69,9 @@ export class Clients {
       process,
       presents: how.presents,
       askedAtMs: loop.nowMs,
-      ackedGlobal: connection?.ackedGlobal ?? 0,
-      ackedAccount: connection?.ackedAccount ?? 0,
+      // What was acknowledged outlives the process.
+      knownGlobal: Math.max(connection?.ackedGlobal ?? 0, core.replica.globalRevision),
+      knownAccount: Math.max(connection?.ackedAccount ?? 0, core.replica.accountRevision),
       heardAtMs: process.heardAtMs,
       knowsTime: process.knowsTime,
       epoch: null,

@@ -20,45 +20,40 @@ export function makeStanding(chance: Chance, startsAtMs: number): readonly Stand
   const count = chance.pick([0, 0, 1, 2]);
   return Array.from({ length: count }, (_each, n) => {
     const each = chance.pick([2.5, 3.1, 3.1]) * usd;
+    const lastsMs = chance.happens(0.5) ? chance.between(1_500, 5_000) : 90_000_000;
     return {
       standing_approval_id: `sappr_${String(n + 1).padStart(26, '0')}` as StandingApprovalId,
       passport_id: numbered.passport(1 + chance.below(3)) as PassportId,
       permission_key: 'orders:create' as PermissionKey,
       each_micro_usd: each as MicroUsd,
-      total_micro_usd: (each * chance.pick([1, 3, 8])) as MicroUsd,
-      expires_at_ms: Math.floor(startsAtMs + chance.pick([4_000, 90_000_000])) as UnixMillis,
+      total_micro_usd: (each * chance.pick([1, 3, 8, 20])) as MicroUsd,
+      expires_at_ms: Math.floor(startsAtMs + lastsMs) as UnixMillis,
     };
   });
 }
 
-/** Requests that draw on them, and their ends. */
+/** Requests that draw on them; each is used up, expires or is ended by a person while they do. */
 export function standingSteps(chance: Chance, course: Course, durationMs: number): Step[] {
-  if (course.standing.length === 0) return [];
   const asks = asksOf(chance, course, requestsFrom);
-  const atMs = chance.between(0.05, 0.3) * durationMs;
-  const ends = course.standing.flatMap((_each, standing): Step[] =>
-    chance.happens(0.5) ? [{ kind: 'end standing', standing, atMs: atMs + chance.between(500, 2_500) }] : [],
-  );
-  return [
-    ...ends,
-    ...asks.many(24, atMs, atMs + 3_500, { gate: askingGate, amountUsd: chance.pick([2.5, 3.1]) }),
-    ...course.standing.flatMap((each, standing) => {
-      const { passport_id: id, each_micro_usd: eachMicroUsd, expires_at_ms: expiresAtMs } = each;
-      const endsAtMs = Math.min(expiresAtMs - course.startsAtMs, atMs + chance.between(500, 4_000));
-      const drawing = {
-        gate: askingGate,
-        sidecar: chance.below(course.sidecars),
-        passport: course.passports.findIndex((passport) => passport.id === id),
-        amountUsd: eachMicroUsd / usd,
-      };
-      return [
-        ...asks.many(3, endsAtMs - 400, endsAtMs - 50, drawing),
-        ...(chance.happens(0.7) ? [{ kind: 'end standing', standing, atMs: endsAtMs } as const] : []),
-        // Units of it are at hand, and idle ones go back within two seconds.
-        ...asks.many(6, endsAtMs + 20, endsAtMs + 1_500, drawing),
-      ];
-    }),
-  ];
+  return course.standing.flatMap((each, standing) => {
+    const { passport_id: id, each_micro_usd: eachMicroUsd, expires_at_ms: expiresAtMs } = each;
+    const expiresAfterMs = expiresAtMs - course.startsAtMs;
+    const isEnded = expiresAfterMs > durationMs && chance.happens(0.8);
+    const endsAtMs = Math.min(expiresAfterMs, chance.between(0.15, 0.6) * durationMs);
+    const drawing = {
+      gate: askingGate,
+      passport: course.passports.findIndex((passport) => passport.id === id),
+      amountUsd: eachMicroUsd / usd,
+    };
+    const here = { ...drawing, sidecar: chance.below(course.sidecars) };
+    return [
+      ...asks.many(chance.pick([0, 4, 12]), 400, endsAtMs, drawing),
+      // Units of it are at hand when it ends, and idle ones go back within two seconds.
+      ...asks.many(4, endsAtMs - 600, endsAtMs - 30, here),
+      ...(isEnded ? [{ kind: 'end standing', standing, atMs: endsAtMs } as const] : []),
+      ...asks.many(6, endsAtMs + 20, endsAtMs + 1_500, here),
+    ];
+  });
 }
 
 /** What a counter in the ledger says of a standing approval; null: it is of none. */

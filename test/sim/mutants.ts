@@ -327,7 +327,7 @@ export const mutants: readonly Mutant[] = [
     'names the wallet of now for what the one before has paid',
     'control-plane/quota/drawn-wallets.ts',
     'if (isOfPrevious) return path.previousId;',
-    '',
+    'if (isOfPrevious) return path.wallets[0]?.walletId ?? null;',
   ),
   planted(
     'refunds the same money twice',

@@ -27,9 +27,9 @@ export interface Attempt {
   readonly process: Process;
   readonly askedAtMs: number;
   readonly presents: string | null;
-  /** When it asked: what its sidecar had acknowledged, and from when the last news there were. */
-  readonly ackedGlobal: number;
-  readonly ackedAccount: number;
+  /** When it asked: what its sidecar had applied or acknowledged, and from when the last news there were. */
+  readonly knownGlobal: number;
+  readonly knownAccount: number;
   readonly heardAtMs: number;
   /** Its sidecar had heard the control plane's time. */
   readonly knowsTime: boolean;
@@ -210,10 +210,9 @@ export class Oracle {
    * With nothing wrong in between, a change is in force within a second or two, and at once in a process that
    * was stopped when it was made.
    */
-  #expectTold({ request, process, askedAtMs, ackedGlobal }: Attempt, { word, revision, atMs }: Block): void {
+  #expectTold({ request, process, askedAtMs, knownGlobal }: Attempt, { word, revision, atMs }: Block): void {
     const { id } = request.passport;
-    if (revision <= ackedGlobal)
-      this.#wrong(`${process.name} permits ${id}, and had acknowledged that it is ${word}`);
+    if (revision <= knownGlobal) this.#wrong(`${process.name} permits ${id}, and knew that it is ${word}`);
     const changedAtMs = atMs;
     if (this.#troubledAtMs() >= changedAtMs) return;
     const { pausedAtMs, runsSinceMs } = process;
@@ -355,7 +354,7 @@ export class Oracle {
     const take = takes.get(id);
     if (decision !== 'PERMIT' || take === undefined) return null;
     const isOfSource = ({ node }: Attempt): boolean => node.sidecarId === take.sidecarId;
-    const acked = attempts.filter(isOfSource).map(({ ackedGlobal }) => ackedGlobal);
+    const known = attempts.filter(isOfSource).map(({ knownGlobal }) => knownGlobal);
     const isPaid = [...settlements.approvals.values()].some(({ usedBy }) => usedBy === id);
     const counters = take.took.flatMap((leaseId) => {
       const at = ledger.everyLease.get(leaseId)?.at;
@@ -363,7 +362,7 @@ export class Oracle {
     });
     const fault = this.wallets.faultOf({
       passportId: passport.id,
-      ackedGlobal: Math.min(...acked),
+      knownGlobal: Math.min(...known),
       isCharged: !isPaid && (amountMicroUsd ?? 0) > 0,
       counters,
     });
@@ -372,18 +371,18 @@ export class Oracle {
       isPaid || record.asserted === null
         ? null
         : this.wallets.misnamed({
-            ...{ walletId: record.walletId as WalletId | null, ackedGlobal: Math.min(...acked), counters },
+            ...{ walletId: record.walletId as WalletId | null, knownGlobal: Math.min(...known), counters },
             isCharged: (amountMicroUsd ?? 0) > 0,
           });
     if (misnamed !== null) return `${id} ${misnamed}`;
-    const ackedAccount = Math.min(...attempts.filter(isOfSource).map((each) => each.ackedAccount));
-    return isPaid ? null : this.#findUnapproved(record, { counters, ackedAccount });
+    const knownAccount = Math.min(...attempts.filter(isOfSource).map((each) => each.knownAccount));
+    return isPaid ? null : this.#findUnapproved(record, { counters, knownAccount });
   }
 
   /** What a person has to approve names the approval of a person, or a standing one that fits and stands. */
   #findUnapproved(
     { id, gateId, passportId, amountMicroUsd, timestampMs }: AttestationRecord,
-    { counters, ackedAccount }: { readonly counters: readonly string[]; readonly ackedAccount: number },
+    { counters, knownAccount }: { readonly counters: readonly string[]; readonly knownAccount: number },
   ): string | null {
     const asked = (amountMicroUsd ?? 0) > askedAboveMicroUsd && gateId === numbered.gate(8);
     const used = counters.flatMap((counter) => standingOf(counter.split(' ')[0] ?? '', gateId) ?? []);
@@ -395,7 +394,7 @@ export class Oracle {
     const fits = terms.passport_id === passportId && (amountMicroUsd ?? 0) <= terms.each_micro_usd;
     if (!fits) return `${id} names ${name}, which is not for it`;
     if (timestampMs > terms.expires_at_ms + clockMsMax) return `${id} names ${name}, which has expired`;
-    return endedAt <= ackedAccount
+    return endedAt <= knownAccount
       ? `${id} names ${name}, of which its sidecar knew that it has ended`
       : null;
   }

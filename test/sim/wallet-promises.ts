@@ -22,8 +22,8 @@ interface Place {
 /** What is known of a PERMIT on record. */
 export interface RecordedTake {
   readonly passportId: PassportId;
-  /** What its sidecar had acknowledged before it decided. */
-  readonly ackedGlobal: number;
+  /** What its sidecar had applied or acknowledged before it decided. */
+  readonly knownGlobal: number;
   /** It took money from leases; else it has none, or an approval paid. */
   readonly isCharged: boolean;
   readonly counters: readonly string[];
@@ -182,10 +182,10 @@ const walletsOf = ({ counters }: Pick<Take, 'counters'>): readonly string[] =>
   counters.filter((each) => each.startsWith('wallet_'));
 
 /** Whether it took all of one of these, as far as its sidecar may have known them. */
-function isOfAny(places: readonly Place[], { ackedGlobal, isCharged, counters }: Take): boolean {
+function isOfAny(places: readonly Place[], { knownGlobal, isCharged, counters }: Take): boolean {
   const taken = walletsOf({ counters });
   return places.some(({ money, rate, isFrozen }, at) => {
-    const isOver = (places[at + 1]?.revision ?? Number.POSITIVE_INFINITY) <= ackedGlobal;
+    const isOver = (places[at + 1]?.revision ?? Number.POSITIVE_INFINITY) <= knownGlobal;
     const expected = isCharged ? [...money, ...rate] : [...rate];
     const isIt = expected.length === taken.length && expected.every((each) => taken.includes(each));
     return isIt && !isFrozen && !isOver;

@@ -105,6 +105,20 @@ const walletScenarios: readonly Scenario[] = [
     );
     return [...moves, ...asks.many(60, atMs - 300, atMs + 3_500, { gate: openGate, amountUsd: 0.25 })];
   },
+  /** A passport is moved once, and a sidecar that has units for it hears nothing of that. */
+  (chance, course, tree, durationMs) => {
+    const atMs = chance.between(0.2, 0.5) * durationMs;
+    const asks = asksOf(chance, course, requestsFrom);
+    const sidecar = chance.below(course.sidecars);
+    const passport = chance.below(course.passports.length);
+    const cheap = { sidecar, passport, gate: openGate, amountUsd: 0.25 };
+    return [
+      ...asks.many(8, atMs - 600, atMs, cheap),
+      { kind: 'cut', sidecar, how: chance.pick(['silent', 'refused']), forMs: 2_500, atMs },
+      { kind: 'move', passport, wallet: chance.below(tree.wallets.length), atMs: atMs + 20 },
+      ...asks.many(10, atMs + 30, atMs + 2_000, cheap),
+    ];
+  },
   /** Wallets change their parents under those who spend. */
   (chance, course, tree, durationMs) => {
     const atMs = chance.between(0.1, 0.4) * durationMs;
