@@ -151,13 +151,13 @@ describe('the keeper of the snapshot on disk', () => {
     await settle();
     expect(isKept).toBe(false);
     change(2);
+    const startedMs = performance.now();
     const both = keeper.kept();
     disk.onWrite = () => disk.stop();
     open();
     await kept;
     expect(disk.writes).toEqual(['changes']);
     // The sync hangs, and the next write waits for it.
-    const startedMs = performance.now();
     await both;
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(replicaLimits.keptWaitMsMax - 5);
     expect(disk.writes).toEqual(['changes']);
