@@ -140,7 +140,7 @@ it('a control plane with fewer connections than it wants says so, and answers ev
     const answers = await Promise.all(numbers(12).map(check));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     const { body } = await call(`${origin}/readyz`);
-    expect(body).toMatchObject({ status: 'ready', database_connections_max: 28 });
+    expect(body).toMatchObject({ status: 'ready', database_connections_max: 32 });
     expect(body.database_connections_refused).toBeGreaterThan(0);
   } finally {
     await world.close();
