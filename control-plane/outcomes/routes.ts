@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import type { AttestationId } from '../../shared/model/ids.ts';
+import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import {
   HoldExtension,
@@ -21,7 +21,9 @@ import type { Transaction } from '../base/database.ts';
 import { creator } from '../creation/idempotency.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import type { FairShare } from '../storage/fair-share.ts';
 import { type ChangeResult, changePermits, NoRoomForOverrun, onlyResult } from './change-permits.ts';
+import { outcomesLimits } from './limits.ts';
 import { listHolds, readPermit } from './list-holds.ts';
 import type { PermitChange } from './permit-change.ts';
 import { listReported } from './reported-store.ts';
@@ -32,8 +34,14 @@ const read = { scope: 'attestations:read' } as const;
 const permitIdOf = (text: string) => pathId('att', text, 'attestation_not_found');
 const changing = { params: IdParams, response: { 200: PermitOutcomeAnswer } };
 
-/** Holds, outcomes and refunds of PERMITs at the caller's gates (contract §19). */
-export function outcomeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+/**
+ * Holds, outcomes and refunds of PERMITs at the caller's gates (contract §19). Changes wait for the windows
+ * of their money, each on a connection, as decisions do. So they have a part of the same `slots`, and one
+ * that waits for too long is refused with `overloaded`, and has changed nothing.
+ */
+export function outcomeRoutes(
+  deps: AppendingDeps & { readonly slots: FairShare<AccountId> },
+): FastifyPluginAsyncTypebox {
   const answerCreated = creator(deps);
   const changeIn = async (tx: Transaction, caller: Caller, id: AttestationId, change: PermitChange) => {
     const { accountId, mode } = caller;
@@ -43,12 +51,15 @@ export function outcomeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
       owner: { accountId, mode },
       source: 'control-plane' as const,
     };
+    await boundLockWaits(tx);
     return changedOr(onlyResult(await changePermits(tx, deps, [asked], deps.clock.now())));
   };
-  const change = async (caller: Caller, id: string, wanted: PermitChange) =>
-    renderPermitOutcome(
-      (await orNoRoom(deps.sql.begin((tx) => changeIn(tx, caller, permitIdOf(id), wanted)))).permit,
-    );
+  const change = async (caller: Caller, idText: string, wanted: PermitChange) => {
+    const id = permitIdOf(idText);
+    const inTurn = () => deps.sql.begin((tx) => changeIn(tx, caller, id, wanted));
+    const { permit } = await orNoRoom(deps.slots(caller.accountId, inTurn));
+    return renderPermitOutcome(permit);
+  };
 
   return async (app) => {
     app.post(
@@ -84,22 +95,27 @@ export function outcomeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
         const id = permitIdOf(request.params.id);
         const { amountMicroUsd } = parseRefund(request.body);
         const { reason = null } = request.body;
-        return answerCreated(request, reply, {
-          create: (tx) => changeIn(tx, caller, id, { kind: 'refund', amountMicroUsd }),
-          render: ({ permit }) => renderPermitOutcome(permit),
-          audit: ({ permit, before }) => ({
-            operation: 'refundPermit',
-            target: id,
-            before: { ...renderPermitOutcome(before) },
-            after: { ...renderPermitOutcome(permit), reason },
+        return deps.slots(caller.accountId, () =>
+          answerCreated(request, reply, {
+            create: (tx) => changeIn(tx, caller, id, { kind: 'refund', amountMicroUsd }),
+            render: ({ permit }) => renderPermitOutcome(permit),
+            audit: ({ permit, before }) => ({
+              operation: 'refundPermit',
+              target: id,
+              before: { ...renderPermitOutcome(before) },
+              after: { ...renderPermitOutcome(permit), reason },
+            }),
           }),
-        });
+        );
       },
     );
 
     await app.register(listRoutes(deps));
   };
 }
+
+const boundLockWaits = (tx: Transaction) =>
+  tx`SELECT set_config('lock_timeout', ${String(outcomesLimits.changeLockMsMax)}, true)`;
 
 const listRoutes =
   (deps: AppendingDeps): FastifyPluginAsyncTypebox =>

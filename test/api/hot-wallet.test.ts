@@ -177,6 +177,44 @@ it('a sidecar that lies gets no more than fits, and gives back no more than it h
   expect(await tree.leased()).toEqual([4, 4, 4, 4].map((each) => each * usd));
 });
 
+it('a crowd of refunds at a held root is refused in time, takes its share of connections, and comes through afterwards', async () => {
+  const tree = await walletTree(api, other, 100);
+  const quiet = await api.createAccount();
+  const { gate_id: quietGate } = await api.createGate({}, quiet.key);
+  const quietPassport = await api.issuePassport({}, quiet.key);
+  const check = (gateId: string, jwt: string, more: object, key?: string) =>
+    api.call({
+      url: `/v1/gates/${gateId}/check`,
+      ...(key === undefined ? {} : { key }),
+      body: { passport: jwt, request: { permission_key: 'orders:create', ...more } },
+    });
+  const { gate_id: gateId } = await api.createGate();
+  const permits: string[] = [];
+  // More than the connections of the whole control plane.
+  for (let n = 0; n <= limits.databaseConnectionsMax; n++) {
+    const { body } = await check(gateId, tree.passport.jwt, { amount: 1 });
+    expect(body.decision).toBe('PERMIT');
+    permits.push(body.attestation_id);
+  }
+  const refund = (id: string) => () => api.call({ url: `/v1/attestations/${id}/refund`, body: {} });
+  const mostWaiting = await tree.whileHeld(async (isWaitedFor) => {
+    const refunds = Promise.all(permits.map((id) => refund(id)()));
+    await until(isWaitedFor, { what: 'a refund waits for the root' });
+    const checked = await check(quietGate, quietPassport.jwt, {}, quiet.key);
+    expect(checked.body.decision).toBe('PERMIT');
+    for (const reply of await refunds) {
+      expectError(reply, 'overloaded');
+      expect(reply.headers['retry-after']).toBe('1');
+    }
+  });
+  expect(mostWaiting).toBeLessThanOrEqual(limits.decisionsPerAccountMax);
+  for (const { status, body } of await Promise.all(permits.map((id) => untilServed(refund(id))))) {
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ counts_usd: 0, refunded_usd: 1 });
+  }
+  for (const id of permits) expect((await refund(id)()).status).toBe(409);
+});
+
 it('checks wait no longer than they may while the root is held, and are permitted afterwards', async () => {
   const tree = await walletTree(api, other, 100);
   const { gate_id: gateId } = await api.createGate();
