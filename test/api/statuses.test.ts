@@ -7,6 +7,7 @@ import { requestExamples } from '../../control-plane/openapi/request-examples.ts
 import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { ErrorCode } from '../../shared/errors/catalogue.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { hourMs } from '../../shared/model/time.ts';
 import { type Api, type Call, fromConsole, type LoggedIn, type Reply, startApi } from '../support/api.ts';
 import { askApproval } from '../support/approvals.ts';
 import { answerOf, operationsOf } from '../support/document.ts';
@@ -70,7 +71,11 @@ beforeAll(async () => {
     server: { host: '127.0.0.1', port: 9, user: null, password: null, tls: 'none' },
     from: 'approvals@example.com',
   });
-  api = await startApi({ wrapSql: database.wrap, origin, provider: provider.settings, mailer });
+  api = await startApi({
+    ...{ wrapSql: database.wrap, origin, provider: provider.settings, mailer },
+    // Nothing extends the session of the suspended person, and each rotation moves the clock by two minutes.
+    sessionIdleMs: 12 * hourMs,
+  });
   good = goodCalls(api);
   const suspended = await api.createAccount();
   suspendedKey = suspended.key;

@@ -137,6 +137,8 @@ export interface ApiOptions {
   readonly isDanish?: boolean;
   /** Default: a random one. */
   readonly masterKey?: Uint8Array;
+  /** When a session without a request ends. Default as in production. */
+  readonly sessionIdleMs?: number;
   /** Default: next to none. In production each hash takes a fifth of a second of a core. */
   readonly passwordCost?: PasswordCost;
 }
@@ -195,7 +197,7 @@ export async function startApi(options: ApiOptions = {}): Promise<Api> {
       options.provider === undefined
         ? null
         : identityProvider(options.provider, { outbound: providerCalls, clock }),
-    sessionTimes: { idleMs: 30 * minuteMs, totalMs: 12 * hourMs },
+    sessionTimes: { idleMs: options.sessionIdleMs ?? 30 * minuteMs, totalMs: 12 * hourMs },
     baseUrl,
     opensToolsToKeys: options.opensToolsToKeys ?? false,
     gateHost: 'http://127.0.0.1:8090',
