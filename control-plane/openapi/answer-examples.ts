@@ -1005,7 +1005,7 @@ export const answerExamples: Readonly<Record<string, readonly unknown[]>> = {
         witnessed_at: '2026-11-20T09:00:04.112Z',
         witnesses: [{ name: 'w1', fault: null, size: 4_211, cosigned_at: '2026-11-20T09:00:04.098Z' }],
       },
-      database_connections_max: 28,
+      database_connections_max: 32,
       database_connections_refused: 0,
       replica: { in_use: true, reason: null, staleness_ms: 640 },
       sidecars: { connected: 0, clock_offset_ms_max: 0 },
