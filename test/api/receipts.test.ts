@@ -282,7 +282,8 @@ describe('receipts', () => {
       if (answer.status !== 200) {
         expectError(answer, 'service_unavailable');
         expect(answer.body.error.message).toContain('receipt');
-        expect(await certifiedUntil()).toBeNull();
+        // It may have been certified again since that answer, never as it was.
+        expect(await certifiedUntil()).not.toBe(before.expires_at);
         return null;
       }
       expect((await verdictOf(answer.body.receipt, service)).kind).toBe('valid');
