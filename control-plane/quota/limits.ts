@@ -15,8 +15,8 @@ export const quotaLimits = {
   /** How long a lease call waits for a lock: fifty times the time for which another call holds one. */
   leaseLockMsMax: 300,
   /**
-   * How long a lease call may pause between two statements, so that a control plane that stands still holds
-   * up nobody for longer.
+   * How long a lease call may pause between two statements: a control plane that stands still holds a window
+   * for no longer.
    */
   leasePauseMsMax: 3 * secondMs,
   /** Lease calls of a holder between two folds of its posts: a fraction of a minute at a busy gate. */
