@@ -84,12 +84,15 @@ export class EpochWriter {
   /**
    * Ends the segment at its last good byte after a failed write. So reused numbers are in the file once, and
    * the segment can be dropped once it is shipped. A crash before this leaves unacknowledged records in it.
+   * The new end is durable no later than the next record: after a power cut the failed bytes would be back,
+   * and be taken for the records that have their numbers by then.
    */
   endSegment(): void {
     const segment = this.#segment;
     if (segment === null) return;
     this.#endAtLastRecord(segment);
     if (segment.bytes === 0) this.#commit.closeAfterSync(this.#file);
+    else this.#commit.wrote(this.#file, null);
   }
 
   /**

@@ -1,7 +1,10 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
 import type { SpooledRecord } from '../../shared/wire/sync.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
+import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
 import { type Fault, faultyFiles } from '../support/faulty-files.ts';
 import {
   appendTurn,
@@ -9,6 +12,7 @@ import {
   isVoid,
   openTestSpool,
   readOlderEpochs,
+  type TemporaryFolder,
   temporarySpoolFolder,
 } from '../support/spooled.ts';
 import { inParts, spooledRecord } from '../support/spooled-record.ts';
@@ -136,6 +140,29 @@ describe('a spool whose disk', () => {
     again.remove();
   });
 
+  it.each([0, 2])(
+    'failed a write that is there, and loses power, has what was answered (fsync after %d ms)',
+    async (fsyncMs) => {
+      const folder = temporarySpoolFolder();
+      const disk = lazyDisk(folder);
+      const spool = await openTestSpool(folder.path, { files: disk.files, fsyncMs });
+      const [before, refused, after] = [spooledRecord(), spooledRecord(), spooledRecord()];
+      expect(await appendTurn(spool, [before])).toEqual(['written']);
+      disk.failsWrites = true;
+      expect(await appendTurn(spool, [refused])).toEqual(['failed']);
+      disk.failsWrites = false;
+      await until(() => spool.state === 'open', { what: 'the repair' });
+      expect(await appendTurn(spool, [after])).toEqual(['written']);
+      await new Promise<void>((resolve) => spool.whenDurable(() => resolve()));
+      const copy = disk.cutPower();
+      await spool.close();
+      const [epoch] = await readOlderEpochs(copy.path);
+      expect(epoch).toEqual({ firstSeq: 1, items: [before, after], damagedPlaces: 0 });
+      folder.remove();
+      copy.remove();
+    },
+  );
+
   it('fails to sync is given up until a restart, and earlier records are still read', async () => {
     const folder = temporarySpoolFolder();
     const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
@@ -166,3 +193,47 @@ describe('a spool whose disk', () => {
     folder.remove();
   });
 });
+
+/**
+ * Writes back what is written at once, as a kernel may, and the new length of a file that was cut only with
+ * its sync.
+ */
+function lazyDisk(folder: TemporaryFolder) {
+  const paths = new Map<number, string>();
+  const durable = new Map<string, Buffer>();
+  const writeBack = (file: number): void => {
+    const path = paths.get(file);
+    if (path !== undefined) durable.set(path, readFileSync(path));
+  };
+  const files: SpoolFiles = {
+    ...nodeFiles,
+    create: (path) => {
+      const file = nodeFiles.create(path);
+      paths.set(file, path);
+      return file;
+    },
+    write: (file, bytes, length, position) => {
+      const count = nodeFiles.write(file, bytes, length, position);
+      writeBack(file);
+      if (disk.failsWrites) throw Object.assign(new Error('EIO: i/o error, write'), { code: 'EIO' });
+      return count;
+    },
+    syncData: async (file) => {
+      await nodeFiles.syncData(file);
+      writeBack(file);
+    },
+  };
+  const disk = {
+    files,
+    /** A write fails, and all of it is there. */
+    failsWrites: false,
+    /** What is there after it. */
+    cutPower: (): TemporaryFolder => {
+      const copy = copyOfDisk(folder);
+      for (const [path, content] of durable)
+        writeFileSync(join(copy.path, relative(folder.path, path)), content);
+      return copy;
+    },
+  };
+  return disk;
+}

@@ -89,6 +89,7 @@ export class Disk {
       fail('EIO', 'write');
     }
     file.write(bytes, position);
+    if (this.trouble.failsWritten) fail('EIO', 'write');
     return bytes.length;
   }
 
@@ -121,13 +122,21 @@ export class Disk {
 export interface DiskTrouble {
   /** The probability that an operation fails with EIO. */
   readonly fails: number;
+  /** Writes fail with EIO, and what was written is there. */
+  readonly failsWritten: boolean;
   readonly isFull: boolean;
   readonly syncs: 'work' | 'fail' | 'lie';
   /** 0: as fast as usual. */
   readonly slowMs: number;
 }
 
-export const noTrouble: DiskTrouble = { fails: 0, isFull: false, syncs: 'work', slowMs: 0 };
+export const noTrouble: DiskTrouble = {
+  fails: 0,
+  failsWritten: false,
+  isFull: false,
+  syncs: 'work',
+  slowMs: 0,
+};
 
 const pageBytes = 4_096;
 

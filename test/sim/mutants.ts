@@ -126,6 +126,12 @@ export const mutants: readonly Mutant[] = [
     '    segment.isEnded = true;',
   ),
   planted(
+    'forgets to sync where it has cut off a failed write',
+    'sidecar/attest/epoch-writer.ts',
+    'else this.#commit.wrote(this.#file, null);',
+    '',
+  ),
+  planted(
     'does not look whether its folder is there',
     'sidecar/attest/epoch-writer.ts',
     'if (segment === null) return isSameFile',

@@ -1,6 +1,7 @@
 import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
 import { standingSteps } from './course-standing.ts';
+import { diskSteps } from './disk-scenarios.ts';
 import { scenarios } from './scenarios.ts';
 import { walletSteps } from './wallet-scenarios.ts';
 
@@ -51,7 +52,7 @@ export type Step = { readonly atMs: number } & (
   | {
       readonly kind: 'disk';
       readonly sidecar: number;
-      readonly how: 'fails' | 'full' | 'sync fails' | 'sync lies' | 'slow' | 'slower';
+      readonly how: 'fails' | 'writes fail' | 'full' | 'sync fails' | 'sync lies' | 'slow' | 'slower';
       readonly forMs: number;
     }
   | { readonly kind: 'clock'; readonly sidecar: number; readonly jumpMs: number }
@@ -78,11 +79,11 @@ const amounts = [0.01, 0.25, 0.37, 1, 1.99, 2.5, 3.1];
 
 /**
  * All that happens in a simulation, in the order of time. Follows from the chances and the course alone.
- * `ofWallets` draws what happens to wallets, `ofStanding` what happens to standing approvals.
+ * `ofWallets` draws what happens to wallets, `ofStanding` to standing approvals, `ofDisks` to disks.
  */
 export function makePlan(
   chance: Chance,
-  { ofWallets, ofStanding }: { readonly ofWallets: Chance; readonly ofStanding: Chance },
+  { ofWallets, ofStanding, ofDisks }: Readonly<Record<'ofWallets' | 'ofStanding' | 'ofDisks', Chance>>,
   course: Course,
   durationMs: number,
 ): Step[] {
@@ -90,6 +91,7 @@ export function makePlan(
   if (chance.happens(0.35)) steps.push(...chance.pick(scenarios)(chance, course, durationMs));
   steps.push(...walletSteps(ofWallets, course, durationMs));
   steps.push(...standingSteps(ofStanding, course, durationMs));
+  steps.push(...diskSteps(ofDisks, course, durationMs));
   return steps.sort((one, other) => one.atMs - other.atMs);
 }
 

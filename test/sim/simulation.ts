@@ -4,9 +4,9 @@
  * from a seed of 64 bits: clocks, timers, the network, disks, crashes, pauses, and what clients ask. The same
  * seed has the same trace on every version of Node.
  *
- *     plan.ts      what happens, from the seed; scenarios.ts what hardly comes together by chance;
- *                  course-wallets.ts and wallet-scenarios.ts the trees of wallets, in every other seed,
- *                  in a part of them with a sidecar of another account beside the others
+ *     plan.ts      what happens, from the seed; scenarios.ts and disk-scenarios.ts what hardly comes
+ *                  together by chance; course-wallets.ts and wallet-scenarios.ts the trees of wallets, in
+ *                  every other seed, in a part of them with a sidecar of another account beside the others
  *     world.ts     plays it, heals everything, and waits for rest
  *     clients.ts   those who ask
  *     oracle.ts    what must be true after each step, and at rest; wallet-promises.ts of wallets

@@ -84,7 +84,11 @@ class World {
     this.#seed = seed;
     this.#options = options;
     const ofWallets = new Chance(seed, 'wallets');
-    const by = { ofWallets, ofStanding: new Chance(seed, 'standing approvals') };
+    const by = {
+      ofWallets,
+      ofStanding: new Chance(seed, 'standing approvals'),
+      ofDisks: new Chance(seed, 'disks'),
+    };
     this.#course = makeCourse(new Chance(seed, 'course'), by, this.#ed25519);
     this.#steps = makePlan(new Chance(seed, 'plan'), by, this.#course, durationMs);
     this.#loop = new Loop(this.#course.startsAtMs);
@@ -384,6 +388,7 @@ class World {
     if (!isLie) node.hasFailedWrites = true;
     disk.trouble = {
       fails: how === 'fails' ? 0.2 : 0,
+      failsWritten: how === 'writes fail',
       isFull: how === 'full',
       syncs: how === 'sync fails' ? 'fail' : isLie ? 'lie' : 'work',
       slowMs: how === 'slow' ? 4_000 : how === 'slower' ? 400 : 0,
