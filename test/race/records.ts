@@ -1,9 +1,10 @@
 import type { Database } from '../../control-plane/base/database.ts';
+import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { type Answers, type Permitted, slackMs } from './answers.ts';
+import type { Answers, Permitted } from './answers.ts';
 import type { AllowedIn, Cap, Given } from './caps.ts';
 import type { HeldState } from './held-money.ts';
 
@@ -109,8 +110,10 @@ export async function readRecords(
         return { ...permit, isHeld: held.has(permit.attestationId), changes: own, moneyMicroUsd };
       });
     const paidByHold = new Set(approvals.map(({ attestationId }) => attestationId));
-    // A record is of a moment in the windows that its PERMIT took from (contract §6); others may be off.
-    const slackOf = (gateId: string): number => (looseGateIds.includes(gateId) ? slackMs : 0);
+    // A record is of a moment in the windows that its PERMIT took from (contract §6). One that lies may name a
+    // lease of the window before: its units are given once, and its clock is believed within that leeway.
+    const slackOf = (gateId: string): number =>
+      looseGateIds.includes(gateId) ? quotaLimits.leaseClockLeewayMs : 0;
     const ofPermits = permits.map(
       ({ attestationId, gateId, passportId, moneyMicroUsd, timestampMs }): Given => ({
         gateId,

@@ -90,8 +90,8 @@ export function capTable(windows: readonly UsedWindow[]): string[] {
   );
 }
 
-export const overrunLine = ({ cap, startsAtMs, given, allowed }: Overrun): string =>
-  `${cap.name}: ${show(cap, given)} given where ${show(cap, allowed)} may be, in the ${cap.window} from ${new Date(startsAtMs).toISOString()}`;
+export const overrunLine = ({ cap, startsAtMs, endsAtMs, given, allowed }: Overrun): string =>
+  `${cap.name}: ${show(cap, given)} given where ${show(cap, allowed)} may be, from ${new Date(startsAtMs).toISOString()} to ${new Date(endsAtMs).toISOString()} (${[cap.gateId, cap.passportId].filter((id) => id !== null).join(', ') || 'a wallet'})`;
 
 const show = (cap: Cap, units: number): string =>
   isRate(cap) ? String(units) : `$${(units / 1e6).toFixed(2)}`;
