@@ -191,11 +191,15 @@ interface FoundSegments {
   readonly segments: SpoolSegment[];
   /**
    * False: the disk fails, or the kernel has noted an earlier write-back error. A record may then have become
-   * zeros, which look like a hole.
+   * zeros, which look like a hole, or be gone after a power cut.
    */
   readonly isOnDisk: boolean;
 }
 
+/**
+ * The segments of an epoch, in order. Syncs them and their names: a writer that was killed had answered what
+ * it had not synced yet, and nothing else would before they are shipped.
+ */
 export async function findSegments(
   files: SpoolFiles,
   folder: string,
@@ -211,15 +215,16 @@ export async function findSegments(
     // What the disk does not give back is for the reader to find.
     const bytes = await findDataEnd(files, path, size).catch(() => size);
     const hasHole = bytes < size;
-    if (hasHole && !(await isSynced(files, path))) isOnDisk = false;
+    if (!(await succeeds(files.syncFile(path)))) isOnDisk = false;
     if (bytes > 0) segments.push({ path, file: null, isEnded: true, firstSeq, hasHole, bytes });
     else if (isSole) await files.removeFile(path);
   }
+  if (segments.length > 0 && !(await succeeds(files.syncFolder(folder)))) isOnDisk = false;
   return { segments, isOnDisk };
 }
 
-const isSynced = (files: SpoolFiles, path: string): Promise<boolean> =>
-  files.syncFile(path).then(
+const succeeds = (work: Promise<void>): Promise<boolean> =>
+  work.then(
     () => true,
     () => false,
   );

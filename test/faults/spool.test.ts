@@ -163,6 +163,33 @@ describe('a spool whose disk', () => {
     },
   );
 
+  it('loses power after its process was killed has what was answered, once the next start is ready', async () => {
+    const folder = temporarySpoolFolder();
+    const spool = await openTestSpool(folder.path, { fsyncMs: 3_600_000 });
+    expect(await appendTurn(spool, [spooledRecord()])).toEqual(['written']);
+    const killed = copyOfDisk(folder);
+    const synced: string[] = [];
+    const files: SpoolFiles = {
+      ...nodeFiles,
+      syncFile: async (path) => {
+        await nodeFiles.syncFile(path);
+        synced.push(path);
+      },
+      syncFolder: async (path) => {
+        await nodeFiles.syncFolder(path);
+        synced.push(path);
+      },
+    };
+    const next = await openTestSpool(killed.path, { files });
+    const [before] = next.epochs;
+    const [segment] = must(before, 'the epoch of the killed process is there').segments;
+    expect(synced).toEqual(expect.arrayContaining([segment?.path, before?.folder]));
+    await next.close();
+    await spool.close();
+    folder.remove();
+    killed.remove();
+  });
+
   it('fails to sync is given up until a restart, and earlier records are still read', async () => {
     const folder = temporarySpoolFolder();
     const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });

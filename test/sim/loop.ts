@@ -25,6 +25,7 @@ export class Process {
   pausedAtMs = Number.NEGATIVE_INFINITY;
   /** When it ran again after that, or began. */
   runsSinceMs = 0;
+  endedAtMs = Number.POSITIVE_INFINITY;
   /** It has heard the time of the control plane. */
   knowsTime = false;
   /** Of when the newest of the heads is that reached it. */

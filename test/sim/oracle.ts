@@ -281,11 +281,14 @@ export class Oracle {
     )
       return true;
     if (!process.isAlive && node.unlinkedAtMs.some((goneAtMs) => atMs <= goneAtMs + lookMsMax)) return true;
+    const syncedMs = this.#fsyncMs + syncMsMax;
     return node.lostPowerAtMs.some((cutAtMs) => {
-      const ranMs = cutAtMs - atMs - pausedMs(process, { fromMs: atMs, untilMs: cutAtMs });
-      return (
-        cutAtMs >= atMs && (node.hasUnsynced || (this.#fsyncMs > 0 && ranMs <= this.#fsyncMs + syncMsMax))
-      );
+      const untilMs = Math.min(cutAtMs, process.endedAtMs);
+      const ranMs = untilMs - atMs - pausedMs(process, { fromMs: atMs, untilMs });
+      // What it had not synced when it ended, the next start syncs.
+      const startAtMs = node.startedAtMs.find((each) => each > process.endedAtMs) ?? cutAtMs;
+      const isSynced = this.#fsyncMs === 0 || ranMs > syncedMs || cutAtMs > startAtMs + syncedMs;
+      return cutAtMs >= atMs && (node.hasUnsynced || !isSynced);
     });
   }
 

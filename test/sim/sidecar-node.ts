@@ -6,6 +6,7 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { teardown } from '../../shared/runtime/teardown.ts';
 import { InProcessChecks } from '../../sidecar/intake/in-process/in-process-checks.ts';
 import { ControlPlaneTime } from '../../sidecar/replica/control-plane-time.ts';
+import { TrustedKeysError } from '../../sidecar/replica/snapshot-file.ts';
 import { type Core, startCore } from '../../sidecar/startup/core.ts';
 import type { SimulatedBus } from './bus.ts';
 import { Chance } from './chance.ts';
@@ -34,6 +35,7 @@ export class SidecarNode {
   starts = 0;
   /** What has ended promises of the disk and the kernel: see Oracle. */
   readonly lostPowerAtMs: number[] = [];
+  readonly startedAtMs: number[] = [];
   readonly unlinkedAtMs: number[] = [];
   hasUnsynced = false;
   hasFailingReads = false;
@@ -74,6 +76,7 @@ export class SidecarNode {
     const process = new Process(this.machine, `sidecar ${this.index}.${++this.starts}`);
     this.process = process;
     process.runsSinceMs = theLoop().nowMs;
+    this.startedAtMs.push(theLoop().nowMs);
     const logger = this.#loggerOf(process);
     const started = teardown(logger);
     const { course, seed, bus, wrong } = this.#deps;
@@ -105,6 +108,9 @@ export class SidecarNode {
         (error: unknown) => {
           if (error instanceof InvariantError) wrong(`the start breaks: ${error.message}`);
           this.#deps.note(`${process.name} cannot start: ${String(error)}`);
+          // A disk that lied about an fsync has lost its content; a person does what the error says.
+          if (error instanceof TrustedKeysError && this.hasUnsynced)
+            this.machine.disk.at(dataFolder).entries.delete('sync-keys.json');
           if (this.process === process) this.#end(process, 1_000);
         },
       );
@@ -161,6 +167,7 @@ export class SidecarNode {
 
   #end(process: Process, forMs: number): void {
     process.isAlive = false;
+    process.endedAtMs = theLoop().nowMs;
     process.files.clear();
     this.process = null;
     this.core = null;
