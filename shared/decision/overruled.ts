@@ -30,30 +30,31 @@ const lastCheck: Readonly<Record<OverrulingReason, CheckName | null>> = {
 
 /** The decision as a BLOCK for this reason; takes nothing. */
 export function overruled(decision: Decision, reason: OverrulingReason): Decision {
-  const last = lastCheck[reason];
+  const evaluated = reachedBy(decision, lastCheck[reason]);
   return {
     ...decision,
     outcome: 'BLOCK',
     reason,
-    evaluated: last === null ? decision.evaluated : reachedUpTo(decision.evaluated, last),
+    evaluated,
     charge: null,
     standingApproval: null,
     limitMiss: null,
     unknown: null,
-    // Passport checks come before any request check (contract §5).
-    pii: last === null ? decision.pii : [],
+    // What is found in a request is not told where a check of the passport blocks it (contract §5).
+    pii: evaluated.includes('pii_controls') ? decision.pii : [],
     isRedacted: false,
     approvalExpiresInMs: null,
     hold: null,
   };
 }
 
-/** The frozen list of the checks up to this one. */
-function reachedUpTo(evaluated: readonly CheckName[], last: CheckName): readonly CheckName[] {
-  let reached: CheckSet = 0;
-  for (const name of evaluated) {
-    reached |= check[name];
-    if (name === last) break;
-  }
+/**
+ * Up to this one, which counts as reached: a host that did not know of the wallet has passed its check. Not
+ * where only an approval was looked up, and the request is not read any further.
+ */
+function reachedBy({ evaluated, unknown }: Decision, last: CheckName | null): readonly CheckName[] {
+  if (last === null) return evaluated;
+  let reached: CheckSet = unknown === 'approval' ? 0 : check[last];
+  for (const name of evaluated) if (check[name] <= check[last]) reached |= check[name];
   return listChecks(reached);
 }

@@ -23,7 +23,7 @@ export interface HeldView extends QuotaView {
   readonly spendWindows: readonly HeldWindow[];
   readonly rateWindows: readonly HeldWindow[];
   readonly standingApprovals: readonly HeldStandingApproval[];
-  /** The last of `spendWindows` and of `rateWindows`, by wallet. Null: the passport is in none. */
+  /** The last of `spendWindows` and of `rateWindows`, by wallet. Null: the passport never was in one. */
   readonly heldWallet: HeldWallet | null;
 }
 
@@ -56,21 +56,26 @@ export const heldView = (
   spendWindows: [...spendWindows, ...(heldWallet?.levels ?? []).flatMap(({ spend }) => spend)],
   rateWindows: [...rateWindows, ...(heldWallet?.levels ?? []).flatMap(({ rate }) => rate)],
   heldWallet,
-  wallet: heldWallet === null ? null : walletView(heldWallet, ({ lease }) => lease),
+  wallet: walletView(heldWallet, ({ lease }) => lease),
   standingApprovals: standingApprovals.map((each) => ({ ...each, window: each.held.lease })),
 });
 
-const walletView = (
-  { levels, lookUp, isFrozen }: HeldWallet,
+/** Null: the passport is known to be in none, as one is that has left the wallet of its token. */
+function walletView(
+  held: HeldWallet | null,
   windowOf: (window: HeldWindow) => WindowView,
-): WalletView => ({
-  state: lookUp !== null ? 'unknown' : isFrozen ? 'frozen' : 'known',
-  levels: levels.map(({ walletId, spend, rate }) => ({
-    walletId,
-    spend: spend.map(windowOf),
-    rate: rate.map(windowOf),
-  })),
-});
+): WalletView | null {
+  if (held === null || (held.lookUp === null && held.levels.length === 0)) return null;
+  const { levels, lookUp, isFrozen } = held;
+  return {
+    state: lookUp !== null ? 'unknown' : isFrozen ? 'frozen' : 'known',
+    levels: levels.map(({ walletId, spend, rate }) => ({
+      walletId,
+      spend: spend.map(windowOf),
+      rate: rate.map(windowOf),
+    })),
+  };
+}
 
 /**
  * The windows that a decision draws on: those of its view, and the standing approval among its money. Null:
@@ -150,10 +155,9 @@ export function finalView(view: HeldView, shortage: Shortage): HeldView {
   const spend = view.spendWindows.slice(0, view.spend.length).map(spendOf);
   const rate = view.rateWindows.slice(0, view.rate.length).map(rateOf);
   const isMoney = new Set(view.spendWindows);
-  const wallet =
-    view.heldWallet === null
-      ? null
-      : walletView(view.heldWallet, (window) => (isMoney.has(window) ? spendOf(window) : rateOf(window)));
+  const wallet = walletView(view.heldWallet, (window) =>
+    isMoney.has(window) ? spendOf(window) : rateOf(window),
+  );
   const standingApprovals = view.standingApprovals.map((each) => ({
     ...each,
     window: finalWindow(each.held, shortage),

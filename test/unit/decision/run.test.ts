@@ -282,4 +282,19 @@ describe('a decision that the database overrules', () => {
     expect(overruled(permit, 'issuer_untrusted').evaluated.at(-1)).toBe('issuer');
     expect(overruled(permit, 'quota_unavailable').evaluated).toEqual(permit.evaluated);
   });
+
+  it('has reached the check of a wallet that its host did not know of, and keeps what was found before', () => {
+    const controls = { mode: 'log_only', types: ['email'] } as const;
+    const constraints = { pii_controls: controls, rate_limits: { requests_per_day: 9 } };
+    const pii = { findings: [{ pointer: '/note', type: 'email' }], isComplete: true } as const;
+    const rate = [aWindow({ limit: 9, available: 9 })];
+    const passed = decideAt({ constraints, request: { ...amount, pii }, quota: { rate } });
+    expect(passed.evaluated.at(-1)).toBe('rate_limit');
+    const frozen = overruled(passed, 'wallet_frozen');
+    expect(frozen.evaluated).toEqual([...passed.evaluated.slice(0, -1), 'spend_limit']);
+    expect(frozen.pii).toEqual(pii.findings);
+    expect(overruled(passed, 'issuer_untrusted').pii).toEqual([]);
+    // Told at the look-up of its approval, it is not read any further.
+    expect(overruled(unasked, 'wallet_frozen').evaluated).toEqual(unasked.evaluated);
+  });
 });
