@@ -43,6 +43,7 @@ export type Unjudged =
   | 'mode'
   | 'proof'
   | 'request'
+  | 'wallet'
   | 'withheld'
   | 'approval'
   | 'units'

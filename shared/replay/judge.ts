@@ -13,6 +13,7 @@ import type {
 } from '../decision/facts.ts';
 import type { Attestation } from '../model/attestation.ts';
 import type { DecisionReason, Outcome } from '../model/decision.ts';
+import type { WalletId } from '../model/ids.ts';
 import { minuteMs, parseTime, type UnixMillis } from '../model/time.ts';
 import {
   type Evidence,
@@ -106,22 +107,39 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
   const policy = evidence.policy(record, known.passport.mode);
   if (typeof policy === 'string') return unjudged(policy);
   if (policy.trustLevel !== record.trustLevel) return contradicted('trust_level');
-  if (isWithheld(record)) return unjudged('withheld');
   const approval = presentedApproval(record, evidence);
   if (approval !== null) return approval;
   const input: Input = { record, policy, known, evidence };
   if (isHistoryCut(input)) return unjudged('passport_history');
+  const explained = explain(input, windows);
+  if (explained !== null) return explained;
+  if (!isOfControlPlane(record) && explain(otherWallet(input), windows) !== null) return unjudged('wallet');
+  return isWithheld(input) ? unjudged('withheld') : differs(decisionsAgain(input, null), record);
+}
+
+/** Whether the gate gives this decision, for certain or by what the record says. Null: it does not. */
+function explain(input: Input, windows: Windows): Judgement | null {
+  const { record, policy, known } = input;
+  const { reason } = record;
   const found = decisionsAgain(input, null);
   if (found.some((each) => isSame(each, record))) return agrees;
   if (reason === 'approvals_pending_exceeded') {
     const isAsked = found.some((each) => each.outcome === 'SUSPEND' && hasSameChecks(each, record));
-    return isAsked ? unjudged('pending') : differs(found, record);
+    return isAsked ? unjudged('pending') : null;
   }
   const claim = reason === null ? undefined : claims[reason];
-  if (claim === undefined || !isGivenByClaim(input, reason)) return differs(found, record);
-  if (claim === 'units' && windows.wereFull(record, policy, known)) return agrees;
-  return unjudged(claim);
+  if (claim === undefined || !isGivenByClaim(input, reason)) return null;
+  return claim === 'units' && windows.wereFull(record, policy, known) ? agrees : unjudged(claim);
 }
+
+/**
+ * A sidecar hears of a move later than the control plane, which says the wallet of a record. So it may have
+ * decided without that wallet, or by one that the passport had left.
+ */
+const otherWallet = (input: Input): Input => {
+  const walletId = input.record.walletId === null ? ('wal_' as WalletId) : null;
+  return { ...input, record: { ...input.record, walletId } };
+};
 
 /**
  * A sidecar that looks an approval up is told of a frozen wallet before the request is read, as of an
@@ -155,9 +173,18 @@ const hasSameChecks = ({ evaluated }: Decision, { constraintsEvaluated }: Attest
   evaluated.length === constraintsEvaluated.length &&
   evaluated.every((name, place) => name === constraintsEvaluated[place]);
 
-/** Where a gate found personal data in a value that records name, they leave it out (contract §7). */
-const isWithheld = ({ pii }: Attestation): boolean =>
-  pii.some(({ pointer }) => pointer === '/permission_key' || pointer === '/domain');
+/**
+ * Where the controls of a gate find personal data in a permission or a domain, its record leaves that out.
+ * It has no finding of it where another check blocked before, or where others fill the list (contract §7).
+ */
+function isWithheld({ record, policy }: Input): boolean {
+  if (policy.pii === null) return false;
+  const { permissionKey, domain, constraintsEvaluated: checks } = record;
+  return (
+    (permissionKey === null && checks.includes('permission')) ||
+    (domain === null && checks.includes('domain_allowlist'))
+  );
+}
 
 /** Null: nothing is wrong with the approval that a PERMIT names. */
 function presentedApproval(record: Attestation, evidence: Evidence): Judgement | null {
@@ -179,12 +206,14 @@ function presentedApproval(record: Attestation, evidence: Evidence): Judgement |
   return isInForce && standingTermsOf(body) !== null ? null : contradicted('approval');
 }
 
+const isOfControlPlane = ({ source }: Attestation): boolean => source === 'control-plane';
+
 /**
  * A control plane decides on its database, which has no age. A sidecar without an age was not connected since
  * its start: what it has of its disk may be of any time.
  */
-const ageOf = ({ stateAgeMs, source }: Attestation): number =>
-  stateAgeMs ?? (source === 'control-plane' ? 0 : Number.POSITIVE_INFINITY);
+const ageOf = (record: Attestation): number =>
+  record.stateAgeMs ?? (isOfControlPlane(record) ? 0 : Number.POSITIVE_INFINITY);
 
 /** What had happened by then was known to the decision. */
 const knownFromMs = (record: Attestation): number => record.timestampMs - ageOf(record) - clockLeewayMs;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ReplayReport } from '../../shared/replay/replay.ts';
 import { type Api, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
@@ -7,7 +7,9 @@ import { replayText } from '../support/replay.ts';
 import {
   type CutOffRecords,
   recordFrozenWithApproval,
+  recordUnheardMoves,
   recordWhileCutOff,
+  type UnheardMoves,
 } from '../support/sidecar-records.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: lines of several kinds
@@ -24,15 +26,18 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** The report of the export with this record in other words. */
-const changed = ({ id }: Line, about: object): ReplayReport =>
+/** The report of an export with these records in other words. */
+const changedIn = (whole: string, records: readonly Line[], about: object): ReplayReport =>
   replayText(
-    text
+    whole
       .trimEnd()
       .split('\n')
-      .map((line) => (JSON.parse(line).id === id ? JSON.stringify({ ...JSON.parse(line), ...about }) : line))
+      .map((line): Line => JSON.parse(line))
+      .map((line) => (records.some(({ id }) => id === line.id) ? { ...line, ...about } : line))
+      .map((line) => JSON.stringify(line))
       .join('\n'),
   );
+const changed = (record: Line, about: object): ReplayReport => changedIn(text, [record], about);
 
 it('a replay gives each decision of a sidecar that was not connected since its start again', () => {
   const unknown = { state_age_ms: null, source: expect.stringMatching(/^side_/) };
@@ -86,4 +91,50 @@ it('believes a frozen wallet before the request was read, as a sidecar is told w
   expect(frozen.constraints_evaluated).toEqual(['passport', 'trust_level', 'issuer', 'permission']);
   const all = replayText(await exportText(api));
   expect([all.contradictions, all.unjudged]).toEqual([[], { standing: 1 }]);
+});
+
+describe('records of passports that were moved between wallets', () => {
+  let own: Api;
+  let moves: UnheardMoves;
+  let moved: string;
+  beforeAll(async () => {
+    own = await startApi();
+    goToNoon(own);
+    moves = await recordUnheardMoves(own);
+    moved = await exportText(own);
+  });
+  afterAll(() => own.close());
+
+  it('say the wallet by the control plane, and the checks by the sidecar', () => {
+    const first = ['passport', 'trust_level', 'issuer', 'permission'];
+    const { left, cameUnpriced, cameToApproval, wentUnpriced, frozenAtPermit, frozenAtSuspend } = moves;
+    const isIn = expect.stringMatching(/^wal_/);
+    expect(left).toMatchObject({ decision: 'PERMIT', wallet_id: null, constraints_evaluated: first });
+    const came = { wallet_id: isIn, constraints_evaluated: first };
+    expect(cameUnpriced).toMatchObject({ decision: 'PERMIT', ...came });
+    const checks = [...first, 'approval'];
+    expect(cameToApproval).toMatchObject({
+      reason: 'amount_missing',
+      ...came,
+      constraints_evaluated: checks,
+    });
+    const spend = { constraints_evaluated: [...first, 'spend_limit'] };
+    expect(wentUnpriced).toMatchObject({ reason: 'amount_missing', wallet_id: null, ...spend });
+    for (const each of [frozenAtPermit, frozenAtSuspend])
+      expect(each).toMatchObject({ reason: 'wallet_frozen', wallet_id: isIn, ...spend });
+  });
+
+  it('are contradicted by no replay, which counts those that a move alone explains', () => {
+    const { contradictions, unjudged } = replayText(moved);
+    expect([contradictions, unjudged]).toEqual([[], { wallet: 2, standing: 2 }]);
+  });
+
+  it('are contradicted where a control plane would have decided so', () => {
+    const { cameUnpriced, cameToApproval } = moves;
+    const told = changedIn(moved, [cameUnpriced, cameToApproval], { source: 'control-plane' });
+    expect(told.contradictions).toMatchObject([
+      { id: cameUnpriced.id, expected: { decision: 'BLOCK', reason: 'amount_missing' } },
+      { id: cameToApproval.id, fault: 'checks' },
+    ]);
+  });
 });

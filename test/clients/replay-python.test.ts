@@ -14,11 +14,16 @@ import { changed } from '../support/changed-exports.ts';
 import { exportText, linesOf } from '../support/exports.ts';
 import { makeAgentKey, proofFor } from '../support/proofs.ts';
 import { replayText } from '../support/replay.ts';
-import { recordFrozenWithApproval, recordWhileCutOff } from '../support/sidecar-records.ts';
+import {
+  recordFrozenWithApproval,
+  recordUnheardMoves,
+  recordWhileCutOff,
+} from '../support/sidecar-records.ts';
 import { approveAhead, endStanding } from '../support/standing-approvals.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { voidPermit } from '../support/void-permit.ts';
 import { makeWallet, setFrozen } from '../support/wallets.ts';
+import { recordWithheld } from '../support/withheld-records.ts';
 import { pythonEnv, pythonFolder, pythons } from './support/python.ts';
 
 /**
@@ -43,6 +48,8 @@ beforeAll(async () => {
   await playOtherStories();
   await recordWhileCutOff(api);
   await recordFrozenWithApproval(api);
+  await recordUnheardMoves(api);
+  await recordWithheld(api);
   writeFileSync(file('export.jsonl'), await exportText(api));
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
   writeFileSync(file('jwks.json'), JSON.stringify(jwks.body));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
+from itertools import product
 from typing import Any, NamedTuple
 
 LEEWAY_MS = 60_000
@@ -79,6 +80,10 @@ class Case:
         price = self._price()
         self.lacks_price = record["amount_micro_usd"] is None and price is not None
         self._amount = price if self.lacks_price else record["amount_micro_usd"]
+
+    def wallets(self) -> list[tuple[bool, bool]]:
+        """Whether they may limit money, and requests."""
+        return list(product((False, True), repeat=2)) if self._record["wallet_id"] else [(False, False)]
 
     def decide(
         self, holds: bool, status: str, wallet: tuple[bool, ...], part_ms: float, is_believed: bool = False

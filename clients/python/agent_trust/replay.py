@@ -163,31 +163,30 @@ class Replay:
             return "trust_level", None
         if self._approval_fails(record, passport):
             return "approval", None
-        is_covered = record["decision"] == "PERMIT" and self._covers(record, passport)
-        case = Case(record, policy, catalog, passport, self._is_full(record), is_covered)
-        known = statuses(record, passport)
-        if any(each["pointer"] in ("/permission_key", "/domain") for each in record["pii"]):
-            raise _Unjudged("withheld")
         if passport["status_changes_omitted"] and not is_known(record, passport):
             raise _Unjudged("passport_history")
-        # A BLOCK does not say whether money was to be held.
-        holds = [bool(record["hold_expires_at"]), *[True] * (record["reason"] == "amount_missing")]
-        wallets = list(product((False, True), repeat=2)) if record["wallet_id"] else [(False, False)]
-        assumed = list(product(holds, known, wallets, (0, 0.5)))
-        given = [case.decide(*each) for each in assumed]
-        said = record["decision"], record["reason"], record["constraints_evaluated"]
-        if not case.lacks_price and any(each[:3] == said for each in given):
+        is_covered = record["decision"] == "PERMIT" and self._covers(record, passport)
+
+        def case(wallet: str | None) -> Case:
+            of_wallet = {**record, "wallet_id": wallet}
+            return Case(of_wallet, policy, catalog, passport, self._is_full(record), is_covered)
+
+        known = statuses(record, passport)
+        given, word = _explain(record, case(record["wallet_id"]), known)
+        if word is None and record["source"] != "control-plane":
+            # It may not have heard yet that the passport came into a wallet, or left one.
+            if _explain(record, case(None if record["wallet_id"] else "wal_"), known)[1] is not None:
+                word = "wallet"
+        if word is None and "pii_controls" in (policy or {}).get("constraints", {}):
+            names = (("permission_key", "permission"), ("domain", "domain_allowlist"))
+            if any(record[name] is None and of in record["constraints_evaluated"] for name, of in names):
+                word = "withheld"
+        if word:
+            raise _Unjudged(word)
+        if word is not None:
             return None, None
-        for each in assumed:
-            believed = case.decide(*each, is_believed=True)
-            if case.lacks_price and believed.reason != "currency_unsupported":
-                continue
-            seen = believed[:3]
-            if believed.word == "full" and seen == said:
-                return None, None
-            if believed.word and seen == said:
-                raise _Unjudged(believed.word)
-        others = [each for each in given if (each.decision, each.reason) != said[:2]]
+        said = record["decision"], record["reason"]
+        others = [each for each in given if (each.decision, each.reason) != said]
         if not others:
             return "checks", None
         other = next((each for each in others if each.decision != said[0]), others[0])
@@ -290,6 +289,24 @@ class Replay:
             "over_limits": over[:_LISTED],
             "over_limits_unnamed": len(over[_LISTED:]),
         }
+
+
+def _explain(record: dict[str, Any], case: Case, known: list[str]) -> tuple[list[Given], str | None]:
+    """All that may be decided, and what of it the record alone says: "" nothing, None it is none of them."""
+    # A BLOCK does not say whether money was to be held.
+    holds = [bool(record["hold_expires_at"]), *[True] * (record["reason"] == "amount_missing")]
+    assumed = list(product(holds, known, case.wallets(), (0, 0.5)))
+    given = [case.decide(*each) for each in assumed]
+    said = record["decision"], record["reason"], record["constraints_evaluated"]
+    if not case.lacks_price and any(each[:3] == said for each in given):
+        return given, ""
+    for each in assumed:
+        believed = case.decide(*each, is_believed=True)
+        if case.lacks_price and believed.reason != "currency_unsupported":
+            continue
+        if believed.word and believed[:3] == said:
+            return given, "" if believed.word == "full" else believed.word
+    return given, None
 
 
 def replay_lines(lines: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
