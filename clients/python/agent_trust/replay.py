@@ -34,6 +34,7 @@ class Replay:
         self._policies: dict[str, Any] = {}
         self._catalogs: dict[str, Any] = {}
         self._passports: dict[str, Any] = {}
+        self._known: dict[int, bool] = {}  # By id(): whether this version knows all of a body.
         self._approvals: dict[str, Any] = {}
         self._voided: set[str] = set()
         self._approved: dict[str, int] = {}  # When, if no later record takes it back.
@@ -52,7 +53,9 @@ class Replay:
         if "policy" in line:
             self._policies[line["policy"]["policy_hash"]] = line["policy"]["body"]
         elif "catalog" in line:
-            self._catalogs[line["catalog"]["content_hash"]] = line["catalog"]
+            entries = {each["key"]: each for each in line["catalog"]["permissions"]}
+            is_known = all(knows(each, ENTRY) for each in entries.values())
+            self._catalogs[line["catalog"]["content_hash"]] = entries if is_known else None
         elif "passport" in line:
             self._passports[line["passport"]["body"]["passport_id"]] = line["passport"]["body"]
         elif "approval" in line:
@@ -172,10 +175,11 @@ class Replay:
             return Case(of_wallet, policy, catalog, passport, self._is_full(record), is_covered)
 
         known = statuses(record, passport)
-        given, word = _explain(record, case(record["wallet_id"]), known)
+        its_own = case(record["wallet_id"])
+        word = _explain(record, its_own, known)
         if word is None and record["source"] != "control-plane":
             # It may not have heard yet that the passport came into a wallet, or left one.
-            if _explain(record, case(None if record["wallet_id"] else "wal_"), known)[1] is not None:
+            if _explain(record, case(None if record["wallet_id"] else "wal_"), known) is not None:
                 word = "wallet"
         if word is None and "pii_controls" in (policy or {}).get("constraints", {}):
             names = (("permission_key", "permission"), ("domain", "domain_allowlist"))
@@ -186,6 +190,7 @@ class Replay:
         if word is not None:
             return None, None
         said = record["decision"], record["reason"]
+        given = (its_own.decide(*each) for each in _assumed(record, its_own, known))
         others = [each for each in given if (each.decision, each.reason) != said]
         if not others:
             return "checks", None
@@ -206,15 +211,18 @@ class Replay:
         policy = self._policies.get(record["policy_hash"] or "")
         if policy is None:
             raise _Unjudged("policy_missing")
-        catalog = None
-        if policy.get("catalog_hash") is not None:
-            catalog = self._catalogs.get(policy["catalog_hash"])
-            if catalog is None:
-                raise _Unjudged("policy_unknown")
-        entries = {each["key"]: each for each in catalog["permissions"]} if catalog else None
-        if not knows(policy, POLICY) or not all(knows(each, ENTRY) for each in (entries or {}).values()):
+        catalog = policy.get("catalog_hash")
+        entries = None if catalog is None else self._catalogs.get(catalog)
+        if not self._is_known(policy, POLICY) or (catalog is not None and entries is None):
             raise _Unjudged("policy_unknown")
         return policy, entries
+
+    def _is_known(self, body: dict[str, Any], known: dict[str, Any]) -> bool:
+        """Looked at once; what was learned stays."""
+        is_known = self._known.get(id(body))
+        if is_known is None:
+            is_known = self._known[id(body)] = knows(body, known)
+        return is_known
 
     def _passport(self, record: dict[str, Any]) -> Any:
         passport = self._passports.get(record["passport_id"], {"removed": True})
@@ -222,7 +230,7 @@ class Replay:
             raise _Unjudged("passport_removed")
         if passport["token_hash"] == "federated":
             raise _Unjudged("passport_federated")
-        if not knows(passport, PASSPORT):
+        if not self._is_known(passport, PASSPORT):
             raise _Unjudged("policy_unknown")
         return passport
 
@@ -291,30 +299,38 @@ class Replay:
         }
 
 
-def _explain(record: dict[str, Any], case: Case, known: list[str]) -> tuple[list[Given], str | None]:
-    """All that may be decided, and what of it the record alone says: "" nothing, None it is none of them."""
+def _assumed(record: dict[str, Any], case: Case, known: list[str]) -> Iterator[tuple[Any, ...]]:
+    """What the file leaves open, in the order of section 5."""
     # A BLOCK does not say whether money was to be held.
     holds = [bool(record["hold_expires_at"]), *[True] * (record["reason"] == "amount_missing")]
-    assumed = list(product(holds, known, case.wallets(), (0, 0.5)))
-    given = [case.decide(*each) for each in assumed]
+    parts_ms = (0,) if record["state_age_ms"] is None else (0, 0.5)
+    return product(holds, known, case.wallets(), parts_ms)
+
+
+def _explain(record: dict[str, Any], case: Case, known: list[str]) -> str | None:
+    """What the record alone says of the decision: "" nothing. None: it is not given."""
     said = record["decision"], record["reason"], record["constraints_evaluated"]
-    if not case.lacks_price and any(each[:3] == said for each in given):
-        return given, ""
-    for each in assumed:
+    if not case.lacks_price:
+        if any(case.decide(*each)[:3] == said for each in _assumed(record, case, known)):
+            return ""
+    for each in _assumed(record, case, known):
         believed = case.decide(*each, is_believed=True)
         if case.lacks_price and believed.reason != "currency_unsupported":
             continue
         if believed.word and believed[:3] == said:
-            return given, "" if believed.word == "full" else believed.word
-    return given, None
+            return "" if believed.word == "full" else believed.word
+    return None
 
 
 def replay_lines(lines: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
     """The report (docs/replay.md, section 5) of lines of exports, which `lines` reads anew each time."""
     replay = Replay()
     for line in lines():
-        replay.learn(line)
-    for see in (replay.note, replay.add, replay.judge):
+        if "resolution" in line:
+            replay.note(line)
+        else:
+            replay.learn(line)
+    for see in (replay.add, replay.judge):
         for line in lines():
             if "resolution" in line:
                 see(line)
