@@ -23,7 +23,7 @@ export interface SnapshotFile {
   readonly directory: string;
   readTrustedKeys(): Promise<readonly VerificationKey[]>;
   writeTrustedKeys(keys: readonly VerificationKey[]): Promise<void>;
-  /** 1 where nothing says more. */
+  /** 1 where nothing says more, and where it cannot be read. */
   readRecordForm(): Promise<RecordForm>;
   writeRecordForm(form: RecordForm): Promise<void>;
   /** Null: none, or not a signed snapshot. A torn last entry is cut off. */
@@ -65,8 +65,8 @@ export function snapshotFile(directory: string): SnapshotFile {
       );
     },
     writeTrustedKeys: (keys) => writeWhole(directory, keysPath, JSON.stringify(keys)),
-    // Of little weight: a control plane gets form 1 from both where it does not take form 2.
-    readRecordForm: async () => ((await readIfThere(formPath)) === '2' ? 2 : 1),
+    // Of little weight, so no start fails for it: every control plane takes form 1.
+    readRecordForm: async () => ((await readIfThere(formPath).catch(() => null)) === '2' ? 2 : 1),
     writeRecordForm: (form) => writeWhole(directory, formPath, String(form)),
     load: async () => {
       const signed = parseSignedSnapshot((await readIfThere(snapshotPath)) ?? '');

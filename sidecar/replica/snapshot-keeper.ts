@@ -32,6 +32,7 @@ export class SnapshotKeeper {
   #changesOnDisk = 0;
   #trustedKeys = '';
   #recordForm: RecordForm;
+  #recordFormAfterMs = Number.NEGATIVE_INFINITY;
   #disk: Disk = 'in step';
   /** A large snapshot was loaded whose text is, or has just become, garbage. */
   #hasGarbage = false;
@@ -181,11 +182,20 @@ export class SnapshotKeeper {
     this.#trustedKeys = text;
   }
 
-  /** With the next change: it hardly ever changes, and the next start writes records in the other form. */
+  /**
+   * With the next change: it hardly ever changes, and the next start writes records in the other form. For
+   * the same reason the state is written, too, where this cannot be; it is tried again a while later.
+   */
   async #writeRecordForm({ recordForm }: Replica, file: SnapshotFile): Promise<void> {
-    if (recordForm === this.#recordForm) return;
-    await file.writeRecordForm(recordForm);
-    this.#recordForm = recordForm;
+    const { clock, logger } = this.#deps;
+    if (recordForm === this.#recordForm || clock.monotonic() < this.#recordFormAfterMs) return;
+    try {
+      await file.writeRecordForm(recordForm);
+      this.#recordForm = recordForm;
+    } catch (error) {
+      this.#recordFormAfterMs = clock.monotonic() + replicaLimits.snapshotFileRetryMs;
+      logger.warn({ err: error }, 'the form of records that is asked for cannot be written to disk');
+    }
   }
 }
 

@@ -1,12 +1,15 @@
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -103,5 +106,36 @@ describe('the trusted keys on disk', () => {
     writeFileSync(join(folder, 'sync-keys.json'), '[{"kid":');
     await expect(snapshotFile(folder).readTrustedKeys()).rejects.toThrow(TrustedKeysError);
     await expect(snapshotFile(folder).readTrustedKeys()).rejects.toThrow('sync-keys.json is damaged');
+  });
+});
+
+describe('the form of records on disk', () => {
+  const path = () => join(folder, 'record-form');
+
+  it('is 1 at first, then the one that was written', async () => {
+    expect(await snapshotFile(join(folder, 'none')).readRecordForm()).toBe(1);
+    for (const form of [2, 1, 2] as const) {
+      await snapshotFile(folder).writeRecordForm(form);
+      expect(await snapshotFile(folder).readRecordForm()).toBe(form);
+    }
+  });
+
+  it.each([
+    ['is torn', () => writeFileSync(path(), '')],
+    ['is of a later version', () => writeFileSync(path(), '3')],
+    ['has more in it', () => writeFileSync(path(), '2\n2')],
+    ['is no text', () => writeFileSync(path(), Buffer.from([0x32, 0x00, 0xff]))],
+    ['is a folder', () => mkdirSync(path())],
+    ['leads nowhere', () => symlinkSync(join(folder, 'gone'), path())],
+  ])('is 1 where its file %s', async (_what, damage) => {
+    damage();
+    expect(await snapshotFile(folder).readRecordForm()).toBe(1);
+  });
+
+  it.runIf(process.platform === 'linux')('is 1 where the disk fails, which a start does not', async () => {
+    // The memory of a process cannot be read at its beginning (proc(5)).
+    symlinkSync('/proc/self/mem', path());
+    await expect(readFile(path())).rejects.toThrow('EIO');
+    expect(await snapshotFile(folder).readRecordForm()).toBe(1);
   });
 });
