@@ -13,4 +13,5 @@ export const decisionSlots = (share: Share): FairShare<AccountId> =>
   fairShare({
     ...share,
     waitingPerOwnerMax: admissionLimits.decisionsWaitingPerAccountMax,
+    waitMsMax: admissionLimits.decisionTurnMsMax,
   });

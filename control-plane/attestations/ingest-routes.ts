@@ -11,6 +11,7 @@ import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../
 import type { AppendingDeps } from './deps.ts';
 import { type IngestHooks, ingestBatch } from './ingest-batch.ts';
 import { IngestQueue } from './ingest-queue.ts';
+import { attestationsLimits } from './limits.ts';
 
 /**
  * Endpoint for records of sidecars (ARCHITECTURE.md, "Attestations"). Not a public interface;
@@ -21,6 +22,7 @@ export function ingestRoutes(deps: AppendingDeps, hooks: IngestHooks): FastifyPl
   const share = fairShare<AccountId>({
     ...deps.shares.ingests,
     waitingPerOwnerMax: limits.ingestsWaitingPerAccountMax,
+    waitMsMax: attestationsLimits.ingestTurnMsMax,
   });
 
   const ingestQueue = new IngestQueue();

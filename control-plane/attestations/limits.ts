@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { dayMs, minuteMs } from '../../shared/model/time.ts';
+import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const attestationsLimits = {
@@ -35,7 +35,22 @@ export const attestationsLimits = {
    * writer may continue. Under constant contention this makes about one signature in nine twice.
    */
   draftPauseBatches: 8,
+  /**
+   * How long a batch of records waits for its turn: behind full ones of a machine that stores 8,000 records a
+   * second nearly ten seconds, on one that is slower its sidecar sends it again.
+   */
+  ingestTurnMsMax: 6 * secondMs,
+  /**
+   * How long it waits for a lock: others hold the same chains, and the windows of what it voids, for some
+   * milliseconds.
+   */
+  ingestLockMsMax: 3 * secondMs,
 } as const;
+
+mustHold(
+  attestationsLimits.ingestTurnMsMax + attestationsLimits.ingestLockMsMax < limits.internalCallMsMax,
+  'a batch that waits is answered before its sidecar sends it again',
+);
 
 mustHold(
   attestationsLimits.archiveAgeMsMin <= limits.retentionDaysMin * dayMs,

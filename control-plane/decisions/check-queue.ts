@@ -136,9 +136,10 @@ export class CheckQueue<Call, Answer> {
       line.isPlanned = false;
       await this.#decideBatch(accountId, line, decide);
     };
-    // A batch is of many requests, so of none of their traces.
-    runOutsideTraces(() => this.#slots(accountId, decideNext)).catch((error: unknown) => {
-      // No slot became free in time.
+    // A batch is of many requests, so of none of their traces. It is of those that wait by then, each of
+    // which has a time of its own: so it does not lose its place in the line with the first of them.
+    runOutsideTraces(() => this.#slots(accountId, decideNext, null)).catch((error: unknown) => {
+      // Too much of the account waits for a slot.
       line.isPlanned = false;
       for (const { reject } of this.#takeAll(line)) reject(error);
     });

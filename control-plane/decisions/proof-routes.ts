@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { limits } from '../../shared/model/limits.ts';
 import { type ProofClaimsAnswer, parseProofClaims } from '../../shared/wire/proof-claim.ts';
 import { callerOf } from '../http/caller.ts';
 import type { DecisionDeps } from './deps.ts';
@@ -14,7 +15,8 @@ export function proofRoutes({ sql, clock, slots }: DecisionDeps): FastifyPluginA
       const { accountId } = callerOf(request);
       const { sidecar_id: sidecarId, proofs } = parseProofClaims(request.body);
       const uses = proofs.map(({ proof, claim }) => ({ proof, claim: `${accountId} ${sidecarId} ${claim}` }));
-      const first = await slots(accountId, () => claimProofs(sql, uses, clock.now()));
+      const claimed = () => claimProofs(sql, uses, clock.now());
+      const first = await slots(accountId, claimed, limits.quotaWaitMsMax);
       return { first: [...first] } satisfies ProofClaimsAnswer;
     });
   };

@@ -66,8 +66,16 @@ export async function settleBatch(
   call: ArrivedCall,
   arrivedAtMs: number = deps.clock.monotonic(),
 ): Promise<SettlementCallOutcome> {
-  return deps.slots(from.accountId, () => settleByParts(deps, from, call, arrivedAtMs));
+  return deps.slots(
+    from.accountId,
+    () => settleByParts(deps, from, call, arrivedAtMs),
+    Math.min(limits.quotaWaitMsMax, wantedMsMax(call)),
+  );
 }
+
+/** For so long the sidecar waits for the answers, 0 where it wants none any more. */
+const wantedMsMax = ({ settlements }: ArrivedCall): number =>
+  Math.max(0, ...settlements.map((each) => (each.kind === 'malformed' ? 0 : each.wanted_ms)));
 
 /** Settles the parts in turn, each in its own transaction. */
 async function settleByParts(

@@ -13,4 +13,5 @@ export const discoveryShare = (share: Share): FairShare<'everybody'> =>
   fairShare({
     ...share,
     waitingPerOwnerMax: limits.discoveriesWaitingMax,
+    waitMsMax: limits.discoveryTurnMsMax,
   });

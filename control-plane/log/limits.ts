@@ -47,9 +47,13 @@ export const logLimits = {
   logsServedMax: 64,
   /** How old a checkpoint that is served may be: requests for it cost the database nothing beyond that. */
   checkpointKeptMs: 500,
-  /** Strangers read the log, without a key: so many of them at once at the database, and waiting for it. */
+  /**
+   * Strangers read the log, without a key: so many of them at once at the database, and waiting for it, a
+   * third of a second at 10 ms each. Where the database is slow they come again.
+   */
   readsAtOnceMax: 2,
   readsWaitingMax: 64,
+  readTurnMsMax: 2 * secondMs,
 } as const;
 
 const { publishEveryMs, witnessMsMax, passPauseMs, writerMs, checkpointMsMax } = logLimits;

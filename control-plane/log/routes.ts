@@ -95,6 +95,7 @@ class LogReader {
     atOnceMax: logLimits.readsAtOnceMax,
     perOwnerMax: logLimits.readsAtOnceMax,
     waitingPerOwnerMax: logLimits.readsWaitingMax,
+    waitMsMax: logLimits.readTurnMsMax,
   });
   /** Full tiles, the one that was asked for last at the end. */
   readonly #kept = new Map<string, Uint8Array>();

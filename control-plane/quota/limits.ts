@@ -8,8 +8,8 @@ export const quotaLimits = {
    */
   leaseCallsWaitingPerAccountMax: 256,
   /**
-   * How long a lease call may have waited when its turn comes. A turn ends within `leaseLockMsMax`, so also
-   * an account whose call finds all turns taken by calls that wait gets one.
+   * How long a lease call waits for its turn. A turn ends within `leaseLockMsMax`, so also an account whose
+   * call finds all turns taken by calls that wait gets one.
    */
   leaseTurnMsMax: 400,
   /** How long a lease call waits for a lock: fifty times the time for which another call holds one. */

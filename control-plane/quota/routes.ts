@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { ApiError } from '../../shared/errors/api-error.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -25,6 +24,7 @@ export function leaseRoutes(
   const share = fairShare<AccountId>({
     ...deps.shares.leaseCalls,
     waitingPerOwnerMax: quotaLimits.leaseCallsWaitingPerAccountMax,
+    waitMsMax: quotaLimits.leaseTurnMsMax,
   });
   return async (app) => {
     app.post(
@@ -33,12 +33,9 @@ export function leaseRoutes(
       async (request, reply) => {
         const call = parseLeaseCall(request.body);
         const { accountId } = callerOf(request);
-        const arrivedAtMs = deps.clock.monotonic();
-        const outcome = await share(accountId, async () => {
-          const waitedMs = deps.clock.monotonic() - arrivedAtMs;
-          if (waitedMs > quotaLimits.leaseTurnMsMax) throw new ApiError('overloaded');
-          return serveLeaseCall(deps.sql, accountId, call, deps.clock.now());
-        });
+        const outcome = await share(accountId, () =>
+          serveLeaseCall(deps.sql, accountId, call, deps.clock.now()),
+        );
         switch (outcome.kind) {
           case 'answered':
             return outcome.answer;

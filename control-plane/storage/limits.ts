@@ -64,6 +64,8 @@ export const storageLimits = {
   changedAccountsMax: 10_000,
   /** Reads of one account that wait for their turn at the primary: a quarter second at 5 ms each. */
   passedOverWaitingMax: 100,
+  /** How long such a read waits for its turn: as long as a person looks at a page that does not come. */
+  passedOverTurnMsMax: 5 * secondMs,
 } as const;
 
 mustHold(

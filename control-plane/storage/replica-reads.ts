@@ -21,6 +21,7 @@ export function readAtReplicaOf(primary: Database, replica: Replica, share: Shar
   const passedOver = fairShare<string>({
     ...share,
     waitingPerOwnerMax: storageLimits.passedOverWaitingMax,
+    waitMsMax: storageLimits.passedOverTurnMsMax,
   });
   readsOfPools.set(primary, { replica, passedOver });
 }

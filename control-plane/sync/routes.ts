@@ -89,6 +89,7 @@ function stateRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
     const snapshots = fairShare<AccountId>({
       ...deps.shares.snapshots,
       waitingPerOwnerMax: limits.snapshotsWaitingPerAccountMax,
+      waitMsMax: limits.snapshotTurnMsMax,
     });
     app.get('/sync/snapshot', { config }, async (request, reply) => {
       const { accountId } = callerOf(request);

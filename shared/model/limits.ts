@@ -216,6 +216,8 @@ export const limits = {
   snapshotsAtOnceMax: 4,
   snapshotsPerAccountMax: 2,
   snapshotsWaitingPerAccountMax: 16,
+  /** How long a snapshot waits for its turn: half of the minute that a sidecar gives it, all in all. */
+  snapshotTurnMsMax: 30 * secondMs,
   /**
    * Batches of records processed at once, of all accounts and of one: one is stored, the next signed, the
    * third read. Waiting batches are in memory, at most two per sidecar, and no more than a machine at 8,000
@@ -365,10 +367,12 @@ export const limits = {
   databaseConnectionsRange: { min: 10, max: 1_000 },
   /**
    * Public searches at once, each on a connection: at 5 ms each 400 a second. The next ones wait, a quarter
-   * second at most; beyond that 503 `overloaded`.
+   * second at that speed, and no longer than the callers of a slow database bear; beyond that 503
+   * `overloaded`.
    */
   discoveriesAtOnceMax: 2,
   discoveriesWaitingMax: 64,
+  discoveryTurnMsMax: 2 * secondMs,
   /** Offers that a search skips by offset; a cursor leads further. */
   discoveryOffsetMax: 1_000,
   /** A cursor holds a figure, a gate and a permission key: at most 300 characters. */

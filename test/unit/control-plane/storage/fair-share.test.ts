@@ -1,9 +1,10 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { fairShare } from '../../../../control-plane/storage/fair-share.ts';
+import { minuteMs } from '../../../../shared/model/time.ts';
 
 /** Work that ends when a test says so, and the owners whose work has begun, in order. */
 function shareUnderTest(bounds: { atOnceMax: number; perOwnerMax: number; waitingPerOwnerMax: number }) {
-  const share = fairShare<string>(bounds);
+  const share = fairShare<string>({ ...bounds, waitMsMax: minuteMs });
   const begun: string[] = [];
   const running: { readonly owner: string; readonly end: () => void }[] = [];
   const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -23,6 +24,10 @@ function shareUnderTest(bounds: { atOnceMax: number; perOwnerMax: number; waitin
     },
   };
 }
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 it('gives the next turn to the owner with the fewest running, whatever waited before', async () => {
   const { ask, begun, end, settled } = shareUnderTest({
@@ -61,9 +66,44 @@ it('refuses an owner of whom too much waits, and no other one', async () => {
 });
 
 it('gives a turn on where the work fails', async () => {
-  const share = fairShare<string>({ atOnceMax: 1, perOwnerMax: 1, waitingPerOwnerMax: 1 });
+  const share = fairShare<string>({
+    atOnceMax: 1,
+    perOwnerMax: 1,
+    waitingPerOwnerMax: 1,
+    waitMsMax: minuteMs,
+  });
   const failed = share('a', () => Promise.reject(new Error('away')));
   const next = share('b', async () => 'done');
   await expect(failed).rejects.toThrow('away');
   expect(await next).toBe('done');
+});
+
+it('refuses what waited as long as it may, and gives its turn to the next one', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const share = fairShare<string>({ atOnceMax: 1, perOwnerMax: 1, waitingPerOwnerMax: 3, waitMsMax: 100 });
+  let end: () => void = () => undefined;
+  const first = share('a', () => new Promise<void>((resolve) => (end = resolve)));
+  const done: string[] = [];
+  const ask = (name: string, waitMsMax?: number | null) =>
+    share(
+      'a',
+      async () => {
+        done.push(name);
+      },
+      waitMsMax,
+    );
+  const late = expect(ask('late')).rejects.toMatchObject({ code: 'overloaded', retryAfterS: 1 });
+  const hasty = expect(ask('hasty', 20)).rejects.toMatchObject({ code: 'overloaded' });
+  const patient = ask('patient', null);
+  await expect(ask('beyond')).rejects.toMatchObject({ code: 'overloaded' });
+  vi.advanceTimersByTime(20);
+  await hasty;
+  // In the place of the one that gave up.
+  const next = ask('next');
+  vi.advanceTimersByTime(80);
+  await late;
+  end();
+  await Promise.all([first, patient, next]);
+  expect(done).toEqual(['patient', 'next']);
+  expect(vi.getTimerCount()).toBe(0);
 });
