@@ -2,6 +2,9 @@ import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { freeUnits } from '../quota/hold.ts';
+import { sweepLockMsMax } from '../quota/limits.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
+import { isLockTimeout } from '../storage/database-away.ts';
 import { isOutage } from '../storage/outage.ts';
 import {
   findDueApprovals,
@@ -27,7 +30,7 @@ export type ExpiryDeps = Pick<
  * with any number of replicas and crashes, each approval expires once and its money is freed once.
  *
  * One bad approval must not hold up the others: a failed batch is retried one by one. Throws if nothing can
- * be written at all.
+ * be written at all, or for one whose window others hold: it is due again with the next sweep.
  */
 export async function expireApprovals(deps: ExpiryDeps): Promise<number> {
   try {
@@ -42,6 +45,7 @@ export async function expireApprovals(deps: ExpiryDeps): Promise<number> {
 async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<number> {
   return deps.sql.begin(async (tx) => {
     const nowMs = deps.clock.now();
+    await boundWaits(tx, { lockMsMax: sweepLockMsMax(only) });
     const due = await lockDueApprovals(tx, { nowMs, only, max: limits.approvalsPerSweepMax });
     if (due.length === 0) return 0;
     const expired = due.map((approval): StoredApproval => ({ ...approval, status: 'expired' }));
@@ -61,11 +65,16 @@ async function expireBatch(deps: ExpiryDeps, only: ApprovalId | null): Promise<n
 /** Approvals that fail are reported and postponed, so that they do not block the others for long. */
 async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
   const due = await findDueApprovals(deps.sql, deps.clock.now(), limits.approvalsPerSweepMax);
+  let heldUp: unknown = null;
   for (const approvalId of due) {
     try {
       await expireBatch(deps, approvalId);
     } catch (error) {
       if (isOutage(error)) throw error;
+      if (isLockTimeout(error)) {
+        heldUp = error;
+        continue;
+      }
       deps.logger.error(
         { approval_id: approvalId, ...withoutContent(error) },
         'an approval could not be expired: its money stays held until a retry succeeds',
@@ -73,6 +82,7 @@ async function expireOneByOne(deps: ExpiryDeps): Promise<number> {
       await putOff(deps.sql, approvalId, deps.clock.now());
     }
   }
+  if (heldUp !== null) throw heldUp;
   return due.length;
 }
 

@@ -12,6 +12,8 @@ import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import { proveAnswer } from '../passkeys/sign-answer.ts';
 import { freeUnits } from '../quota/hold.ts';
+import { quotaLimits } from '../quota/limits.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import { readAnswerers, readAnswerRule } from './answer-rule.ts';
 import { insertAnswer, readProofs } from './answer-store.ts';
 import {
@@ -58,6 +60,7 @@ export async function resolveApproval(
   { approvalId, resolution }: { readonly approvalId: ApprovalId; readonly resolution: ResolutionInput },
 ): Promise<Approval> {
   return administer(deps, caller, async (tx) => {
+    await boundWaits(tx, { lockMsMax: quotaLimits.changeLockMsMax });
     const locked = await lockApproval(tx, caller, approvalId);
     if (locked === null) throw new ApiError('approval_not_found');
     const nowMs = deps.clock.now();

@@ -6,6 +6,8 @@ import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { emitReopened } from '../channels/emit-messages.ts';
 import type { Caller } from '../http/caller.ts';
+import { quotaLimits } from '../quota/limits.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import { writeTakenBack } from './answer-store.ts';
 import { approvalAt, lockApproval, type StoredApproval, writeUndone } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
@@ -25,6 +27,7 @@ export async function undoResolution(
   approvalId: ApprovalId,
 ): Promise<Approval> {
   return administer(deps, caller, async (tx) => {
+    await boundWaits(tx, { lockMsMax: quotaLimits.changeLockMsMax });
     const locked = await lockApproval(tx, caller, approvalId);
     if (locked === null) throw new ApiError('approval_not_found');
     const nowMs = deps.clock.now();

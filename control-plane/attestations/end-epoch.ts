@@ -2,7 +2,9 @@ import type { SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database } from '../base/database.ts';
 import { returnLeases } from '../quota/return-leases.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { attestationsLimits } from './limits.ts';
 
 /**
  *   returned  what no record took of the leases of the epoch's holders is free for others again
@@ -28,6 +30,7 @@ interface EndedEpoch {
 export async function endEpoch(sql: Database, ended: EndedEpoch, nowMs: UnixMillis): Promise<EndOutcome> {
   const { sidecarId, epoch, lastSeq, nothingLost } = ended;
   return sql.begin(async (tx) => {
+    await boundWaits(tx, { lockMsMax: attestationsLimits.ingestLockMsMax });
     const [row] = await tx<{ isWhole: boolean }[]>`
       UPDATE sidecar_epochs SET ended_at_ms = ${databaseNowMs(tx)}
       WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} AND ended_at_ms IS NULL

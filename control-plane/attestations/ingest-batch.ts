@@ -22,6 +22,7 @@ import { chainReceipts } from '../history/receipts.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
 import { type HeldLeases, holdLeases, judgeTakes, moneyLeases, type Take } from '../quota/judge-takes.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
 import { isUniqueViolation } from '../storage/unique-violation.ts';
@@ -208,7 +209,8 @@ async function storeBatch(
   ahead: { readonly draft: BatchDraft | null; readonly place: IngestPlace | null },
 ): Promise<TakenBatch> {
   const { accountId, items, nextSeq } = batch;
-  const [sender, known] = await together([
+  const [, sender, known] = await together([
+    () => boundWaits(tx, { lockMsMax: attestationsLimits.ingestLockMsMax }),
     () => readConnectionStatus(tx, batch),
     () => lockKnownEpoch(tx, batch),
   ]);

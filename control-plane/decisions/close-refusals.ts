@@ -1,5 +1,6 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
 import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';
 import { closeRefused, type RefusedSettlement } from './withdraw-settlements.ts';
@@ -28,7 +29,7 @@ export async function closeRefusals(
   if (closing.length === 0) return answers;
   try {
     const closed = await deps.sql.begin(async (tx) => {
-      await tx`SELECT set_config('lock_timeout', ${String(decisionsLimits.closeWaitMsMax)}, true)`;
+      await boundWaits(tx, { lockMsMax: decisionsLimits.closeWaitMsMax });
       return closeRefused(tx, sidecarId, closing, deps.clock.now());
     });
     return answers.map((answer, place) => {

@@ -3,6 +3,8 @@ import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { freeUnits } from '../quota/hold.ts';
+import { quotaLimits } from '../quota/limits.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import { decisionsLimits } from './limits.ts';
 import type { SettlementId } from './settlement.ts';
 import { voidSettlements } from './void-settlements.ts';
@@ -36,6 +38,7 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
       .map((id) => ({ id, took: [], amountMicroUsd: null }));
     const nowMs = deps.clock.now();
     await deps.sql.begin(async (tx) => {
+      await boundWaits(tx, { lockMsMax: quotaLimits.changeLockMsMax });
       const by = { source: 'control-plane', sourceAccount: null, nowMs } as const;
       const { records, units } = await voidSettlements(tx, deps, unknown, by);
       await appendRecords(tx, deps, records);

@@ -19,6 +19,7 @@ import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import type { ShortWindow } from '../quota/unused-units.ts';
 import { counterOfLane, findWalletPaths, type WalletPath } from '../quota/wallet-paths.ts';
+import { waitBounds } from '../storage/bound-waits.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
@@ -174,14 +175,14 @@ async function settleTogether(
 }
 
 /**
- * Must be sent first. Bounds lock waits, which must not outlive the waiting requests. Forces generic plans:
- * PostgreSQL would plan each statement with a list of ids per call, because one id looks cheaper than the ten
- * it assumes, and planning took a third of its time. A generic plan survives until the next ANALYZE, however
- * much the tables grow, so it must suit tables of any size: rows are found one by one by key
- * (storage/connect.ts).
+ * Must be sent first. Bounds pauses, and lock waits, which must not outlive the waiting requests. Forces
+ * generic plans: PostgreSQL would plan each statement with a list of ids per call, because one id looks
+ * cheaper than the ten it assumes, and planning took a third of its time. A generic plan survives until the
+ * next ANALYZE, however much the tables grow, so it must suit tables of any size: rows are found one by one
+ * by key (storage/connect.ts).
  */
 export const setUpSettling = (tx: Transaction, lockWaitMsMax: number = limits.quotaWaitMsMax) => tx`
-  SELECT set_config('lock_timeout', ${String(lockWaitMsMax)}, true),
+  SELECT ${waitBounds(tx, { lockMsMax: lockWaitMsMax })},
     set_config('plan_cache_mode', 'force_generic_plan', true),
     set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true)`;

@@ -4,7 +4,10 @@ import type { OutcomeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Transaction } from '../base/database.ts';
+import { quotaLimits } from '../quota/limits.ts';
 import { trimFormerLeases } from '../quota/return-money.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
+import { isLockTimeout } from '../storage/database-away.ts';
 import { advisoryLocks } from '../storage/locks.ts';
 import { isOutage } from '../storage/outage.ts';
 import { type AskedChange, type ChangeResult, changePermits, NoRoomForOverrun } from './change-permits.ts';
@@ -38,7 +41,9 @@ export async function applyReported(deps: SweepDeps): Promise<number> {
     for (const outcomeId of alone) await applyOne(deps, outcomeId);
     return count;
   } catch (error) {
-    if (isOutage(error)) throw error;
+    // Behind a window that others hold all of them wait: one that is put off would be overtaken by a later
+    // one of its PERMIT.
+    if (isOutage(error) || isLockTimeout(error)) throw error;
     return applyOneByOne(deps);
   }
 }
@@ -49,7 +54,7 @@ async function applyOneByOne(deps: SweepDeps): Promise<number> {
     try {
       await applyOne(deps, outcomeId);
     } catch (error) {
-      if (isOutage(error)) throw error;
+      if (isOutage(error) || isLockTimeout(error)) throw error;
       deps.logger.error(
         { err: error, outcome_id: outcomeId },
         'a reported outcome could not be applied: it waits until a retry succeeds',
@@ -94,6 +99,7 @@ const applyInTurn = (
   }: { readonly only?: OutcomeId | null; readonly verdict?: ChangeResult | null } = {},
 ): Promise<Applied> =>
   deps.sql.begin(async (tx) => {
+    await boundWaits(tx, { lockMsMax: quotaLimits.sweepLockMsMax });
     const [turn] = await tx<{ isMine: boolean }[]>`
       SELECT pg_try_advisory_xact_lock(${advisoryLocks.reportedOutcomes}) AS "isMine"`;
     if (turn?.isMine !== true) return nothing;

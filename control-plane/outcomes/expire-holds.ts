@@ -1,6 +1,9 @@
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
+import { sweepLockMsMax } from '../quota/limits.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
+import { isLockTimeout } from '../storage/database-away.ts';
 import { isOutage } from '../storage/outage.ts';
 import { type ChangeResult, changePermits } from './change-permits.ts';
 import { emitExpired } from './emit-outcome-events.ts';
@@ -18,7 +21,8 @@ export type SweepDeps = Pick<
  *
  * A hold is locked, read and written in one transaction, which skips those that others have locked. So with
  * any number of replicas and crashes each hold ends once. One that fails must not hold up the others: a
- * failed batch is tried again one by one. Throws if nothing can be written at all.
+ * failed batch is tried again one by one. Throws if nothing can be written at all, or for one whose window
+ * others hold: it is due again with the next sweep.
  */
 export async function expireHolds(deps: SweepDeps): Promise<number> {
   // Until then no hold can have begun; one of a database that went back waits.
@@ -34,6 +38,7 @@ export async function expireHolds(deps: SweepDeps): Promise<number> {
 /** `only`: at most this one. */
 const expireBatch = (deps: SweepDeps, only: AttestationId | null): Promise<number> =>
   deps.sql.begin(async (tx) => {
+    await boundWaits(tx, { lockMsMax: sweepLockMsMax(only) });
     const nowMs = deps.clock.now();
     const due = await lockDueHolds(tx, { nowMs, only, max: outcomesLimits.holdsPerSweepMax });
     const results = await changePermits(
@@ -63,11 +68,16 @@ const faultOf = (result: ChangeResult): string =>
 
 async function expireOneByOne(deps: SweepDeps): Promise<number> {
   const due = await findDueHolds(deps.sql, deps.clock.now(), outcomesLimits.holdsPerSweepMax);
+  let heldUp: unknown = null;
   for (const attestationId of due) {
     try {
       await expireBatch(deps, attestationId);
     } catch (error) {
       if (isOutage(error)) throw error;
+      if (isLockTimeout(error)) {
+        heldUp = error;
+        continue;
+      }
       deps.logger.error(
         { err: error, attestation_id: attestationId },
         'a hold could not be ended: its money stays held until a retry succeeds',
@@ -75,6 +85,7 @@ async function expireOneByOne(deps: SweepDeps): Promise<number> {
       await putOffHold(deps.sql, attestationId, deps.clock.now() + outcomesLimits.putOffMs);
     }
   }
+  if (heldUp !== null) throw heldUp;
   return due.length;
 }
 

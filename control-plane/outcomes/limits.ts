@@ -1,4 +1,4 @@
-import { limits, mustHold } from '../../shared/model/limits.ts';
+import { mustHold } from '../../shared/model/limits.ts';
 import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
@@ -11,8 +11,6 @@ export const outcomesLimits = {
   putOffMs: minuteMs,
   /** Between two looks for outcomes that sidecars have shipped. */
   applyIntervalMs: 250,
-  /** How long a change that a client asks for waits for a lock: as a settlement does. */
-  changeLockMsMax: limits.quotaWaitMsMax,
   /** A hold with all its extensions, from the decision (contract §19). */
   holdMsMax: 30 * dayMs,
   /** How long an outcome waits for its PERMIT, whose sidecar may be cut off. */

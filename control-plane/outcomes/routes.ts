@@ -21,9 +21,10 @@ import type { Transaction } from '../base/database.ts';
 import { creator } from '../creation/idempotency.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
+import { quotaLimits } from '../quota/limits.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import { type ChangeResult, changePermits, NoRoomForOverrun, onlyResult } from './change-permits.ts';
-import { outcomesLimits } from './limits.ts';
 import { listHolds, readPermit } from './list-holds.ts';
 import type { PermitChange } from './permit-change.ts';
 import { listReported } from './reported-store.ts';
@@ -51,7 +52,7 @@ export function outcomeRoutes(
       owner: { accountId, mode },
       source: 'control-plane' as const,
     };
-    await boundLockWaits(tx);
+    await boundWaits(tx, { lockMsMax: quotaLimits.changeLockMsMax });
     return changedOr(onlyResult(await changePermits(tx, deps, [asked], deps.clock.now())));
   };
   const change = async (caller: Caller, idText: string, wanted: PermitChange) => {
@@ -113,9 +114,6 @@ export function outcomeRoutes(
     await app.register(listRoutes(deps));
   };
 }
-
-const boundLockWaits = (tx: Transaction) =>
-  tx`SELECT set_config('lock_timeout', ${String(outcomesLimits.changeLockMsMax)}, true)`;
 
 const listRoutes =
   (deps: AppendingDeps): FastifyPluginAsyncTypebox =>

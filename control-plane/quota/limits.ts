@@ -15,10 +15,16 @@ export const quotaLimits = {
   /** How long a lease call waits for a lock: fifty times the time for which another call holds one. */
   leaseLockMsMax: 300,
   /**
-   * How long a lease call may pause between two statements: a control plane that stands still holds a window
-   * for no longer.
+   * How long a change that a caller waits for, such as an outcome or an answer to an approval, waits for a
+   * lock: as a settlement does.
    */
-  leasePauseMsMax: 3 * secondMs,
+  changeLockMsMax: limits.quotaWaitMsMax,
+  /**
+   * How long a sweep waits for a lock with what it changes together, and then with each alone: twenty times
+   * the time for which others hold one.
+   */
+  sweepLockMsMax: secondMs,
+  sweepAloneLockMsMax: 100,
   /** Lease calls of a holder between two folds of its posts: a fraction of a minute at a busy gate. */
   leaseCallsPerFold: 32,
   /**
@@ -60,6 +66,10 @@ export const quotaLimits = {
    */
   quotaWindowKeptMs: hourMs,
 } as const;
+
+/** `only`: the one that the sweep changes; null: several together. */
+export const sweepLockMsMax = (only: string | null): number =>
+  only === null ? quotaLimits.sweepLockMsMax : quotaLimits.sweepAloneLockMsMax;
 
 mustHold(
   quotaLimits.leaseLockMsMax < quotaLimits.leaseTurnMsMax &&

@@ -9,6 +9,7 @@ import {
   type LeaseRequest,
 } from '../../shared/wire/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
 import { beginReading, sendWithCommit, together } from '../storage/together.ts';
 import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
 import { type FoundLimit, readWalletsOf } from './find-lanes.ts';
@@ -63,8 +64,8 @@ export type LeaseCallOutcome =
  *                                    moves twice
  *   the database, set back by a restore  the holder's number is not the next one: `holder_unknown`, and it
  *                                        uses nothing of what it has
- *   the control plane stands still   PostgreSQL ends its session after `quotaLimits.leasePauseMsMax`, as if
- *                                    it had crashed
+ *   the control plane stands still   PostgreSQL ends its session after `storageLimits.lockingPauseMsMax`, as
+ *                                    if it had crashed
  *   a lock is not had                within `quotaLimits.leaseLockMsMax`: nothing has happened, and the call
  *                                    is refused with `overloaded`; the holder sends it again
  *
@@ -114,12 +115,12 @@ async function beginCall(
   // Not locked, as for records: a call that passes just before another process connects counts as earlier.
   const readStatus = () => readConnectionStatus(tx, { sidecarId, connectionId, accountId });
   if (seq === 1) {
-    const [, sender] = await together([() => boundWaits(tx), readStatus]);
+    const [, sender] = await together([() => boundWaits(tx, waits), readStatus]);
     if (sender !== 'newest') return { sender, last: null, limits: [] };
     await beginHolder(tx, { holder, sidecarId, accountId, epoch: call.epoch ?? null }, nowMs);
   }
   const [, sender, last, limits] = await together([
-    () => boundWaits(tx),
+    () => boundWaits(tx, waits),
     readStatus,
     () => lockHolder(tx, { holder, sidecarId }),
     () => findLimits(tx, accountId, asks, nowMs),
@@ -129,13 +130,7 @@ async function beginCall(
   return { sender, last, limits };
 }
 
-/**
- * Sent first. Whoever holds the lock of a window that many draw on is waited for only so long, and gives it
- * up where it stands still.
- */
-const boundWaits = (tx: Transaction) => tx`
-  SELECT set_config('lock_timeout', ${String(quotaLimits.leaseLockMsMax)}, true),
-    set_config('idle_in_transaction_session_timeout', ${String(quotaLimits.leasePauseMsMax)}, true)`;
+const waits = { lockMsMax: quotaLimits.leaseLockMsMax };
 
 const mayFold = ({ seq }: LeaseCall): boolean => seq % quotaLimits.leaseCallsPerFold === 0;
 

@@ -2,8 +2,8 @@
  * Room `control-plane/storage`: PostgreSQL: connections and what statements need of them
  * (`session-settings.ts`, `database-tls.ts`), `migrate.ts` with the folder `migrations`, `locks.ts` (every
  * advisory lock, and the order of all locks), `together.ts` (statements in one journey), `copy-rows.ts`
- * (many rows at once, as bytes), `replica-reads.ts` (what may be some seconds old), `fair-share.ts`,
- * `embedded.ts`, and what a database refuses at the start (`start-refusals.ts`).
+ * (many rows at once, as bytes), `bound-waits.ts`, `replica-reads.ts` (what may be some seconds old),
+ * `fair-share.ts`, `embedded.ts`, and what a database refuses at the start (`start-refusals.ts`).
  */
 
 import postgres from 'postgres';

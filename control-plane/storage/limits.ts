@@ -26,6 +26,11 @@ export const storageLimits = {
    */
   databaseStatementMsMax: 30 * secondMs,
   /**
+   * How long a transaction that locks what many draw on may pause between two statements: a control plane
+   * that stands still holds a window for no longer. Others pause for milliseconds.
+   */
+  lockingPauseMsMax: 3 * secondMs,
+  /**
    * An idle connection is closed well before it could be taken for dead, and opened again when it is needed.
    */
   databaseIdleMsMax: 5 * secondMs,

@@ -3,6 +3,8 @@ import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const syncLimits = {
+  /** How long a snapshot waits for its turn: half of the minute that a sidecar gives it, all in all. */
+  snapshotTurnMsMax: 30 * secondMs,
   /** A disconnected sidecar seen within this time is listed as silent in the answer to a revocation. */
   sidecarSilentMs: 10 * minuteMs,
   silentSidecarsMax: 64,

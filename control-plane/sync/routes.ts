@@ -19,6 +19,7 @@ import { type OnRegressed, takeReport } from '../history/take-report.ts';
 import { callerOf } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { fairShare } from '../storage/fair-share.ts';
+import { syncLimits } from './limits.ts';
 import { readChanges } from './read-changes.ts';
 import { refuseUnknownConnection } from './refuse.ts';
 import {
@@ -89,7 +90,7 @@ function stateRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
     const snapshots = fairShare<AccountId>({
       ...deps.shares.snapshots,
       waitingPerOwnerMax: limits.snapshotsWaitingPerAccountMax,
-      waitMsMax: limits.snapshotTurnMsMax,
+      waitMsMax: syncLimits.snapshotTurnMsMax,
     });
     app.get('/sync/snapshot', { config }, async (request, reply) => {
       const { accountId } = callerOf(request);

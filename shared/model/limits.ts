@@ -216,8 +216,6 @@ export const limits = {
   snapshotsAtOnceMax: 4,
   snapshotsPerAccountMax: 2,
   snapshotsWaitingPerAccountMax: 16,
-  /** How long a snapshot waits for its turn: half of the minute that a sidecar gives it, all in all. */
-  snapshotTurnMsMax: 30 * secondMs,
   /**
    * Batches of records processed at once, of all accounts and of one: one is stored, the next signed, the
    * third read. Waiting batches are in memory, at most two per sidecar, and no more than a machine at 8,000

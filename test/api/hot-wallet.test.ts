@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import type { Database, Transaction } from '../../control-plane/base/database.ts';
+import type { Database } from '../../control-plane/base/database.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { databaseFailure } from '../../control-plane/storage/database-away.ts';
@@ -12,6 +12,7 @@ import { expectError } from '../support/expect-error.ts';
 import { type LeaseHolder, ofGate, wish } from '../support/lease-holder.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { brokenRules } from '../support/sound-database.ts';
+import { standingStill } from '../support/standing-still.ts';
 import { expectSoundStore } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 import { holdersOf, untilServed, walletTree } from '../support/wallet-tree.ts';
@@ -83,32 +84,9 @@ it('a control plane that stands still at the root holds up the others for a mome
   const tree = await walletTree(api, other, 10);
   const [stopped, quick] = await holdersOf(api, api.adminKey, 2);
   if (stopped === undefined || quick === undefined) throw new Error('there are two');
-  let goOn: () => void = () => undefined;
-  const stop = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  let holdsRoot = false;
-  /** The program stands still once it has the windows. */
-  const stops = (tx: Transaction): Transaction =>
-    new Proxy(tx, {
-      apply: (target, self, args) => {
-        const query = Reflect.apply(target, self, args);
-        if (!String(args[0]).includes('UPDATE quota_windows')) return query;
-        return query.then(async (rows: unknown) => {
-          holdsRoot = true;
-          await stop;
-          return rows;
-        });
-      },
-    });
   const { sql } = api.deps;
-  const stopping = new Proxy(sql, {
-    get: (target, name) =>
-      name !== 'begin'
-        ? Reflect.get(target, name)
-        : (modes: string, work: (tx: Transaction) => Promise<unknown>) =>
-            target.begin(modes, (tx) => work(stops(tx))),
-  });
+  // It stands still once it has the windows.
+  const still = standingStill(sql, ['UPDATE quota_windows']);
   const { sidecarId, connectionId } = stopped.sidecar;
   const call = {
     ...{ sidecar_id: sidecarId, connection_id: connectionId, holder: stopped.holder, seq: 1 },
@@ -116,15 +94,15 @@ it('a control plane that stands still at the root holds up the others for a mome
   };
   const [{ accountId } = { accountId: '' }] = await sql<{ accountId: string }[]>`
     SELECT account_id AS "accountId" FROM sidecars WHERE sidecar_id = ${sidecarId}`;
-  const late = serveLeaseCall(stopping, accountId as AccountId, call, api.deps.clock.now()).then(
+  const late = serveLeaseCall(still.sql, accountId as AccountId, call, api.deps.clock.now()).then(
     () => null,
     (error: unknown) => databaseFailure(error),
   );
-  await until(() => holdsRoot, { what: 'it has locked the root' });
+  await until(() => still.stood.length === 1, { what: 'it has locked the root' });
   // All of the money, as soon as PostgreSQL has ended the session of the one that stands still.
   const served = await untilServed(() => quick.call(tree.asks(10 * usd), [], { seq: 1 }));
   expect(served.body.grants).toMatchObject(tree.asks(0).map(() => ({ granted: 10 * usd })));
-  goOn();
+  still.goOn();
   expect(await late).not.toBeNull();
   expect(await tree.leased()).toEqual(tree.asks(0).map(() => 10 * usd));
 });

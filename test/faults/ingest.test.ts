@@ -76,7 +76,7 @@ describe('ingest', () => {
       const voidSettlements = voidShipped(api.deps);
       const takeOutcomes = takeShipped(api.deps);
       for (let failAt = 0; ; failAt++) {
-        expect(failAt).toBeLessThan(30);
+        expect(failAt).toBeLessThan(40);
         const records = makeRecords(6);
         const batch = parseAttestationBatch({
           sidecar_id: sidecar.sidecarId,
@@ -218,8 +218,8 @@ describe('batches that are linked ahead', () => {
     const [one, other] = [await batchesOf(1), await batchesOf(1)];
     const [lost, kept] = [one.batches[0], other.batches[0]];
     if (lost === undefined || kept === undefined) throw new Error('a batch of each');
-    // The ninth statement comes after the locks and before the commit.
-    const sql = faultyDatabase(api.deps.sql, 9).sql;
+    // The tenth statement comes after the locks and before the commit.
+    const sql = faultyDatabase(api.deps.sql, 10).sql;
     const keeping: ReturnType<typeof take>[] = [];
     const [losing] = await whileChainIsLocked(one.records, () => ({
       running: Promise.allSettled([take(lost, { sql })]),

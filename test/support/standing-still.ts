@@ -1,0 +1,53 @@
+import type { Database, Transaction } from '../../control-plane/base/database.ts';
+
+/** A pool of a control plane that stands still in the middle of its transactions. */
+export interface StandingStill {
+  readonly sql: Database;
+  /**
+   * Of each transaction that has stood still: what PostgreSQL bounds there, as it says it. What they have
+   * locked is locked.
+   */
+  readonly stood: readonly { readonly pause: string; readonly lock: string }[];
+  /** From then on none stands still, and those that do go on. */
+  goOn(): void;
+}
+
+/** Each transaction of the pool stands still behind the first statement with one of these texts. */
+export function standingStill(sql: Database, texts: readonly string[]): StandingStill {
+  const stood: { pause: string; lock: string }[] = [];
+  let goOn: () => void = () => undefined;
+  const stop = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const stands = (tx: Transaction): Transaction => {
+    let hasStood = false;
+    return new Proxy(tx, {
+      apply: (target, self, args) => {
+        const query = Reflect.apply(target, self, args);
+        const text = String(args[0]);
+        if (hasStood || !texts.some((each) => text.includes(each))) return query;
+        return query.then(async (rows: unknown) => {
+          hasStood = true;
+          const [bounds] = await target<{ pause: string; lock: string }[]>`
+            SELECT current_setting('idle_in_transaction_session_timeout') AS pause,
+              current_setting('lock_timeout') AS lock`;
+          if (bounds !== undefined) stood.push(bounds);
+          await stop;
+          return rows;
+        });
+      },
+    });
+  };
+  type Work = (tx: Transaction) => Promise<unknown>;
+  const begin = (...args: readonly [Work] | readonly [string, Work]): Promise<unknown> => {
+    const [modes, work] = args.length === 1 ? ['', args[0]] : args;
+    return sql.begin(modes, (tx) => work(stands(tx)));
+  };
+  return {
+    sql: new Proxy(sql, {
+      get: (target, name) => (name === 'begin' ? begin : Reflect.get(target, name)),
+    }),
+    stood,
+    goOn,
+  };
+}
