@@ -110,7 +110,7 @@ export async function readRecords(
         return { ...permit, isHeld: held.has(permit.attestationId), changes: own, moneyMicroUsd };
       });
     const paidByHold = new Set(approvals.map(({ attestationId }) => attestationId));
-    // A record is of a moment in the windows that its PERMIT took from (contract §6). One that lies may name a
+    // A record is of a moment in the windows that its PERMIT took from (contract §6). A liar may name a
     // lease of the window before: its units are given once, and its clock is believed within that leeway.
     const slackOf = (gateId: string): number =>
       looseGateIds.includes(gateId) ? quotaLimits.leaseClockLeewayMs : 0;
