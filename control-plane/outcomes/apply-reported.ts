@@ -5,7 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Transaction } from '../base/database.ts';
 import { quotaLimits } from '../quota/limits.ts';
-import { trimFormerLeases } from '../quota/return-money.ts';
+import { trimFormerLeases } from '../quota/release-leases.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
 import { advisoryLocks } from '../storage/locks.ts';

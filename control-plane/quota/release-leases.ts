@@ -1,8 +1,10 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { moneyKinds } from '../../shared/quota/counter.ts';
 import type { Transaction } from '../base/database.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
 import type { HeldUnits } from './held-units.ts';
 import { postedUnits } from './holder-store.ts';
+import { quotaLimits } from './limits.ts';
 
 /** Units that one PERMIT took from a sidecar's leases and did not use after all. */
 export interface UnusedTake {
@@ -20,13 +22,14 @@ interface NamedLease {
 }
 
 /**
- * Takes units from leases of sidecars and returns them, each window once, for the caller to give back to the
- * ledger. Skips a lease that is gone or belongs to another sidecar; its units stay counted. Posted units come
- * out of the used units of that lease, others out of its unused units, never more than there are: a lying
- * sidecar cannot free units given to others.
+ * Takes units from leases of sidecars and returns them, for the caller to give back to the ledger; a window
+ * may come twice. Skips a lease of another sidecar; its units stay counted. Posted units come out of the used
+ * units of that lease, others out of its unused units, never more than there are: a lying sidecar cannot free
+ * units given to others. A lease that is gone has left its used units, and no others: the unused ones went
+ * back with it, or stay counted.
  *
- * Locks leases in the order of ids, only a sidecar's own; before approvals, chains and quota windows.
- * `alsoLock`: leases that the caller takes from afterwards.
+ * Locks leases in the order of ids, only a sidecar's own, then former leases likewise; before approvals,
+ * chains and quota windows. `alsoLock`: leases that the caller takes from afterwards.
  */
 export async function releaseLeases(
   tx: Transaction,
@@ -66,7 +69,7 @@ export async function releaseLeases(
           ${named.map(({ leaseId }) => leaseId)}::bigint[],
           ${named.map(({ sidecarId }) => sidecarId)}::text[]))
     ORDER BY l.lease_id FOR UPDATE OF l`;
-  return tx<HeldUnits[]>`
+  const ofLeases = await tx<HeldUnits[]>`
     WITH asked AS (
       SELECT l.lease_id, l.counter, l.window_name, l.starts_at_ms,
         greatest(l.units - ${postedUnits(tx)}, 0) AS unused,
@@ -92,4 +95,50 @@ export async function releaseLeases(
     )
     SELECT counter, window_name AS window, starts_at_ms AS "startsAtMs", sum(of_unused + of_used)::bigint AS units
     FROM freed GROUP BY counter, window_name, starts_at_ms HAVING sum(of_unused + of_used) > 0`;
+  return [...ofLeases, ...(await releaseFormer(tx, takes))];
+}
+
+/**
+ * A lease that is gone by now is here: a holder that goes waits for those who have locked its leases. Settled
+ * PERMITs and those on record have named leases of their own sidecar.
+ */
+async function releaseFormer(tx: Transaction, takes: readonly UnusedTake[]): Promise<readonly HeldUnits[]> {
+  const sums = new Map<number, { requests: number; money: number }>();
+  for (const { took, amountMicroUsd, isPosted } of takes) {
+    for (const leaseId of isPosted ? took : []) {
+      const sum = sums.get(leaseId) ?? { requests: 0, money: 0 };
+      sum.requests += 1;
+      sum.money += amountMicroUsd ?? 0;
+      sums.set(leaseId, sum);
+    }
+  }
+  if (sums.size === 0) return [];
+  const ids = [...sums.keys()];
+  const rows = [...sums.values()];
+  await tx`
+    SELECT FROM former_leases WHERE lease_id = ANY(${ids}::bigint[]) ORDER BY lease_id FOR UPDATE`;
+  return tx<HeldUnits[]>`
+    WITH freed AS (
+      SELECT f.lease_id, f.counter, f.window_name, f.starts_at_ms,
+        least(f.used, CASE WHEN is_money THEN money ELSE requests END) AS units
+      FROM unnest(
+        ${ids}::bigint[],
+        ${rows.map(({ requests }) => requests)}::bigint[],
+        ${rows.map(({ money }) => money)}::bigint[]
+      ) AS a (lease_id, requests, money)
+      JOIN former_leases f USING (lease_id),
+      LATERAL (SELECT split_part(f.counter, ':', 1) = ANY(${[...moneyKinds]}::text[]) AS is_money) AS kind
+    ), written AS (
+      UPDATE former_leases f SET used = f.used - freed.units FROM freed WHERE f.lease_id = freed.lease_id
+    )
+    SELECT counter, window_name AS window, starts_at_ms AS "startsAtMs", units FROM freed WHERE units > 0`;
+}
+
+/** Removes former leases of windows that have ended. Skips locked rows. */
+export async function trimFormerLeases(tx: Transaction): Promise<void> {
+  await tx`
+    DELETE FROM former_leases WHERE lease_id = ANY (ARRAY(
+      SELECT lease_id FROM former_leases
+      WHERE ends_at_ms < ${databaseNowMs(tx)} - ${quotaLimits.quotaWindowKeptMs}::bigint
+      ORDER BY ends_at_ms LIMIT ${quotaLimits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }

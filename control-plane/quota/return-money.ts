@@ -3,9 +3,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
-import { databaseNowMs } from '../storage/database-clock.ts';
 import type { HeldUnits } from './held-units.ts';
-import { quotaLimits } from './limits.ts';
 import { releaseLeases } from './release-leases.ts';
 
 /** Where a PERMIT took money: a lease of its sidecar, or a window of the ledger. */
@@ -52,41 +50,8 @@ export async function returnMoney(
     ),
   );
   const ofLeases = await releaseLeases(tx, takes);
-  const ofFormer = await releaseFormer(tx, takes);
-  return [...ofLeases, ...ofFormer, ...windows].filter(({ units }) => units > 0);
+  return [...ofLeases, ...windows].filter(({ units }) => units > 0);
 }
 
 const isLease = (source: MoneySource): source is number => typeof source === 'number';
 const isWindow = (source: MoneySource): source is Exclude<MoneySource, number> => !isLease(source);
-
-/** A lease that is gone by now is here: a holder that goes waits for those who have locked its leases. */
-async function releaseFormer(
-  tx: Transaction,
-  takes: readonly { readonly took: readonly number[]; readonly amountMicroUsd: number }[],
-): Promise<readonly HeldUnits[]> {
-  const sums = new Map<number, number>();
-  for (const { took, amountMicroUsd } of takes)
-    for (const id of took) sums.set(id, (sums.get(id) ?? 0) + amountMicroUsd);
-  if (sums.size === 0) return [];
-  const ids = [...sums.keys()];
-  await tx`
-    SELECT FROM former_leases WHERE lease_id = ANY(${ids}::bigint[]) ORDER BY lease_id FOR UPDATE`;
-  return tx<HeldUnits[]>`
-    WITH freed AS (
-      SELECT f.lease_id, f.counter, f.window_name, f.starts_at_ms, least(f.used, a.units) AS units
-      FROM former_leases f JOIN unnest(${ids}::bigint[], ${[...sums.values()]}::bigint[]) AS a (lease_id, units)
-        USING (lease_id)
-    ), written AS (
-      UPDATE former_leases f SET used = f.used - freed.units FROM freed WHERE f.lease_id = freed.lease_id
-    )
-    SELECT counter, window_name AS window, starts_at_ms AS "startsAtMs", units FROM freed`;
-}
-
-/** Removes former leases of windows that have ended. Skips locked rows. */
-export async function trimFormerLeases(tx: Transaction): Promise<void> {
-  await tx`
-    DELETE FROM former_leases WHERE lease_id = ANY (ARRAY(
-      SELECT lease_id FROM former_leases
-      WHERE ends_at_ms < ${databaseNowMs(tx)} - ${quotaLimits.quotaWindowKeptMs}::bigint
-      ORDER BY ends_at_ms LIMIT ${quotaLimits.quotaWindowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
-}

@@ -52,8 +52,9 @@ export type LeaseCallOutcome =
  * held never pass the limit, whatever crashes. `quota_leases` counts what each holder was leased and has not
  * passed on; `lease_posts` counts what its records took of that, and `used` the posts folded so far. A
  * return, a SUSPEND and the end of an epoch draw on the unused units of the lease, the void of a PERMIT on
- * its used units: a lying holder cannot free units given to others. When the window ends, all of its units
- * end, wherever they are, and the next window begins with all units free.
+ * its used units, which `former_leases` keeps where the lease goes first: a lying holder cannot free units
+ * given to others. When the window ends, all of its units end, wherever they are, and the next window begins
+ * with all units free.
  *
  * A crash only ever leaves unused units counted, at most until the window ends. What crashes, and when:
  *   the holder                       it starts anew under another name; what no record took of the old leases

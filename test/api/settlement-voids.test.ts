@@ -457,6 +457,26 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     expect((await records())[0]).toMatchObject({ resolution: 'voided', source: other.sidecarId });
   });
 
+  it('of another sidecar brings them back after the leases of the first one went', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const other = await connectSidecar(api);
+    const reader = newReaderId();
+    expect(await lookUp(reader, other)).toMatchObject(replayed);
+    await voidOf(record.id, took);
+    const ended = await sidecar.send(seq, [], { end: { nothing_lost: true, torn_bytes: 0 } });
+    expect(ended.status).toBe(200);
+    expect(await given()).toEqual([10, 1]);
+    seq = 1;
+    for (let times = 0; times < 2; times++) await voidOf(reader, [], other);
+    expect(await given()).toEqual([0, 0]);
+    expect(await records()).toMatchObject([
+      { resolution: 'voided', refers_to: record.id },
+      { id: record.id },
+    ]);
+  });
+
   it('goes with the settlement that made it, in one entry of the spool', async () => {
     const took = await lease();
     const record = permitRecord(took);

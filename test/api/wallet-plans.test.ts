@@ -9,7 +9,7 @@ import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
 import { trimPermits } from '../../control-plane/outcomes/outcome-store.ts';
 import { trimRefused } from '../../control-plane/outcomes/reported-store.ts';
-import { trimFormerLeases } from '../../control-plane/quota/return-money.ts';
+import { trimFormerLeases } from '../../control-plane/quota/release-leases.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { ownerName } from '../../control-plane/storage/stored-owner.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';

@@ -14,7 +14,7 @@ const trims: Readonly<Record<string, string>> = {
   changes: 'sync/feed-store.ts',
   channel_messages: 'channels/message-queue.ts',
   decision_counts: 'statistics/read-statistics.ts',
-  former_leases: 'quota/return-money.ts',
+  former_leases: 'quota/release-leases.ts',
   idempotent_answers: 'creation/idempotent-answers.ts',
   lease_holders: 'quota/holder-store.ts',
   login_attempts: 'people/attempt-store.ts',

@@ -245,16 +245,18 @@ export class Ledger {
     }
   }
 
-  /** Units that a PERMIT took and did not use after all. */
+  /** Units that a PERMIT took and did not use after all. A lease that is gone has left its used units. */
   release({ sidecarId, took, amountMicroUsd }: Take, isPosted: boolean): void {
     for (const id of took) {
-      const lease = this.leases.get(id);
+      const lease = this.everyLease.get(id);
       if (lease === undefined || lease.sidecarId !== sidecarId) continue;
       const wanted = lease.isMoney ? (amountMicroUsd ?? 0) : 1;
-      const units = Math.min(wanted, isPosted ? lease.used : lease.unused);
-      if (isPosted) lease.used -= units;
-      else lease.unused -= units;
-      give(lease.at, -units);
+      if (isPosted) this.#unuse(lease, Math.min(wanted, lease.used));
+      else if (this.leases.has(id)) {
+        const units = Math.min(wanted, lease.unused);
+        lease.unused -= units;
+        give(lease.at, -units);
+      }
     }
   }
 
@@ -262,11 +264,14 @@ export class Ledger {
   giveMoneyBack(took: readonly number[], microUsd: number): void {
     for (const id of took) {
       const lease = this.everyLease.get(id);
-      if (lease === undefined || !lease.isMoney) continue;
-      if (this.leases.has(id)) lease.used -= microUsd;
-      else lease.at.retired -= microUsd;
-      give(lease.at, -microUsd);
+      if (lease?.isMoney === true) this.#unuse(lease, microUsd);
     }
+  }
+
+  #unuse(lease: Lease, units: number): void {
+    lease.used -= units;
+    if (!this.leases.has(lease.leaseId)) lease.at.retired -= units;
+    give(lease.at, -units);
   }
 
   takeFromHolder(holder: string, wanted: readonly Units[]): Units[] {
