@@ -10,4 +10,5 @@ export const failedSeeds: readonly { readonly seed: bigint; readonly found: stri
   { seed: 853n, found: 'bytes of a failed write, back after a power cut in place of what was answered' },
   { seed: 145n, found: 'of this simulation: a power cut while a process stood still, before it could sync' },
   { seed: 9_958n, found: 'units of a PERMIT that was voided after the leases of its sidecar had gone' },
+  { seed: 7_169n, found: 'of this simulation: a late lease call of an epoch that had ended made a holder' },
 ];

@@ -463,6 +463,7 @@ export class ControlPlane {
     const answer = this.ledger.lease(call, {
       limitOf: (ask) => this.#limitOf(ask, accountId),
       isConnected: (id) => this.#isConnected(id),
+      hasEnded: (id, epoch) => (this.epochs.get(`${id} ${epoch}`)?.end ?? null) !== null,
       nowMs: this.nowMs,
     });
     this.#expectBalance('a lease call');

@@ -42,6 +42,8 @@ export interface LeaseRules {
   readonly limitOf: (ask: LeaseRequest) => FoundLimit | null;
   /** A sidecar that was heard of lately: units of the others will not come back. */
   readonly isConnected: (sidecarId: string) => boolean;
+  /** As in `beginHolder`: a late call for an epoch that has ended makes no holder. */
+  readonly hasEnded?: (sidecarId: string, epoch: string) => boolean;
   readonly nowMs: UnixMillis;
 }
 
@@ -96,7 +98,8 @@ export class Ledger {
 
   lease(call: LeaseCall, rules: LeaseRules): LeaseAnswer | 'holder_unknown' {
     const { holder: name, seq, sidecar_id: sidecarId, epoch = null } = call;
-    if (seq === 1 && !this.holders.has(name))
+    const hasEnded = epoch !== null && rules.hasEnded?.(sidecarId, epoch) === true;
+    if (seq === 1 && !this.holders.has(name) && !hasEnded)
       this.holders.set(name, { sidecarId, epoch, seq: 0, answer: [], lastCallAtMs: rules.nowMs });
     const holder = this.holders.get(name);
     if (holder === undefined || holder.sidecarId !== sidecarId) return 'holder_unknown';
