@@ -28,6 +28,8 @@ export class Process {
   endedAtMs = Number.POSITIVE_INFINITY;
   /** It has heard the time of the control plane. */
   knowsTime = false;
+  /** When the control plane last answered it. */
+  answeredAtMs = Number.NEGATIVE_INFINITY;
   /** Of when the newest of the heads is that reached it. */
   heardAtMs = Number.NEGATIVE_INFINITY;
   /** Open files. */

@@ -145,6 +145,7 @@ export class Network {
         const saysTime = answer.status === 200 && (path === 'changes' || path === 'connect');
         loop.schedule(from, backMs, 'io', () => {
           from.knowsTime ||= saysTime;
+          if (answer.status < 500) from.answeredAtMs = loop.nowMs;
           if (isNews) from.heardAtMs = Math.max(from.heardAtMs, writtenAtMs);
           end({ kind: 'answered', answer });
         });

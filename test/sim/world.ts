@@ -79,6 +79,7 @@ class World {
   readonly #hash = createHash('sha256');
   #violation: string | null = null;
   #troubledAtMs = Number.NEGATIVE_INFINITY;
+  #healedAtMs = Number.POSITIVE_INFINITY;
 
   constructor(seed: bigint, options: RunOptions) {
     this.#seed = seed;
@@ -503,6 +504,7 @@ class World {
   }
 
   #heal(): void {
+    this.#healedAtMs = this.#loop.nowMs;
     this.#network.weather = fair;
     this.#controlPlane.trouble = { fails: 0, release: 'this' };
     if (this.#bus.isDown) this.#bus.restart();
@@ -533,6 +535,9 @@ class World {
     if (spool.state === 'failed') node.heal();
     if (!following.status.connected) return `not connected: ${following.status.lastProblem}`;
     if (following.mustNotServe !== null) return following.mustNotServe;
+    // It takes the control plane for away until an answer comes, and refuses what needs units (contract §6).
+    // The calls whose answers were lost have to end first, a lease call after a second.
+    if (process.answeredAtMs < this.#healedAtMs) return 'it has had no answer since all was healed';
     if (
       replica.globalRevision !== entries.global.length ||
       replica.accountRevision !== entries.account.length
