@@ -11,7 +11,7 @@ import { type PathWallet, type WalletPath, walletAt } from './wallet-paths.ts';
 interface NamingRecord {
   readonly record: Pick<
     AttestationRecord,
-    'id' | 'decision' | 'passportId' | 'timestampMs' | 'amountMicroUsd' | 'approvalId'
+    'id' | 'decision' | 'passportId' | 'timestampMs' | 'stateAgeMs' | 'amountMicroUsd' | 'approvalId'
   >;
   readonly took: readonly number[] | null;
 }
@@ -27,7 +27,7 @@ interface Draw {
 /** Of a wallet, or of a gate or passport. */
 type KnownLease = { readonly leaseId: number } & (Draw | { readonly walletId: null });
 
-type LimitedWallet = Pick<PathWallet, 'walletId' | 'limits'>;
+type LimitedWallet = Pick<PathWallet, 'walletId' | 'limits' | 'status'>;
 
 /**
  * The wallets of passports that were moved shortly before they were permitted something, by record: those
@@ -58,7 +58,7 @@ export async function findDrawnWallets(
       WHERE l.lease_id = ANY(${leases}::bigint[])`,
     () => sql<{ walletId: WalletId; wallets: readonly LimitedWallet[] }[]>`
       SELECT leaf.wallet_id AS "walletId",
-        jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'limits', w.limits)) AS wallets
+        jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'limits', w.limits, 'status', w.status)) AS wallets
       FROM wallets leaf JOIN wallets w ON w.wallet_id = ANY(leaf.path)
       WHERE leaf.wallet_id = ANY(${before}::text[]) GROUP BY 1`,
   ]);
@@ -79,8 +79,9 @@ export const isJustMoved = ({ sinceMs }: WalletPath, atMs: number): boolean =>
   Math.abs(atMs - sinceMs) < quotaLimits.walletMoveKnownMs;
 
 /**
- * `previous`: the wallet before and those above it. Where what was taken is that of both, the time tells;
- * where it is of neither, the passport was moved more than once.
+ * `previous`: the wallet before and those above it. Where what was taken is that of both, the time tells, but
+ * for a wallet that is frozen: it gives no PERMIT to a sidecar that knows of the move. Where what was taken
+ * is of neither, the passport was moved more than once.
  */
 export function drawnWallet({
   path,
@@ -94,12 +95,15 @@ export function drawnWallet({
   readonly drawn: readonly Draw[];
   /** No lease that it names is gone. */
   readonly isAllKnown: boolean;
-  readonly record: Pick<AttestationRecord, 'amountMicroUsd' | 'timestampMs' | 'approvalId'>;
+  readonly record: Pick<AttestationRecord, 'amountMicroUsd' | 'timestampMs' | 'stateAgeMs' | 'approvalId'>;
 }): WalletId | null {
   const isPriced = (record.amountMicroUsd ?? 0) > 0;
   const isOfCurrent = isAllOf(path.wallets, drawn, isPriced);
   const isOfPrevious = isAllOf(previous, drawn, isPriced);
-  if (isOfCurrent && isOfPrevious) return walletAt(path, record.timestampMs);
+  if (isOfCurrent && isOfPrevious) {
+    const isUnheardOf = isFrozen(path.wallets) && !isFrozen(previous) && mayNotKnow(path, record);
+    return isUnheardOf ? path.previousId : walletAt(path, record.timestampMs);
+  }
   if (isOfCurrent) return path.wallets[0]?.walletId ?? null;
   if (isOfPrevious) return path.previousId;
   const [deepest] = drawn.toSorted((one, other) => other.depth - one.depth);
@@ -107,6 +111,15 @@ export function drawnWallet({
   // An approval has paid, most likely one that was asked for before the move. Else it was in no wallet then.
   return record.approvalId === null && isAllKnown ? null : path.previousId;
 }
+
+const isFrozen = (wallets: readonly LimitedWallet[]): boolean =>
+  wallets.some(({ status }) => status === 'frozen');
+
+/** The state of its sidecar may be of before the move, by the clock of the sidecar, too. */
+const mayNotKnow = (
+  { sinceMs }: WalletPath,
+  { timestampMs, stateAgeMs }: Pick<AttestationRecord, 'timestampMs' | 'stateAgeMs'>,
+): boolean => stateAgeMs === null || timestampMs - stateAgeMs < sinceMs + quotaLimits.replicaClockLeewayMs;
 
 /** Whether it took from each of these wallets that limits money or requests, and from no other. */
 function isAllOf(wallets: readonly LimitedWallet[], drawn: readonly Draw[], isPriced: boolean): boolean {

@@ -144,6 +144,44 @@ describe('a passport that is moved twice before a sidecar hears of it', () => {
   });
 });
 
+describe('a passport that is moved into a frozen wallet without limits before a sidecar hears of it', () => {
+  /** Of one PERMIT, once the control plane has it. */
+  const namedBy = async (attestationId: string): Promise<string | null> => {
+    const { body } = await untilAnswer(
+      () => api.call({ url: `/v1/attestations/${attestationId}` }),
+      ({ status }) => status === 200,
+      { what: 'its record' },
+    );
+    return body.wallet_id;
+  };
+
+  it('takes from the one before, and its record names that one', async () => {
+    // Without limits it needs no units while it is cut off, and took the same of both: nothing.
+    const [before, frozen] = [await makeWallet(api, {}), await makeWallet(api, {})];
+    await setFrozen(api, frozen.wallet_id, 'freeze');
+    const gateId = await newGate();
+    const { jwt, passport_id: id } = await api.issuePassport({ wallet_id: before.wallet_id });
+    const [, cut] = sidecars;
+    const first = await ask(cut, gateId, jwt, buy(1));
+    expect(first.body.decision).toBe('PERMIT');
+    let last = first;
+    cut.link.cut();
+    try {
+      await moveToWallet(api, id, frozen.wallet_id);
+      last = await ask(cut, gateId, jwt, buy(2));
+      expect(last.body.decision).toBe('PERMIT');
+    } finally {
+      cut.resume();
+    }
+    expect(await namedBy(first.body.attestation_id)).toBe(before.wallet_id);
+    expect(await namedBy(last.body.attestation_id)).toBe(before.wallet_id);
+    expect(await stated(frozen.wallet_id)).toBe(0);
+    expect(await stated(before.wallet_id)).toBe(3);
+    await cut.caughtUp();
+    expect((await ask(cut, gateId, jwt, buy(1))).body.reason).toBe('wallet_frozen');
+  });
+});
+
 describe('a sidecar that is cut off while its wallet', () => {
   const spare = () => makeWallet(api, { limits: { daily_usd: 1_000 } });
   it.each([
