@@ -29,9 +29,17 @@ export async function lookUpAll(
   nowMs: UnixMillis,
 ): Promise<readonly SettlementAnswer[]> {
   if (lookUps.length === 0) return [];
-  const short = lookUps.map((each) => each.short);
+  const presented: (Presented | null)[] = [];
+  for (const each of lookUps) presented.push(await readPresented(tx, each, nowMs));
+  const isRefused = (place: number): boolean => {
+    const standing = presented[place]?.standing;
+    return standing !== undefined && refusing.has(standing);
+  };
+  const short = lookUps.map((each, place) => (isRefused(place) ? [] : each.short));
   const mayChange = await limitsMayChange(tx, short);
-  const claims = await findClaims(tx, lookUps, nowMs);
+  // Refused by its approval it reads no PERMIT: its sidecar would not void that reading.
+  const asked = lookUps.map((each, place) => (isRefused(place) ? { ...each, key: null } : each));
+  const claims = await findClaims(tx, asked, nowMs);
   const mayHaveChanged = await limitsMayChange(
     tx,
     short.map((windows, place) => (claims[place] !== null || mayChange[place] === true ? [] : windows)),
@@ -42,7 +50,10 @@ export async function lookUpAll(
   await holdSettlements(tx, pending);
   const answers: SettlementAnswer[] = [];
   for (const [place, each] of lookUps.entries()) {
-    const known = { earlier: claims[place] ?? null, isOnePending: pending.length > 0, nowMs };
+    const known = {
+      ...{ presented: presented[place] ?? null, earlier: claims[place] ?? null },
+      ...{ isOnePending: pending.length > 0, nowMs },
+    };
     const found = await lookUpOne(tx, each, known);
     answers.push(
       found ?? { kind: 'none', may_change: mayChange[place] === true || mayHaveChanged[place] === true },
@@ -59,15 +70,15 @@ async function lookUpOne(
   tx: Transaction,
   lookUp: LookUp,
   known: {
+    readonly presented: Presented | null;
     readonly earlier: ClaimedPermit | null;
     /** Of any of the look-ups; most find none. */
     readonly isOnePending: boolean;
     readonly nowMs: UnixMillis;
   },
 ): Promise<SettlementAnswer | null> {
-  const { earlier, isOnePending, nowMs } = known;
-  const { approvalId: presentedId, binding } = lookUp;
-  const presented = presentedId === null ? null : await readPresented(tx, presentedId, binding, nowMs);
+  const { presented, earlier, isOnePending, nowMs } = known;
+  const { binding } = lookUp;
   if (presented !== null && refusing.has(presented.standing)) return presented;
   if (earlier !== null) return answerEarlier(earlier, lookUp);
   if (presented !== null) return presented;
@@ -103,10 +114,10 @@ const refusing: ReadonlySet<PresentedApproval> = new Set<Presented['standing']>(
 
 async function readPresented(
   tx: Transaction,
-  approvalId: NonNullable<LookUp['approvalId']>,
-  binding: ApprovalBinding | null,
+  { approvalId, binding }: Pick<LookUp, 'approvalId' | 'binding'>,
   nowMs: UnixMillis,
-): Promise<Presented> {
+): Promise<Presented | null> {
+  if (approvalId === null) return null;
   if (binding === null) return { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
   const { state, expiresAtMs } = await readPresentedApproval(tx, approvalId, binding, nowMs);
   return { kind: 'approval', standing: state, expires_at_ms: expiresAtMs };

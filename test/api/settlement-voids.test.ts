@@ -429,6 +429,22 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     expect(await standing()).toBe(true);
   });
 
+  it('is not begun by a look-up that its own approval refuses, which voids none', async () => {
+    const took = await lease();
+    const record = permitRecord(took);
+    await permit(record);
+    const approval_id = api.deps.random.newId('appr', api.deps.clock.now());
+    expect(
+      await settle({ ...bound(), kind: 'look_up', approval_id, short: [], reader_id: newReaderId() }),
+    ).toMatchObject({ kind: 'approval', standing: 'mismatch' });
+    await voidOf(record.id, took);
+    expect(await records()).toMatchObject([
+      { resolution: 'voided', refers_to: record.id },
+      { id: record.id },
+    ]);
+    expect(await given()).toEqual([30, 3]);
+  });
+
   it('is voided by the sidecar that reads, and no other', async () => {
     const took = await lease();
     const record = permitRecord(took);
