@@ -370,8 +370,11 @@ export class Oracle {
       counters,
     });
     if (fault !== null) return `${id} ${fault}`;
+    // The time of the record tells of which wallet it is, and a sidecar that has never heard the time of the
+    // control plane has only its wall clock.
+    const knowsTime = attempts.every((each) => !isOfSource(each) || each.knowsTime);
     const misnamed =
-      isPaid || record.asserted === null
+      isPaid || record.asserted === null || !knowsTime
         ? null
         : this.wallets.misnamed({
             ...{ walletId: record.walletId as WalletId | null, knownGlobal: Math.min(...known), counters },
