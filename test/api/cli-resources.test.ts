@@ -64,7 +64,7 @@ describe('resources', () => {
     expect(owned).toMatchObject({ owner: 'buyers', passport_id: null });
     const ofBuyers = await run('approvals standing list --owner buyers', as);
     expect(ofBuyers.stdout).toContain('owner buyers');
-    expect((await run(create.replace('2.5', 'much'), as)).code).toBe(2);
+    expect((await run(create.replace('--each 2.5', '--each much'), as)).code).toBe(2);
   });
 
   it('makes a tree of wallets, puts a passport into it, and freezes it', async () => {

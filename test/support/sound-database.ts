@@ -4,6 +4,7 @@ import type { Database, Transaction } from '../../control-plane/base/database.ts
 import { renderJwks } from '../../shared/crypto/keyset.ts';
 import type { Api } from './api.ts';
 import { expectSoundStore } from './test-sidecar.ts';
+import { untilAnswer } from './until.ts';
 
 /** As the global feed names it. */
 const digestOf = (column: string) =>
@@ -277,7 +278,12 @@ export async function expectSignedCatalogs(api: Api): Promise<void> {
   const published = await api.deps.sql<{ gateId: string; version: number }[]>`
     SELECT gate_id AS "gateId", c.version FROM catalogs c JOIN gates USING (gate_id) WHERE deleted_at_ms IS NULL`;
   for (const { gateId, version } of published) {
-    const { body } = await api.call({ url: `/v1/gates/${gateId}/catalog?version=${version}`, key: null });
+    const { body } = await untilAnswer(
+      () => api.call({ url: `/v1/gates/${gateId}/catalog?version=${version}`, key: null }),
+      // A busy machine may shed a read.
+      ({ status }) => status === 200,
+      { what: `version ${version} of the catalog of ${gateId}` },
+    );
     const verdict = await verifyCatalog(body, jwks, { gateId, version });
     if (!verdict.valid) expect(verdict.fault).toBe('key_compromised');
   }
