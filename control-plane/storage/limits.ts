@@ -27,9 +27,10 @@ export const storageLimits = {
   databaseStatementMsMax: 30 * secondMs,
   /**
    * How long a transaction that locks what many draw on may pause between two statements: a control plane
-   * that stands still holds a window for no longer. Others pause for milliseconds.
+   * that stands still holds a window for no longer. Others pause for milliseconds; one that refuses ten times
+   * its load on a busy machine for up to 4 s.
    */
-  lockingPauseMsMax: 3 * secondMs,
+  lockingPauseMsMax: 6 * secondMs,
   /**
    * An idle connection is closed well before it could be taken for dead, and opened again when it is needed.
    */

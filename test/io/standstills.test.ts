@@ -200,7 +200,7 @@ it.each(groups)(
     const stopped = await secondControlPlane(api, still.sql);
     const late = all.map(({ doIt }) => doIt(stopped.call, still.sql).catch(() => null));
     await until(() => still.stood.length === all.length, { what: 'all stand still with a root' });
-    expect(new Set(still.stood.map(({ pause }) => pause))).toEqual(new Set(['3s']));
+    expect(new Set(still.stood.map(({ pause }) => pause))).toEqual(new Set(['6s']));
     expect(still.stood.map(({ lock }) => lock)).not.toContain('0');
     // Others lease of each root as soon as PostgreSQL has ended the session.
     const holder = await leaseHolder(api);
@@ -234,7 +234,7 @@ it('a control plane that stands still in a batch of records gives its chain up, 
   const send = (call: Call) => call('/v1/sync/attestations', body, key);
   const late = send(stopped.call);
   await until(() => still.stood.length === 1, { what: 'it stands still with the chain' });
-  expect(still.stood).toEqual([{ pause: '3s', lock: '3s' }]);
+  expect(still.stood).toEqual([{ pause: '6s', lock: '3s' }]);
   expect(await untilServed(() => send(here))).toMatchObject({ status: 200, body: { next_seq: 2 } });
   still.goOn();
   expect((await late).status).toBe(503);
