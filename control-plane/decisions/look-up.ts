@@ -37,7 +37,7 @@ export async function lookUpAll(
   };
   const short = lookUps.map((each, place) => (isRefused(place) ? [] : each.short));
   const mayChange = await limitsMayChange(tx, short);
-  // Refused by its approval it reads no PERMIT: its sidecar would not void that reading.
+  // A look-up that its approval refuses reads no PERMIT: its sidecar would not void that reading.
   const asked = lookUps.map((each, place) => (isRefused(place) ? { ...each, key: null } : each));
   const claims = await findClaims(tx, asked, nowMs);
   const mayHaveChanged = await limitsMayChange(
@@ -51,8 +51,10 @@ export async function lookUpAll(
   const answers: SettlementAnswer[] = [];
   for (const [place, each] of lookUps.entries()) {
     const known = {
-      ...{ presented: presented[place] ?? null, earlier: claims[place] ?? null },
-      ...{ isOnePending: pending.length > 0, nowMs },
+      presented: presented[place] ?? null,
+      earlier: claims[place] ?? null,
+      isOnePending: pending.length > 0,
+      nowMs,
     };
     const found = await lookUpOne(tx, each, known);
     answers.push(

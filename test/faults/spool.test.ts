@@ -141,7 +141,7 @@ describe('a spool whose disk', () => {
   });
 
   it.each([0, 2])(
-    'failed a write that is there, and loses power, has what was answered (fsync after %d ms)',
+    'loses power after a failed write left its bytes keeps what was answered (fsync after %d ms)',
     async (fsyncMs) => {
       const folder = temporarySpoolFolder();
       const disk = lazyDisk(folder);
@@ -163,7 +163,7 @@ describe('a spool whose disk', () => {
     },
   );
 
-  it('loses power after its process was killed has what was answered, once the next start is ready', async () => {
+  it('loses power after a kill keeps what was answered, once the next start is ready', async () => {
     const folder = temporarySpoolFolder();
     const spool = await openTestSpool(folder.path, { fsyncMs: 3_600_000 });
     expect(await appendTurn(spool, [spooledRecord()])).toEqual(['written']);

@@ -15,7 +15,7 @@ export function diskSteps(chance: Chance, course: Course, durationMs: number): S
   const atMs = chance.between(0.15, 0.5) * durationMs;
   const asks = asksOf(chance, course, requestsFrom);
   const here = { gate: openGate, sidecar, amountUsd: null };
-  // With later syncs, what is answered may be lost anyway.
+  // Where answers do not wait for a sync, a power cut may lose them anyway.
   const steps = course.fsyncMs === 0 ? powerGoesInSync : writesFailWhole;
   return [
     { kind: 'cut', sidecar, how: 'refused', forMs: 4_000, atMs },
