@@ -39,7 +39,8 @@ export interface LastCall {
  * holders with no units, and this sidecar's longest-silent holders beyond
  * `quotaLimits.leaseHoldersPerSidecarMax`. Those belong to superseded processes. Their units can no longer be
  * returned and count until the windows end; a later call of such a holder gets `holder_unknown`. A holder
- * with a call in flight is not removed. A late call for an ended epoch creates no holder.
+ * with a call in flight is not removed. A late call for an ended epoch creates no holder. It waits for an end
+ * in flight, which would not see the holder (`lockToEnd` in attestations/end-epoch.ts).
  */
 export async function beginHolder(
   tx: Transaction,
@@ -47,7 +48,10 @@ export async function beginHolder(
   nowMs: UnixMillis,
 ): Promise<void> {
   await tx`
-    WITH silent AS (
+    WITH own_epoch AS MATERIALIZED (
+      SELECT ended_at_ms FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}::text
+      FOR KEY SHARE
+    ), silent AS (
       DELETE FROM lease_holders WHERE holder = ANY (ARRAY(
         SELECT holder FROM lease_holders h
         WHERE last_call_at_ms < least(${databaseNowMs(tx)}, ${nowMs}::bigint) - ${quotaLimits.leaseHolderKeptMs}::bigint
@@ -63,8 +67,7 @@ export async function beginHolder(
     )
     INSERT INTO lease_holders (holder, sidecar_id, account_id, epoch, last_seq, last_answer, last_call_at_ms)
     SELECT ${holder}, ${sidecarId}, ${accountId}, ${epoch}::text, 0, '[]', ${nowMs}::bigint
-    WHERE NOT EXISTS (
-      SELECT FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}::text AND ended_at_ms IS NOT NULL)
+    WHERE NOT EXISTS (SELECT FROM own_epoch WHERE ended_at_ms IS NOT NULL)
     ON CONFLICT (holder) DO NOTHING`;
 }
 

@@ -177,6 +177,47 @@ describe('the end of an epoch', () => {
     expect(await counted()).toEqual([0, 0]);
   });
 
+  it('lets no holder begin beside an end in flight', async () => {
+    const { sidecar, own, call, rate, counted } = await leased();
+    const late = { holder: randomBytes(16).toString('hex'), seq: 1 };
+    const held = await api.deps.sql.reserve();
+    let ended: ReturnType<typeof end>;
+    try {
+      await held`BEGIN`;
+      await held`SELECT FROM lease_holders WHERE holder = ${own.holder} FOR UPDATE`;
+      ended = end(sidecar, 1);
+      await until(async () => (await waitingForLocks(held)) > 0, { what: 'an end that waits' });
+      const { status, body } = await call([wish(rate, 'day', 3)], late);
+      expect([status, body.error?.code]).toEqual([503, 'overloaded']);
+    } finally {
+      await held`ROLLBACK`;
+      held.release();
+    }
+    expect((await ended).status).toBe(200);
+    expect((await call([wish(rate, 'day', 3)], late)).body.error?.code).toBe('holder_unknown');
+    expect(await counted()).toEqual([0, 0]);
+  });
+
+  it('lets a holder begin while records of its epoch are being stored', async () => {
+    const { sidecar, call, rate, permit, counted } = await leased();
+    expect((await sidecar.send(1, [permit(1)])).status).toBe(200);
+    const held = await api.deps.sql.reserve();
+    let stored: ReturnType<typeof sidecar.send>;
+    try {
+      await held`BEGIN`;
+      await held`SELECT FROM chains WHERE chain_id = ${passport.passport_id} FOR UPDATE`;
+      stored = sidecar.send(2, [permit(1)]);
+      await until(async () => (await waitingForLocks(held)) > 0, { what: 'records that wait' });
+      const late = { holder: randomBytes(16).toString('hex'), seq: 1 };
+      expect((await call([wish(rate, 'day', 3)], late)).status).toBe(200);
+    } finally {
+      await held`ROLLBACK`;
+      held.release();
+    }
+    expect((await stored).status).toBe(200);
+    expect(await counted()).toEqual([13, 10]);
+  });
+
   it('counts what units that went back or that a repeated call was granted are: each once', async () => {
     const { sidecar, call, rate, permit, counted } = await leased();
     const asks = [wish(rate, 'day', 4)];
