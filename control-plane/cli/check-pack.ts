@@ -111,6 +111,7 @@ class Reading {
   #broken: PackCheck['broken'] = {};
   #chains = { all: 0, proven: 0, cut: 0 };
   #unproven = 0;
+  #judged = 0;
   /** Of the chain that is read, up to where the log has it. */
   #provenTo = 0;
 
@@ -129,7 +130,7 @@ class Reading {
       if (pass === 'sums') {
         this.#totals.add(record);
         if (attestation !== null) this.#replay?.add(attestation);
-      } else if (attestation !== null) this.#replay?.judge(attestation);
+      } else if (attestation !== null) this.#replay?.judge(attestation, ++this.#judged);
       return;
     }
     if (record === null) return this.#learn(value);

@@ -1,18 +1,14 @@
 import { createReadStream } from 'node:fs';
-import { isAttachment } from '../../clients/node/src/verify/attachments.ts';
 import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
-import { isRecord } from '../../clients/node/src/verify/export-shapes.ts';
-import { parseAttachment } from '../../shared/attestation/attachments.ts';
-import type { Attestation } from '../../shared/model/attestation.ts';
-import { isJustified, Replay, type ReplayReport } from '../../shared/replay/replay.ts';
-import { parseAttestation } from '../../shared/wire/attestation.ts';
+import { isJustified, type ReplayReport } from '../../shared/replay/replay.ts';
 import { cliLimits } from './limits.ts';
 import { jsonLine } from './print.ts';
+import { LineReplay } from './replay-lines.ts';
 import { type TextSink, type VerifyExitCode, verifyAttestationsCommand } from './verify-attestations.ts';
 
 /**
  * `agent-trust attestations replay FILE... --jwks JWKS`: verifies exports, then decides each of their records
- * again by nothing but what they say (docs/replay.md). Reads each file four times, and keeps what they state
+ * again by nothing but what they say (docs/replay.md). Reads each file three times, and keeps what they state
  * of policies, passports, approvals and limits in memory. Exit code 0: everything verifies, and nothing
  * contradicts the files; 5: something does not, or does; 2: a file is missing.
  */
@@ -31,28 +27,19 @@ export async function replayAttestationsCommand(options: {
   }
   // The verdict of a report as JSON is its exit code.
   const verdict = isJson ? errors : output;
-  const verified = await verifyAttestationsCommand({ files, jwks, output: verdict, errors });
+  const replay = new LineReplay();
+  const sees = { see: (line: string) => replay.learn(line) };
+  const verified = await verifyAttestationsCommand({ files, jwks, output: verdict, errors, sees });
   if (verified !== 0) return verified;
-  const replay = new Replay();
-  const passes: readonly ((record: Attestation) => void)[] = [
-    (record) => replay.note(record),
-    (record) => replay.add(record),
-    (record) => replay.judge(record),
-  ];
-  for (const [pass, see] of passes.entries()) {
-    if (errors.isTTY === true) errors.write(`replay: pass ${pass + 1} of ${passes.length}\n`);
+  for (const pass of ['decide', 'decideAtLimits'] as const) {
+    if (errors.isTTY === true) errors.write(`replay: ${passes[pass]}\n`);
+    let place = 0;
     for (const file of files) {
-      for await (const value of valuesOf(file)) {
-        const statement = pass === 0 ? parseAttachment(value) : null;
-        if (statement !== null) replay.learn(statement);
-        const record = parseAttestation(value);
-        if (record !== null) see(record);
-        else if (statement === null && pass === 0 && (isRecord(value) || isAttachment(value))) {
-          verdict.write(
-            `NOT OK: ${file} holds what only a newer version reads: replay it with the newest.\n`,
-          );
-          return 5;
-        }
+      for await (const line of linesOf(file)) {
+        place += 1;
+        if (replay[pass](line, place) !== 'newer') continue;
+        verdict.write(`NOT OK: ${file} holds what only a newer version reads: replay it with the newest.\n`);
+        return 5;
       }
     }
   }
@@ -61,21 +48,13 @@ export async function replayAttestationsCommand(options: {
   return isJustified(report) ? 0 : 5;
 }
 
-/**
- * The lines of a file that was verified, cut as the verifier cuts them: a record may hold other line breaks
- * than a newline. As json, a comma may follow, and some lines only open or close.
- */
-async function* valuesOf(file: string): AsyncGenerator<unknown> {
+const passes = { decide: 'decisions', decideAtLimits: 'refusals at limits' } as const;
+
+/** Cut as the verifier cuts them: a record may hold other line breaks than a newline. */
+async function* linesOf(file: string): AsyncGenerator<string> {
   const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  for await (const piece of createReadStream(file)) {
-    for (const line of splitter.push(piece)) {
-      try {
-        yield JSON.parse(line?.endsWith(',') ? line.slice(0, -1) : String(line));
-      } catch {
-        // It holds no record and no statement.
-      }
-    }
-  }
+  for await (const piece of createReadStream(file, { highWaterMark: 256 * 1024 }))
+    for (const line of splitter.push(piece)) if (line !== null) yield line;
 }
 
 const counted = (count: number, noun: string): string =>

@@ -68,6 +68,8 @@ export async function verifyAttestationsCommand(options: {
   readonly jwks: string;
   /** Proofs of the log, with the policy that says whom to believe (docs/log.md). Default: none. */
   readonly proofs?: { readonly files: readonly string[]; readonly policy: string };
+  /** Gets each line that verifies, where no proofs are given; the verdict comes after it. */
+  readonly sees?: { see(line: string): void };
   /** Gets the verdict. */
   readonly output: TextSink;
   /** Gets errors, and progress if a person is watching. Default: standard error. */
@@ -80,7 +82,7 @@ export async function verifyAttestationsCommand(options: {
   const { output, errors = process.stderr } = options;
   const keys = await readKeys(options.jwks, { output, errors });
   if (typeof keys === 'number') return keys;
-  const { files, stdin = process.stdin } = options;
+  const { files, stdin = process.stdin, sees = null } = options;
   const ed25519 = options.ed25519 ?? chooseEd25519();
   const verifiers = keyset(ed25519, keys);
   const proofs =
@@ -98,7 +100,7 @@ export async function verifyAttestationsCommand(options: {
     let verdict: FileVerdict;
     try {
       before?.beginFile();
-      verdict = await verifyStream(source, verifiers, { errors, before, sees: proofs });
+      verdict = await verifyStream(source, verifiers, { errors, before, sees: proofs ?? sees });
     } catch (cause) {
       errors.write(`${file} could not be read to its end: ${messageOf(cause)}\n`);
       return 5;

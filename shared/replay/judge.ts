@@ -114,23 +114,27 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
   const explained = explain(input, windows);
   if (explained !== null) return explained;
   if (!isOfControlPlane(record) && explain(otherWallet(input), windows) !== null) return unjudged('wallet');
-  return isWithheld(input) ? unjudged('withheld') : differs(decisionsAgain(input, null), record);
+  return isWithheld(input) ? unjudged('withheld') : differs([...decisionsAgain(input, null)], record);
 }
 
 /** Whether the gate gives this decision, for certain or by what the record says. Null: it does not. */
 function explain(input: Input, windows: Windows): Judgement | null {
   const { record, policy, known } = input;
   const { reason } = record;
-  const found = decisionsAgain(input, null);
-  if (found.some((each) => isSame(each, record))) return agrees;
+  for (const each of decisionsAgain(input, null)) if (isSame(each, record)) return agrees;
   if (reason === 'approvals_pending_exceeded') {
-    const isAsked = found.some((each) => each.outcome === 'SUSPEND' && hasSameChecks(each, record));
+    const isAsked = [...decisionsAgain(input, null)].some(
+      (each) => each.outcome === 'SUSPEND' && hasSameChecks(each, record),
+    );
     return isAsked ? unjudged('pending') : null;
   }
   const claim = reason === null ? undefined : claims[reason];
   if (claim === undefined || !isGivenByClaim(input, reason)) return null;
   return claim === 'units' && windows.wereFull(record, policy, known) ? agrees : unjudged(claim);
 }
+
+/** Whether the judgement of a record needs what all other records took of its windows. */
+export const needsSums = ({ reason }: Attestation): boolean => reason !== null && claims[reason] === 'units';
 
 /**
  * A sidecar hears of a move later than the control plane, which says the wallet of a record. So it may have
@@ -147,9 +151,9 @@ const otherWallet = (input: Input): Input => {
  */
 function isGivenByClaim(input: Input, claim: DecisionReason | null): boolean {
   const { record } = input;
-  if (decisionsAgain(input, claim).some((each) => isSame(each, record))) return true;
+  for (const each of decisionsAgain(input, claim)) if (isSame(each, record)) return true;
   if (claim !== 'wallet_frozen' || record.walletId === null) return false;
-  return decisionsAgain(input, 'approval_mismatch').some(
+  return [...decisionsAgain(input, 'approval_mismatch')].some(
     ({ reason, ...each }) => reason === 'approval_mismatch' && isSame({ ...each, reason: claim }, record),
   );
 }
@@ -235,34 +239,43 @@ const isHistoryCut = ({ record, known: { isCut, changes } }: Input): boolean =>
  * that is older than its state, and it may have known newer ones. `claim`: a reason that the record is
  * believed.
  */
-function decisionsAgain(input: Input, claim: DecisionReason | null): readonly Decision[] {
+function* decisionsAgain(input: Input, claim: DecisionReason | null): Generator<Decision> {
   const { record, evidence } = input;
   const believed = believedPolicy(input, claim);
+  const quota = quotaOf(input, claim, evidence);
+  const request = requestOf(record, claim);
+  for (const { standing, hold, wallet } of situationsOf(input, claim)) {
+    const facts: PassportFacts = { kind: 'verified', passport: shownOf(input), standing };
+    yield decide(believed, facts, { ...request, hold }, { ...quota, wallet }, record.timestampMs);
+  }
+}
+
+interface Situation {
+  readonly standing: PassportStanding;
+  readonly hold: RequestFacts['hold'];
+  readonly wallet: WalletView | null;
+}
+
+/** All that a sidecar may have known where the record leaves it open. */
+function* situationsOf(input: Input, claim: DecisionReason | null): Generator<Situation> {
+  const { record } = input;
+  const held = { expiresInMs: null };
   const isHeld = record.holdExpiresAtMs !== null;
-  const asks =
-    record.reason === 'amount_missing'
-      ? [null, { expiresInMs: null }]
-      : [isHeld ? { expiresInMs: null } : null];
-  return statusesOf(input, claim).flatMap((status) =>
-    agesOf(record).flatMap((stateAgeMs) =>
-      asks.flatMap((hold) => {
-        const standing: PassportStanding = {
-          status,
-          stateAgeMs,
-          isIssuerSuspended: claim === 'issuer_untrusted',
-          isAccountSuspended: false,
-          isKeyCompromised: claim === 'passport_unknown_key',
-          isInWallet: record.walletId !== null,
-        };
-        const facts: PassportFacts = { kind: 'verified', passport: shownOf(input), standing };
-        const request = { ...requestOf(record, claim), hold };
-        const quota = quotaOf(input, claim, evidence);
-        return walletsOf(record, claim).map((wallet) =>
-          decide(believed, facts, request, { ...quota, wallet }, record.timestampMs),
-        );
-      }),
-    ),
-  );
+  const holds = record.reason === 'amount_missing' ? [null, held] : [isHeld ? held : null];
+  const wallets = walletsOf(record, claim);
+  for (const status of statusesOf(input, claim)) {
+    for (const stateAgeMs of agesOf(record)) {
+      const standing: PassportStanding = {
+        status,
+        stateAgeMs,
+        isIssuerSuspended: claim === 'issuer_untrusted',
+        isAccountSuspended: false,
+        isKeyCompromised: claim === 'passport_unknown_key',
+        isInWallet: record.walletId !== null,
+      };
+      for (const hold of holds) for (const wallet of wallets) yield { standing, hold, wallet };
+    }
+  }
 }
 
 /**

@@ -43,8 +43,9 @@ export interface ReplayReport {
 const namedMax = 100;
 
 /**
- * Reads an export, verified before, three times in the same order: `learn` gets what it states and `note` its
- * records; then `add` and then `judge` get each record again. `report` is for the end.
+ * Reads an export, verified before. `learn` gets what it states and `note` its records, at least those with a
+ * resolution or an approval; then `add` and `judge` get each record again. `judge` needs the sums of all
+ * records for those of which `needsSums` holds. `report` is for the end.
  */
 export class Replay {
   readonly #evidence = new Evidence();
@@ -55,7 +56,8 @@ export class Replay {
     outcomes.map((outcome) => [outcome, { agrees: 0, contradicted: 0, unjudged: 0 }]),
   ) as Record<Outcome, Counts>;
   readonly #unjudged: Partial<Record<Unjudged, number>> = {};
-  readonly #contradictions: Contradiction[] = [];
+  /** The first ones by their places, in this order. */
+  readonly #contradictions: { readonly place: number; readonly contradiction: Contradiction }[] = [];
   #unnamed = 0;
   #statements = 0;
 
@@ -86,7 +88,8 @@ export class Replay {
     if (!isVoided) this.#addStanding(record, units);
   }
 
-  judge(record: Attestation): void {
+  /** `place`: in the files. The report names contradictions in this order. */
+  judge(record: Attestation, place: number): void {
     if (record.resolution !== null) {
       this.#statements += 1;
       return;
@@ -95,13 +98,14 @@ export class Replay {
     this.#decisions[record.decision][found.kind] += 1;
     if (found.kind === 'unjudged') this.#unjudged[found.why] = (this.#unjudged[found.why] ?? 0) + 1;
     if (found.kind !== 'contradicted') return;
-    if (this.#contradictions.length >= namedMax) {
-      this.#unnamed += 1;
-      return;
-    }
     const { chainId, sequence, id, decision, reason } = record;
     const { fault, expected } = found;
-    this.#contradictions.push({ chain_id: chainId, sequence, id, decision, reason, fault, expected });
+    const at = this.#contradictions.findLastIndex((each) => each.place < place) + 1;
+    const contradiction = { chain_id: chainId, sequence, id, decision, reason, fault, expected };
+    this.#contradictions.splice(at, 0, { place, contradiction });
+    if (this.#contradictions.length <= namedMax) return;
+    this.#contradictions.pop();
+    this.#unnamed += 1;
   }
 
   report(): ReplayReport {
@@ -110,7 +114,7 @@ export class Replay {
       decisions: this.#decisions,
       statements: this.#statements,
       unjudged: this.#unjudged,
-      contradictions: this.#contradictions,
+      contradictions: this.#contradictions.map(({ contradiction }) => contradiction),
       contradictions_unnamed: this.#unnamed,
       over_limits: over.slice(0, namedMax),
       over_limits_unnamed: Math.max(0, over.length - namedMax),

@@ -270,6 +270,19 @@ describe('a replay', () => {
     expect(roomy.unjudged).toEqual({ request: 1, units: 1 });
   });
 
+  it('names the first hundred contradictions in the order of the file', () => {
+    const blocks = recordsOf(ids.spender).filter(({ decision }) => decision === 'BLOCK');
+    const atLimits = blocks.filter(({ reason }) => reason.endsWith('_limit_exceeded'));
+    expect(atLimits.length).toBeGreaterThan(0);
+    expect(atLimits.length).toBeLessThan(blocks.length);
+    const wrong = Array.from({ length: 40 }, (_, turn) =>
+      blocks.map((block) => ({ ...block, id: block.id.slice(0, -2) + String(turn + 10), trust_level: 'L3' })),
+    ).flat();
+    const report = replayText(textOf([...lines, ...wrong]));
+    expect(report.contradictions.map(({ id }) => id)).toEqual(wrong.slice(0, 100).map(({ id }) => id));
+    expect(report.contradictions_unnamed).toBe(wrong.length - 100);
+  });
+
   it('counts what a held PERMIT came to in the end, and nothing that was voided', () => {
     const settled = recordsOf(ids.held).filter(({ resolution }) => resolution === 'settled');
     expect(settled).toHaveLength(3);
