@@ -52,6 +52,7 @@ export const targets = {
   P31: atMost('p99 from a decision to a witnessed checkpoint, at 10,000 decisions/s', 15_000, 10_000, 'ms'),
   P32: atLeast('warm decisions about a passport four wallets deep / in none', 0.8, 0.95),
   P33: atLeast('warm decisions with a receipt / plain ones', 0.6, 0.8),
+  P34: atLeast('records that a replay decides again', 50_000, 150_000, 'records/s'),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

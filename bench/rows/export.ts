@@ -21,9 +21,9 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import { type AuditStage, setAuditStage } from '../harness/audit-stage.ts';
 import { benchExtras } from '../harness/bench-facts.ts';
 import { measuredCore } from '../harness/cores.ts';
-import { program } from '../harness/installation.ts';
+import { commandSide } from '../harness/export-command.ts';
 import { forgetPeak, judgedMemory, type MemoryTaken, mebibytes, memoryOf } from '../harness/memory.ts';
-import { type Program, peer, start } from '../harness/programs.ts';
+import { peer, start } from '../harness/programs.ts';
 import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
@@ -51,12 +51,12 @@ export async function exportOf({ isQuick, say }: BenchOptions): Promise<Table> {
     const empty = join(stage.folder, 'empty.jsonl');
     await download(stage, `format=jsonl&since=${new Date(Date.now() + 60_000).toISOString()}`, empty);
 
-    const ours = verifierSide({ file: fileOf(stage, 'jsonl'), jwks, records });
+    const ours = commandSide('verify', { file: fileOf(stage, 'jsonl'), jwks, records });
     const raw = rawSide(fileOf(stage, 'jsonl'), jwks);
     const figures = await interleaved([ours.side, raw], { rounds, seconds: secondsEach, say });
-    const ofNothing = verifierSide({ file: empty, jwks, records: 0 });
+    const ofNothing = commandSide('verify', { file: empty, jwks, records: 0 });
     await ofNothing.side.measure(0);
-    const asJson = verifierSide({ file: fileOf(stage, 'json'), jwks, records });
+    const asJson = commandSide('verify', { file: fileOf(stage, 'json'), jwks, records });
     await asJson.side.measure(0);
 
     const memory = judgedMemory('P19 memory', [
@@ -200,49 +200,6 @@ async function download({ origin, headers }: AuditStage, query: string, file: st
   const output = createWriteStream(file);
   await pipeline(body, output);
   return output.bytesWritten;
-}
-
-/** The command as users run it. */
-function verifierSide(of: { readonly file: string; readonly jwks: string; readonly records: number }): {
-  readonly side: Side;
-  /** Bytes of memory that it has had at most, of all runs so far. */
-  peak(): number;
-} {
-  let peak = 0;
-  return {
-    side: {
-      name: 'agent-trust attestations verify',
-      measure: async () => {
-        const before = performance.now();
-        const command = [process.execPath, program, 'attestations', 'verify', of.file, '--jwks', of.jwks];
-        const run = start({ core: measuredCore, command });
-        const used = watch(run);
-        const code = await run.ended;
-        const seconds = (performance.now() - before) / 1_000;
-        if (code !== 0) await run.find(/(?!)/);
-        const { cpuSeconds, peakBytes } = used();
-        peak = Math.max(peak, peakBytes);
-        return {
-          perSecond: of.records / seconds,
-          perCpuSecond: of.records / cpuSeconds,
-          coresBusy: cpuSeconds / seconds,
-        };
-      },
-    },
-    peak: () => peak,
-  };
-}
-
-/** What a program had used shortly before its end; afterwards /proc has nothing of it. */
-function watch({ pid, cpuSeconds, ended }: Program): () => { cpuSeconds: number; peakBytes: number } {
-  let used = { cpuSeconds: 0, peakBytes: 0 };
-  const timer = setInterval(() => {
-    const { peak } = memoryOf(pid);
-    // A zombie has no memory.
-    if (peak > 0) used = { cpuSeconds: cpuSeconds(), peakBytes: peak };
-  }, 20);
-  void ended.then(() => clearInterval(timer));
-  return () => used;
 }
 
 const rawSide = (file: string, jwks: string): Side => ({

@@ -25,6 +25,7 @@ import { propagation } from './propagation.ts';
 import { proxy } from './proxy.ts';
 import { receipts } from './receipts.ts';
 import { records } from './records.ts';
+import { replay } from './replay.ts';
 import { revocations } from './revocations.ts';
 import { standings } from './standings.ts';
 import { start } from './start.ts';
@@ -229,6 +230,14 @@ export const rows: readonly Row[] = [
     seconds: { full: 160, quick: 45 },
     onlyByName: 'quick',
     run: witnessed,
+  },
+  {
+    name: 'replay',
+    describe: 'records of an export, decided again on one core',
+    targets: ['P34'],
+    seconds: { full: 220, quick: 40 },
+    onlyByName: 'quick',
+    run: replay,
   },
   {
     name: 'stream',
