@@ -24,7 +24,7 @@ export class LineReplay {
     if (record !== null) this.#replay.note(record);
   }
 
-  /** Adds up what all records took, and judges those that need no sums. `newer`: this version cannot read it. */
+  /** Adds up what records took, and judges those that need no sums. `newer`: this version cannot read it. */
   decide(line: string, place: number): 'newer' | undefined {
     const value = parseLine(line);
     const record = parseAttestation(value);

@@ -3,13 +3,15 @@ import type { Database } from '../../control-plane/base/database.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { databaseFailure } from '../../control-plane/storage/database-away.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { type Api, startApi } from '../support/api.ts';
+import { type Api, type Reply, startApi } from '../support/api.ts';
 import { goToNoon } from '../support/approvals.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type LeaseHolder, ofGate, wish } from '../support/lease-holder.ts';
+import { secondControlPlane } from '../support/second-control-plane.ts';
 import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
 import { brokenRules } from '../support/sound-database.ts';
 import { standingStill } from '../support/standing-still.ts';
@@ -210,4 +212,34 @@ it('checks wait no longer than they may while the root is held, and are permitte
   await until(async () => (await tree.leased()).every((units) => units === usd), {
     what: 'nothing but the one dollar is given out',
   });
+});
+
+it('a decision is of the moment in which it began, and may take what came back after that', async () => {
+  const tree = await walletTree(api, other, 10);
+  const { gate_id: gateId } = await api.createGate();
+  const url = `/v1/gates/${gateId}/check`;
+  const asking = ({ jwt }: Reply['body'], more = {}) => ({
+    passport: jwt,
+    request: { permission_key: 'orders:create', amount: 8, ...more },
+  });
+  const [first, second] = [tree.passport, await api.issuePassport({ wallet_id: tree.passport.wallet_id })];
+  const { body: held } = await api.call({ url, body: asking(first, { hold: { expires_in_s: 600 } }) });
+  expect(held.decision).toBe('PERMIT');
+  const still = standingStill(other, ['FROM quota_windows'], { isBefore: true });
+  const slow = await secondControlPlane(api, still.sql);
+  const late = slow.call(url, asking(second));
+  await until(() => still.stood.length === 1, { what: 'it has its moment' });
+  const settled = `/v1/attestations/${held.attestation_id}/outcome`;
+  expect((await api.call({ url: settled, body: { outcome: 'served', amount: 2 } })).status).toBe(200);
+  still.goOn();
+  const { body: permit } = await late;
+  expect(permit.decision).toBe('PERMIT');
+  const [[decided], [charged]] = await Promise.all([
+    api.deps.sql<{ atMs: number }[]>`
+      SELECT timestamp_ms AS "atMs" FROM attestations WHERE attestation_id = ${permit.attestation_id}`,
+    api.deps.sql<{ atMs: number }[]>`
+      SELECT timestamp_ms AS "atMs" FROM attestations WHERE refers_to = ${held.attestation_id}`,
+  ]);
+  expect(must(decided, 'it is on record').atMs).toBeLessThanOrEqual(must(charged, 'it is settled').atMs);
+  await slow.close();
 });

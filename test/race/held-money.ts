@@ -1,7 +1,9 @@
 import type { Database } from '../../control-plane/base/database.ts';
+import { storageLimits } from '../../control-plane/storage/limits.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { type Answers, slackMs } from './answers.ts';
+import { type Answers, type Permitted, slackMs } from './answers.ts';
 import { byLimit, type Cap, countedFor, isRate, type Overrun } from './caps.ts';
 import type { RecordedPermit, Records } from './records.ts';
 
@@ -14,12 +16,21 @@ export interface HeldState {
 
 const ends = new Set(['settled', 'released', 'expired']);
 
+/** From the moment of a decision or a change to its commit, at a control plane that was not ended. */
+const committedMsMax = storageLimits.lockingPauseMsMax + limits.quotaWaitMsMax;
+
 /**
- * Moments at which more was held or spent than the cap allows, by the chains alone: what goes back must have
- * been there until then. A PERMIT counts from its decision on, and less from the record that says so; both
- * with the slack of their clocks in favour of the service.
+ * Moments at which more was held or spent than the cap allows, by the chains and by when clients had their
+ * answers: what goes back must have been there until then. A PERMIT counts from its decision on, and less
+ * from the record that says so; both with the slack of their clocks in favour of the service. A control plane
+ * has its moment before it asks the ledger, so there a PERMIT counts from its answer on, or from when its
+ * transaction is over at the latest.
  */
-export function momentsOverCap(caps: readonly Cap[], { permits }: Records): Overrun[] {
+export function momentsOverCap(
+  caps: readonly Cap[],
+  { permits }: Records,
+  told: ReadonlyMap<string, Pick<Permitted, 'latestMs'>>,
+): Overrun[] {
   const ofMoney = caps.filter((cap) => !isRate(cap));
   const counted = countedFor([...permits.values()]);
   return ofMoney.flatMap((cap) => {
@@ -29,7 +40,10 @@ export function momentsOverCap(caps: readonly Cap[], { permits }: Records): Over
       const first = windowAt(cap.window, permit.timestampMs as UnixMillis);
       if (windowAt(cap.window, (permit.timestampMs + slackMs) as UnixMillis).startsAtMs !== first.startsAtMs)
         continue;
-      days.set(first.startsAtMs, [...(days.get(first.startsAtMs) ?? []), ...stepsOf(permit)]);
+      days.set(first.startsAtMs, [
+        ...(days.get(first.startsAtMs) ?? []),
+        ...stepsOf(permit, told.get(permit.attestationId)),
+      ]);
     }
     return [...days].flatMap(([startsAtMs, steps]): Overrun[] => {
       const given = highest(steps);
@@ -46,12 +60,21 @@ interface Step {
   readonly microUsd: number;
 }
 
-function stepsOf({ timestampMs, tookMicroUsd, changes }: RecordedPermit): Step[] {
+function stepsOf(
+  { timestampMs, tookMicroUsd, changes, source }: RecordedPermit,
+  told: Pick<Permitted, 'latestMs'> | undefined,
+): Step[] {
   let counts = tookMicroUsd ?? 0;
-  const steps: Step[] = [{ atMs: timestampMs + slackMs, microUsd: counts }];
+  const decidedMs = timestampMs + slackMs;
+  const takenMs =
+    source === 'control-plane'
+      ? Math.max(decidedMs, Math.min(decidedMs + committedMsMax, told?.latestMs ?? Infinity))
+      : decidedMs;
+  const steps: Step[] = [{ atMs: takenMs, microUsd: counts }];
   for (const { moneyMicroUsd, timestampMs: atMs } of changes) {
     const change = moneyMicroUsd - counts;
-    if (change !== 0) steps.push({ atMs: atMs + (change < 0 ? -slackMs : slackMs), microUsd: change });
+    const slack = change < 0 ? -slackMs : slackMs + committedMsMax;
+    if (change !== 0) steps.push({ atMs: atMs + slack, microUsd: change });
     counts = moneyMicroUsd;
   }
   return steps;

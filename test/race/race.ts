@@ -164,6 +164,7 @@ async function saveRace(
 
 interface Round {
   readonly courses: readonly Course[];
+  readonly answers: Answers;
   readonly records: Records;
   readonly violations: readonly string[];
   readonly replayedKeys: number;
@@ -492,7 +493,9 @@ async function judge(
     ...overruns(caps, asSettled(told, records), byLimit).map(
       (overrun) => `answered: ${overrunLine(overrun)}`,
     ),
-    ...momentsOverCap(caps, records).map((overrun) => `at one moment: ${overrunLine(overrun)}`),
+    ...momentsOverCap(caps, records, answers.permits).map(
+      (overrun) => `at one moment: ${overrunLine(overrun)}`,
+    ),
     ...chainFaults(records),
     ...lostOutcomes(records.held, records, answers),
     ...overruns(caps, records.given, byLimit).map((overrun) => `on record: ${overrunLine(overrun)}`),
@@ -504,7 +507,7 @@ async function judge(
   ];
   for (const violation of violations) say(`VIOLATION ${violation}`);
   const frozen = { spans: telling, blocks: answers.counts.get('BLOCK wallet_frozen') ?? 0 };
-  return { courses, records, violations, replayedKeys: replayed.length, contested, frozen };
+  return { courses, answers, records, violations, replayedKeys: replayed.length, contested, frozen };
 }
 
 /** What became of the PERMITs that held money. */
@@ -545,8 +548,9 @@ async function endOfHolds(world: World, rounds: readonly Round[]) {
     },
   );
   const caps = courses.flatMap((course) => course.caps);
+  const told = new Map(rounds.flatMap(({ answers }) => [...answers.permits]));
   const violations = [
-    ...momentsOverCap(caps, records).map((overrun) => `at one moment: ${overrunLine(overrun)}`),
+    ...momentsOverCap(caps, records, told).map((overrun) => `at one moment: ${overrunLine(overrun)}`),
     ...chainFaults(records),
     ...(await overdueHolds(world)),
   ];

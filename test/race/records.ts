@@ -36,6 +36,8 @@ export interface RecordedPermit {
   readonly changes: readonly PermitRecord[];
   readonly requestHash: string;
   readonly timestampMs: number;
+  /** The sidecar that decided it, or `control-plane`. */
+  readonly source: string;
 }
 
 export interface PermitRecord {
@@ -71,7 +73,8 @@ export async function readRecords(
   return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
     const recorded = await tx<Omit<RecordedPermit, 'moneyMicroUsd' | 'isHeld' | 'changes'>[]>`
       SELECT attestation_id AS "attestationId", gate_id AS "gateId", passport_id AS "passportId",
-        wallet_id AS "walletId", amount_micro_usd AS "tookMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs"
+        wallet_id AS "walletId", amount_micro_usd AS "tookMicroUsd", request_hash AS "requestHash", timestamp_ms AS "timestampMs",
+        source
       FROM attestations
       WHERE decision = 'PERMIT' AND resolution IS NULL AND NOT test AND gate_id = ANY(${[...gateIds]}::text[])`;
     const changes = await tx<PermitRecord[]>`

@@ -12,8 +12,14 @@ export interface StandingStill {
   goOn(): void;
 }
 
-/** Each transaction of the pool stands still behind the first statement with one of these texts. */
-export function standingStill(sql: Database, texts: readonly string[]): StandingStill {
+/**
+ * Each transaction of the pool stands still behind the first statement with one of these texts, or before it.
+ */
+export function standingStill(
+  sql: Database,
+  texts: readonly string[],
+  { isBefore = false }: { readonly isBefore?: boolean } = {},
+): StandingStill {
   const stood: { pause: string; lock: string }[] = [];
   let goOn: () => void = () => undefined;
   const stop = new Promise<void>((resolve) => {
@@ -23,16 +29,20 @@ export function standingStill(sql: Database, texts: readonly string[]): Standing
     let hasStood = false;
     return new Proxy(tx, {
       apply: (target, self, args) => {
-        const query = Reflect.apply(target, self, args);
+        const query = () => Reflect.apply(target, self, args);
         const text = String(args[0]);
-        if (hasStood || !texts.some((each) => text.includes(each))) return query;
-        return query.then(async (rows: unknown) => {
+        if (hasStood || !texts.some((each) => text.includes(each))) return query();
+        const stand = async (): Promise<void> => {
           hasStood = true;
           const [bounds] = await target<{ pause: string; lock: string }[]>`
             SELECT current_setting('idle_in_transaction_session_timeout') AS pause,
               current_setting('lock_timeout') AS lock`;
           if (bounds !== undefined) stood.push(bounds);
           await stop;
+        };
+        if (isBefore) return stand().then(query);
+        return query().then(async (rows: unknown) => {
+          await stand();
           return rows;
         });
       },

@@ -27,6 +27,7 @@ const permit = (
   moneyMicroUsd: changes.at(-1)?.[1] ?? 6,
   isHeld: true,
   requestHash: '',
+  source: 'side_1',
   timestampMs: startMs + atMs,
   changes: changes.map(
     ([resolution, moneyMicroUsd, at]): PermitRecord => ({
@@ -46,19 +47,36 @@ const recordsOf = (...permits: RecordedPermit[]): Records => ({
   held: new Map(),
 });
 
+const over = (...permits: RecordedPermit[]) => momentsOverCap([cap], recordsOf(...permits), new Map());
+
 describe('the judge of held money', () => {
   it('sees more held at one moment than the cap allows, although it went back', () => {
     const first = permit('att_1', 0, [['settled', 1, 5_000]]);
-    expect(momentsOverCap([cap], recordsOf(first, permit('att_2', 6_000)))).toEqual([]);
-    const early = recordsOf(first, permit('att_2', 2_000, [['released', 0, 9_000]]));
-    expect(momentsOverCap([cap], early)).toMatchObject([{ given: 12, allowed: 10 }]);
+    expect(over(first, permit('att_2', 6_000))).toEqual([]);
+    const early = permit('att_2', 2_000, [['released', 0, 9_000]]);
+    expect(over(first, early)).toMatchObject([{ given: 12, allowed: 10 }]);
     // Within what clocks may differ, the service is in the right.
-    expect(momentsOverCap([cap], recordsOf(first, permit('att_2', 4_990)))).toEqual([]);
+    expect(over(first, permit('att_2', 4_990))).toEqual([]);
+  });
+
+  it('counts a PERMIT of a control plane from its answer on, and not for ever later', () => {
+    const first = permit('att_1', 0, [['settled', 1, 5_000]]);
+    const early = { ...permit('att_2', 2_000), source: 'control-plane' };
+    const told = (atMs: number) => new Map([['att_2', { latestMs: startMs + atMs }]]);
+    const overWhenTold = (atMs: number, second = early) =>
+      momentsOverCap([cap], recordsOf(first, second), told(atMs));
+    expect(overWhenTold(4_900)).toMatchObject([{ given: 12 }]);
+    expect(overWhenTold(5_100)).toEqual([]);
+    expect(overWhenTold(5_100, { ...early, source: 'side_1' })).toMatchObject([{ given: 12 }]);
+    // Where the answer was lost, it was committed in time.
+    expect(over(first, early)).toEqual([]);
+    const settledLate = permit('att_1', 0, [['settled', 1, 20_000]]);
+    expect(over(settledLate, early)).toMatchObject([{ given: 12 }]);
   });
 
   it('sees a charge beyond the hold', () => {
     const charged = permit('att_1', 0, [['settled', 11, 1_000]]);
-    expect(momentsOverCap([cap], recordsOf(charged))).toMatchObject([{ given: 11 }]);
+    expect(over(charged)).toMatchObject([{ given: 11 }]);
   });
 
   it.each([
