@@ -11,9 +11,7 @@ interface WaitBounds {
  * sent first. It waits for each lock for only so long, and where its control plane stands still, PostgreSQL
  * ends the session after `storageLimits.lockingPauseMsMax`: then nothing of the transaction has happened.
  */
-export const boundWaits = (tx: Transaction, { lockMsMax }: WaitBounds) => tx`
-  SELECT set_config('lock_timeout', ${String(lockMsMax)}, true),
-    set_config('idle_in_transaction_session_timeout', ${lockingPause}, true)`;
+export const boundWaits = (tx: Transaction, bounds: WaitBounds) => tx`SELECT ${waitBounds(tx, bounds)}`;
 
 /** The same as items of a SELECT that sets more. */
 export const waitBounds = (tx: Transaction, { lockMsMax }: WaitBounds) => tx`

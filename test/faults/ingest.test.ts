@@ -218,8 +218,8 @@ describe('batches that are linked ahead', () => {
     const [one, other] = [await batchesOf(1), await batchesOf(1)];
     const [lost, kept] = [one.batches[0], other.batches[0]];
     if (lost === undefined || kept === undefined) throw new Error('a batch of each');
-    // The tenth statement comes after the locks and before the commit.
-    const sql = faultyDatabase(api.deps.sql, 10).sql;
+    // It comes after the locks and before the commit; parts of statements are counted, too.
+    const sql = faultyDatabase(api.deps.sql, 11).sql;
     const keeping: ReturnType<typeof take>[] = [];
     const [losing] = await whileChainIsLocked(one.records, () => ({
       running: Promise.allSettled([take(lost, { sql })]),

@@ -28,7 +28,7 @@ export const codedError = (name: string, code: string): Error =>
 
 /**
  * The database, with the `failAt`-th statement of each transaction failing; 0: the commit, after it has
- * happened.
+ * happened. A part of a statement counts as one before it.
  */
 export function faultyDatabase(
   sql: Database,
