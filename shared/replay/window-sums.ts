@@ -12,6 +12,7 @@ interface Sum {
   readonly counter: string;
   readonly window: string;
   readonly startsAtMs: UnixMillis;
+  readonly endsAtMs: number;
   /** The highest that was in force for one of its PERMITs. */
   limit: number;
   /** Units of PERMITs far enough from both ends to be of this window by every clock. */
@@ -55,8 +56,7 @@ export class WindowSums {
     sum.limit = Math.max(sum.limit, limit.limit);
     sum.all += units;
     sum.most += most;
-    const { endsAtMs } = windowAt(limit.window, atMs);
-    if (atMs - clockLeewayMs >= sum.startsAtMs && atMs + clockLeewayMs < endsAtMs) sum.sure += units;
+    if (atMs - clockLeewayMs >= sum.startsAtMs && atMs + clockLeewayMs < sum.endsAtMs) sum.sure += units;
   }
 
   /** Money of a standing approval: one window without edges. */
@@ -69,6 +69,7 @@ export class WindowSums {
       counter,
       window: 'total',
       startsAtMs,
+      endsAtMs: Number.POSITIVE_INFINITY,
       limit,
       sure: 0,
       all: 0,
@@ -114,7 +115,7 @@ export class WindowSums {
 }
 
 function nameOf(limit: WindowLimit, { gateId, passportId }: Attestation, atMs: UnixMillis) {
-  const { name: window, startsAtMs } = windowAt(limit.window, atMs);
+  const { name: window, startsAtMs, endsAtMs } = windowAt(limit.window, atMs);
   const counter = counterKey(counterOf(limit, gateId, passportId as PassportId));
-  return { counter, window, startsAtMs, key: windowKey(counter, { name: window, startsAtMs }) };
+  return { counter, window, startsAtMs, endsAtMs, key: windowKey(counter, { name: window, startsAtMs }) };
 }
