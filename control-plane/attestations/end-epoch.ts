@@ -1,6 +1,7 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Database, Transaction } from '../base/database.ts';
+import type { Database } from '../base/database.ts';
+import { lockEpoch } from '../quota/holder-store.ts';
 import { returnLeases } from '../quota/return-leases.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -33,7 +34,7 @@ export async function endEpoch(sql: Database, ended: EndedEpoch, nowMs: UnixMill
   return sql.begin(async (tx) => {
     await together([
       () => boundWaits(tx, { lockMsMax: attestationsLimits.ingestLockMsMax }),
-      () => lockToEnd(tx, ended),
+      () => lockEpoch(tx, ended),
     ]);
     const [row] = await tx<{ isWhole: boolean }[]>`
       UPDATE sidecar_epochs SET ended_at_ms = ${databaseNowMs(tx)}
@@ -45,11 +46,3 @@ export async function endEpoch(sql: Database, ended: EndedEpoch, nowMs: UnixMill
     return 'returned';
   });
 }
-
-/**
- * The one lock of an epoch that keeps lease calls from creating holders for it (`beginHolder`): either the
- * holder is there before, and its leases go back with the others, or the call finds the epoch ended. Records
- * lock the row, too, but no lease call waits for them.
- */
-const lockToEnd = (tx: Transaction, { sidecarId, epoch }: EndedEpoch) => tx`
-  SELECT FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;

@@ -349,8 +349,7 @@ async function readEpoch(sql: Database, { sidecarId, epoch }: NumberedBatch): Pr
 /** The last stored number of this epoch; null for a new one. */
 async function lockKnownEpoch(tx: Transaction, { sidecarId, epoch }: NumberedBatch): Promise<number | null> {
   const [known] = await tx<{ last_seq: number }[]>`
-    SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}
-    FOR NO KEY UPDATE`;
+    SELECT last_seq FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch} FOR UPDATE`;
   return known?.last_seq ?? null;
 }
 

@@ -4,6 +4,7 @@ import type { CounterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow, WindowName } from '../../shared/quota/window.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { advisoryLockSeeds } from '../storage/locks.ts';
 import type { HeldUnits } from './held-units.ts';
 import { quotaLimits } from './limits.ts';
 
@@ -39,19 +40,17 @@ export interface LastCall {
  * holders with no units, and this sidecar's longest-silent holders beyond
  * `quotaLimits.leaseHoldersPerSidecarMax`. Those belong to superseded processes. Their units can no longer be
  * returned and count until the windows end; a later call of such a holder gets `holder_unknown`. A holder
- * with a call in flight is not removed. A late call for an ended epoch creates no holder. It waits for an end
- * in flight, which would not see the holder (`lockToEnd` in attestations/end-epoch.ts).
+ * with a call in flight is not removed. A late call for an ended epoch creates no holder, and one beside its
+ * end waits for it.
  */
 export async function beginHolder(
   tx: Transaction,
   { holder, sidecarId, accountId, epoch }: NewHolder,
   nowMs: UnixMillis,
 ): Promise<void> {
+  if (epoch !== null) await shareEpoch(tx, { sidecarId, epoch });
   await tx`
-    WITH own_epoch AS MATERIALIZED (
-      SELECT ended_at_ms FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}::text
-      FOR KEY SHARE
-    ), silent AS (
+    WITH silent AS (
       DELETE FROM lease_holders WHERE holder = ANY (ARRAY(
         SELECT holder FROM lease_holders h
         WHERE last_call_at_ms < least(${databaseNowMs(tx)}, ${nowMs}::bigint) - ${quotaLimits.leaseHolderKeptMs}::bigint
@@ -67,9 +66,30 @@ export async function beginHolder(
     )
     INSERT INTO lease_holders (holder, sidecar_id, account_id, epoch, last_seq, last_answer, last_call_at_ms)
     SELECT ${holder}, ${sidecarId}, ${accountId}, ${epoch}::text, 0, '[]', ${nowMs}::bigint
-    WHERE NOT EXISTS (SELECT FROM own_epoch WHERE ended_at_ms IS NOT NULL)
+    WHERE NOT EXISTS (
+      SELECT FROM sidecar_epochs WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}::text AND ended_at_ms IS NOT NULL)
     ON CONFLICT (holder) DO NOTHING`;
 }
+
+interface NamedEpoch {
+  readonly sidecarId: SidecarId;
+  readonly epoch: string;
+}
+
+const nameOf = ({ sidecarId, epoch }: NamedEpoch): string => `${sidecarId} ${epoch}`;
+
+/**
+ * First calls of an epoch's holders share it until their transactions end, and its end waits for them and
+ * they for it. So a holder is there before, and its leases go back with all others, or its call finds the
+ * epoch ended. A statement of its own, because the next one must see what was committed meanwhile; and no
+ * lock of a row, because an epoch has none before its first records or its end.
+ */
+const shareEpoch = (tx: Transaction, of: NamedEpoch) =>
+  tx`SELECT pg_advisory_xact_lock_shared(hashtextextended(${nameOf(of)}, ${advisoryLockSeeds.epochEnds}))`;
+
+/** See `shareEpoch`. The first statement of the end. */
+export const lockEpoch = (tx: Transaction, of: NamedEpoch) =>
+  tx`SELECT pg_advisory_xact_lock(hashtextextended(${nameOf(of)}, ${advisoryLockSeeds.epochEnds}))`;
 
 /**
  * Reads the last call of a holder and locks the holder until the transaction ends: its calls run one at a

@@ -20,7 +20,7 @@ import { moveUnits } from './ledger.ts';
  *
  * Calls that the dead process left in flight, and how each meets this transaction:
  *   a lease call     has locked the holder: it comes before, and its grant goes back; or after, and there is
- *                    no holder any more; the first call of a holder waits for the epoch
+ *                    no holder any more; the first of a holder waits for the end
  *   a settlement     locks its leases (lease-posts.ts): it comes before, and is seen here; or after, and
  *                    finds no lease
  *   a suspend        locks the holder, and finds nothing to pass on after this

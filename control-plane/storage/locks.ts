@@ -28,6 +28,8 @@ export const advisoryLockSeeds = {
   auditChains: 7_236_505,
   /** One lock for each name of a resource of an account and mode that may be created only once. */
   newNames: 7_236_508,
+  /** One lock for each epoch of a sidecar: shared by first lease calls of holders, exclusive for its end. */
+  epochEnds: 7_236_510,
 } as const;
 
 /**
@@ -48,6 +50,7 @@ export const lockOrder = [
   'idempotencyKeys',
   // The name of what a call creates, so that nothing is locked while another creates it.
   'newNames',
+  'epochEnds',
   'accounts',
   // A person with all owners, in the order of their ids; then what is theirs.
   'users',

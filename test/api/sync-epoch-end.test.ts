@@ -3,7 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { holdLeases, type Take } from '../../control-plane/quota/judge-takes.ts';
 import { postUnits } from '../../control-plane/quota/lease-posts.ts';
 import { quotaLimits } from '../../control-plane/quota/limits.ts';
-import type { GateId } from '../../shared/model/ids.ts';
+import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
+import { must } from '../../shared/errors/assert.ts';
+import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
@@ -14,6 +16,7 @@ import { goToNextMinute, goToNoon } from '../support/approvals.ts';
 import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
 import { waitingForLocks } from '../support/postgres.ts';
 import { brokenRules } from '../support/sound-database.ts';
+import { standingStill } from '../support/standing-still.ts';
 import { type ConnectedSidecar, connectSidecar, recordOf, settlementCall } from '../support/test-sidecar.ts';
 import { until } from '../support/until.ts';
 
@@ -197,6 +200,35 @@ describe('the end of an epoch', () => {
     expect((await call([wish(rate, 'day', 3)], late)).body.error?.code).toBe('holder_unknown');
     expect(await counted()).toEqual([0, 0]);
   });
+
+  it.each([true, false])(
+    'returns what a first call in flight was leased; records of the epoch came before: %s',
+    async (hasRecords) => {
+      const { gateId, sidecar, permit, counted } = await leased();
+      const before = hasRecords ? [permit(1)] : [];
+      if (hasRecords) expect((await sidecar.send(1, before)).status).toBe(200);
+      const [operator] = await api.deps.sql<{ id: AccountId }[]>`
+        SELECT account_id AS id FROM accounts WHERE is_operator`;
+      const still = standingStill(api.deps.sql, ['last_answer AS answer']);
+      const { sidecarId, connectionId, epoch } = sidecar;
+      const ids = { sidecar_id: sidecarId, connection_id: connectionId, epoch };
+      const first = { ...ids, holder: randomBytes(16).toString('hex'), seq: 1, returns: [] };
+      const asks = [wish(ofGate('gate_rate', gateId), 'day', 7)];
+      const late = serveLeaseCall(
+        still.sql,
+        must(operator, 'there is one').id,
+        { ...first, asks },
+        api.deps.clock.now(),
+      );
+      await until(() => still.stood.length === 1, { what: 'it has begun a holder' });
+      const ended = end(sidecar, 1 + before.length);
+      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the end waits for it' });
+      still.goOn();
+      expect((await late).kind).toBe('answered');
+      expect((await ended).status).toBe(200);
+      expect(await counted()).toEqual(hasRecords ? [1, 1] : [0, 0]);
+    },
+  );
 
   it('lets a holder begin while records of its epoch are being stored', async () => {
     const { sidecar, call, rate, permit, counted } = await leased();

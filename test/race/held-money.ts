@@ -16,7 +16,7 @@ export interface HeldState {
 
 const ends = new Set(['settled', 'released', 'expired']);
 
-/** From the moment of a decision or a change to its commit, at a control plane that was not ended. */
+/** From the moment of a decision or a change to its commit, with one pause and one wait for a lock. */
 const committedMsMax = storageLimits.lockingPauseMsMax + limits.quotaWaitMsMax;
 
 /**
@@ -24,7 +24,8 @@ const committedMsMax = storageLimits.lockingPauseMsMax + limits.quotaWaitMsMax;
  * answers: what goes back must have been there until then. A PERMIT counts from its decision on, and less
  * from the record that says so; both with the slack of their clocks in favour of the service. A control plane
  * has its moment before it asks the ledger, so there a PERMIT counts from its answer on, or from when its
- * transaction is over at the latest.
+ * transaction is over at the latest. So does what is charged beyond a hold: an overrun that is refunded
+ * within seconds is not seen.
  */
 export function momentsOverCap(
   caps: readonly Cap[],
