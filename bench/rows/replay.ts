@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Pool } from 'undici';
-import { must } from '../../shared/errors/assert.ts';
 import { commandSide } from '../harness/export-command.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
@@ -36,15 +35,13 @@ export async function replay({ isQuick, say }: BenchOptions): Promise<Table> {
     await writeFile(jwks, await installation.jwks());
     await writeFile(file, await exported(installation));
 
-    const [verify, decideAgain] = (['verify', 'replay'] as const).map(
-      (command) => commandSide(command, { file, jwks, records }).side,
-    );
-    const sides = [must(decideAgain, 'there are two'), must(verify, 'there are two')] as const;
-    const figures = await interleaved(sides, { rounds, seconds: 0, say });
+    const sideOf = (command: 'replay' | 'verify') => commandSide(command, { file, jwks, records }).side;
+    const [again, verify] = [sideOf('replay'), sideOf('verify')];
+    const figures = await interleaved([again, verify], { rounds, seconds: 0, say });
     const secondsOf = ({ name }: { readonly name: string }) =>
       (figures.get(name) ?? []).map(({ perCpuSecond }) => 1 / perCpuSecond);
-    const verifying = secondsOf(sides[1]);
-    const beyond = secondsOf(sides[0]).map((seconds, round) => seconds - (verifying[round] ?? Number.NaN));
+    const verifying = secondsOf(verify);
+    const beyond = secondsOf(again).map((seconds, round) => seconds - (verifying[round] ?? Number.NaN));
     const secondsBeyond = summary(beyond).median;
     // Of two figures that nearly are one the difference says nothing.
     const perSecond = secondsBeyond > 0 ? 1 / secondsBeyond : Number.NaN;
@@ -56,18 +53,18 @@ export async function replay({ isQuick, say }: BenchOptions): Promise<Table> {
       secondsEach: 0,
       lines: [
         {
-          name: sides[0].name,
+          name: again.name,
           does: 'verifies the file, then decides each record again and adds up what was taken of each limit',
           doesNot: 'stop after the seconds of a round: it takes the whole file each time',
           target: null,
         },
         {
-          name: sides[1].name,
+          name: verify.name,
           does: 'spelling, members, hashes, links, signatures, keys and counts of every record',
           doesNot: 'decide',
           target: { name: 'orientation', wanted: null },
         },
-      ].map((line) => tableLine(line, figures, sides[0].name)),
+      ].map((line) => tableLine(line, figures, again.name)),
       skipped: [],
       notes: [
         `Beyond the verification: ${count(perSecond)} records/s by the processor time of the one less that of the other, the median of the rounds.`,

@@ -10,18 +10,29 @@ export interface ExportLine {
   readonly value: unknown;
 }
 
-/** Cuts bytes as the verifiers cut them: a record may hold other line breaks than a newline. */
-export async function* readExportLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ExportLine> {
+/**
+ * Cuts bytes as the verifiers cut them: a record may hold other line breaks than a newline. Null: it is no
+ * text, or no whole line.
+ */
+async function* cut(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string | null> {
   const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  const parsed = (text: string | null): ExportLine => ({ text: text ?? '', value: parse(text) });
-  for await (const piece of bytes) for (const line of splitter.push(piece)) yield parsed(line);
-  for (const line of splitter.end()) yield parsed(line);
+  for await (const piece of bytes) for (const line of splitter.push(piece)) yield line;
+  yield* splitter.end();
 }
 
-export const exportLinesOf = (path: string): AsyncGenerator<ExportLine> =>
-  readExportLines(createReadStream(path, { highWaterMark: 256 * 1024 }));
+export async function* readExportLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ExportLine> {
+  for await (const line of cut(bytes)) yield { text: line ?? '', value: parseText(line) };
+}
 
-function parse(text: string | null): unknown {
+const bytesOf = (path: string) => createReadStream(path, { highWaterMark: 256 * 1024 });
+
+/** The lines of an export that verifies, in any of its formats. */
+export const textLinesOf = (path: string) => cut(bytesOf(path));
+
+export const exportLinesOf = (path: string): AsyncGenerator<ExportLine> => readExportLines(bytesOf(path));
+
+/** Undefined: it is no JSON. */
+export function parseText(text: string | null): unknown {
   if (text === null) return undefined;
   try {
     return JSON.parse(text);

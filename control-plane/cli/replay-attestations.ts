@@ -1,7 +1,5 @@
-import { createReadStream } from 'node:fs';
-import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
 import { isJustified, type ReplayReport } from '../../shared/replay/replay.ts';
-import { cliLimits } from './limits.ts';
+import { textLinesOf } from './export-lines.ts';
 import { jsonLine } from './print.ts';
 import { LineReplay } from './replay-lines.ts';
 import { type TextSink, type VerifyExitCode, verifyAttestationsCommand } from './verify-attestations.ts';
@@ -35,9 +33,9 @@ export async function replayAttestationsCommand(options: {
     if (errors.isTTY === true) errors.write(`replay: ${passes[pass]}\n`);
     let place = 0;
     for (const file of files) {
-      for await (const line of linesOf(file)) {
+      for await (const line of textLinesOf(file)) {
         place += 1;
-        if (replay[pass](line, place) !== 'newer') continue;
+        if (line === null || replay[pass](line, place) !== 'newer') continue;
         verdict.write(`NOT OK: ${file} holds what only a newer version reads: replay it with the newest.\n`);
         return 5;
       }
@@ -49,13 +47,6 @@ export async function replayAttestationsCommand(options: {
 }
 
 const passes = { decide: 'decisions', decideAtLimits: 'refusals at limits' } as const;
-
-/** Cut as the verifier cuts them: a record may hold other line breaks than a newline. */
-async function* linesOf(file: string): AsyncGenerator<string> {
-  const splitter = new LineSplitter({ lineBytesMax: cliLimits.exportLineBytesMax });
-  for await (const piece of createReadStream(file, { highWaterMark: 256 * 1024 }))
-    for (const line of splitter.push(piece)) if (line !== null) yield line;
-}
 
 const counted = (count: number, noun: string): string =>
   `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;

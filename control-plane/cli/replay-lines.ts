@@ -4,6 +4,7 @@ import { parseAttachment } from '../../shared/attestation/attachments.ts';
 import { needsSums } from '../../shared/replay/judge.ts';
 import { Replay, type ReplayReport } from '../../shared/replay/replay.ts';
 import { parseAttestation } from '../../shared/wire/attestation.ts';
+import { parseText } from './export-lines.ts';
 
 /**
  * A replay of the lines of exports that verify, jsonl or json: `learn` gets each of them once, then `decide`
@@ -57,11 +58,5 @@ const limitExceeded = '_limit_exceeded"';
 const isOfNewer = (value: unknown): boolean =>
   (isRecord(value) || isAttachment(value)) && parseAttachment(value) === null;
 
-/** As json, a comma may follow, and some lines only open or close; undefined: it holds no value. */
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line.endsWith(',') ? line.slice(0, -1) : line);
-  } catch {
-    return undefined;
-  }
-}
+/** As json, a comma may follow, and some lines only open or close. */
+const parseLine = (line: string): unknown => parseText(line.endsWith(',') ? line.slice(0, -1) : line);

@@ -16,7 +16,7 @@ export interface HeldState {
 
 const ends = new Set(['settled', 'released', 'expired']);
 
-/** From the moment of a decision or a change to its commit, with one pause and one wait for a lock. */
+/** From the moment of a decision to its commit, with one pause and one wait for a lock. */
 const committedMsMax = storageLimits.lockingPauseMsMax + limits.quotaWaitMsMax;
 
 /**
@@ -24,8 +24,7 @@ const committedMsMax = storageLimits.lockingPauseMsMax + limits.quotaWaitMsMax;
  * answers: what goes back must have been there until then. A PERMIT counts from its decision on, and less
  * from the record that says so; both with the slack of their clocks in favour of the service. A control plane
  * has its moment before it asks the ledger, so there a PERMIT counts from its answer on, or from when its
- * transaction is over at the latest. So does what is charged beyond a hold: an overrun that is refunded
- * within seconds is not seen.
+ * transaction is over at the latest.
  */
 export function momentsOverCap(
   caps: readonly Cap[],
@@ -74,8 +73,7 @@ function stepsOf(
   const steps: Step[] = [{ atMs: takenMs, microUsd: counts }];
   for (const { moneyMicroUsd, timestampMs: atMs } of changes) {
     const change = moneyMicroUsd - counts;
-    const slack = change < 0 ? -slackMs : slackMs + committedMsMax;
-    if (change !== 0) steps.push({ atMs: atMs + slack, microUsd: change });
+    if (change !== 0) steps.push({ atMs: atMs + (change < 0 ? -slackMs : slackMs), microUsd: change });
     counts = moneyMicroUsd;
   }
   return steps;

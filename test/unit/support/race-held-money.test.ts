@@ -77,6 +77,11 @@ describe('the judge of held money', () => {
   it('sees a charge beyond the hold', () => {
     const charged = permit('att_1', 0, [['settled', 11, 1_000]]);
     expect(over(charged)).toMatchObject([{ given: 11 }]);
+    const refunded = permit('att_1', 0, [
+      ['settled', 11, 1_000],
+      ['refunded', 5, 9_000],
+    ]);
+    expect(over({ ...refunded, source: 'control-plane' })).toMatchObject([{ given: 11 }]);
   });
 
   it.each([
